@@ -76,7 +76,7 @@ static uint64_t send_claim(struct client *client, size_t connection)
         .number = ++client->last_number,
         .token = {++client->last_token, 1},
         .request = &client->request,
-        .hold = WIRE_HOLD_CONNECTION,
+        .hold = LEASE_HOLD_CONNECTION,
     };
 
     send_message(client, connection, &message);

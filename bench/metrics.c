@@ -12,7 +12,7 @@
 
 enum { TIMES = 40 };
 
-static void make_device(struct wire_slot *slot, uint32_t index)
+static void make_device(struct slot_info *slot, uint32_t index)
 {
     struct device *device = calloc(1, sizeof(*device));
     char uuid[48];
@@ -31,7 +31,7 @@ static void make_device(struct wire_slot *slot, uint32_t index)
 static void make_view(struct pool_view *view, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct wire_slot *slot = vector_append(&view->look.slots);
+        struct slot_info *slot = vector_append(&view->look.slots);
         struct pool_use *use = i % 2 == 0 ? vector_append(&view->uses) : NULL;
 
         if (slot == NULL || (i % 2 == 0 && use == NULL))
@@ -45,17 +45,17 @@ static void make_view(struct pool_view *view, uint32_t count)
 /* Every figure is another one than before. */
 static void sample(struct pool_view *view, uint32_t round)
 {
-    struct wire_slot *slot;
+    struct slot_info *slot;
     uint32_t seed = round + 1;
 
     vector_for_each (slot, &view->look.slots) {
         struct load *load = &slot->device->load;
 
         seed = seed * 1664525U + 1013904223U;
-        load->utilization = figure_sampled(seed >> 22, 1);
-        load->memory_free = figure_sampled((int64_t)seed * 16, 1);
-        load->temperature = figure_sampled(30000 + (seed >> 18), 1);
-        load->power = figure_sampled(50000 + (seed >> 13), 1);
+        load->utilization = load_figure_sampled(seed >> 22, 1);
+        load->memory_free = load_figure_sampled((int64_t)seed * 16, 1);
+        load->temperature = load_figure_sampled(30000 + (seed >> 18), 1);
+        load->power = load_figure_sampled(50000 + (seed >> 13), 1);
     }
 }
 

@@ -65,7 +65,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     ret_offer->cost = (int64_t)(node->cpus.value - node->cpus_left) + node->host % 7 * 3000;
 }
 
-static const struct policy evenly = {.name = "evenly", .rate = rate, .steady = true};
+static const struct policy evenly = {.name = "evenly", .rate = rate, .cacheable = true};
 
 static struct engine_request *open_request(struct engine *engine, const struct request *request,
                                            const struct policy *policy)

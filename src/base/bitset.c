@@ -167,7 +167,7 @@ void bitset_format_ranges(const struct bitset *set, struct text *out)
     }
 }
 
-struct range {
+struct number_range {
     size_t first;
     size_t last;
 };
@@ -186,15 +186,15 @@ static const char *read_number(const char *at, size_t *ret_number)
 
 /* Reads the element at `*at`, "3" or "0-7", of a list that ends at `end`, and moves `*at` on to
  * the next one; NULL after the last. */
-static int read_range(const char **at, const char *end, size_t limit, struct range *ret_range,
-                      struct berth_error *error)
+static int read_range(const char **at, const char *end, size_t limit,
+                      struct number_range *ret_range, struct berth_error *error)
 {
     const char *comma = memchr(*at, ',', (size_t)(end - *at));
     const char *element_end = comma == NULL ? end : comma;
     struct quoted found = quote_bytes(*at, (size_t)(element_end - *at));
     const char *stop;
 
-    *ret_range = (struct range){0};
+    *ret_range = (struct number_range){0};
     stop = read_number(*at, &ret_range->first);
     ret_range->last = ret_range->first;
     if (stop != NULL && *stop == '-')
@@ -216,7 +216,7 @@ static int read_range(const char **at, const char *end, size_t limit, struct ran
 static int measure_list(const char *start, const char *end, size_t limit, size_t *ret_size,
                         struct berth_error *error)
 {
-    struct range range;
+    struct number_range range;
 
     *ret_size = 0;
     for (const char *at = start; at != NULL;) {
@@ -235,7 +235,7 @@ int bitset_parse_ranges(const char *string, size_t limit, struct bitset *ret_set
 {
     const char *start = string + strspn(string, blanks);
     const char *end = start + strlen(start);
-    struct range range;
+    struct number_range range;
     struct bitset set;
     size_t size = 0;
     int code = 0;

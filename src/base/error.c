@@ -26,7 +26,7 @@ const char *berth_error_describe(int code)
 }
 
 /* Cuts `message` to the error's size at a character boundary and marks the cut. */
-static void store(struct berth_error *error, int code, const char *message)
+static void store_message(struct berth_error *error, int code, const char *message)
 {
     size_t room = sizeof(error->message) - 1;
     size_t length = strlen(message);
@@ -47,8 +47,8 @@ enum { SCRATCH = 2 * BERTH_ERROR_MESSAGE_SIZE };
 
 /* Formats into `scratch` and returns the length, which is below SCRATCH. Arguments that cannot be
  * formatted leave the bare format, which still says more than nothing. */
-__attribute__((format(printf, 2, 0))) static size_t print(char *scratch, const char *format,
-                                                          va_list arguments)
+__attribute__((format(printf, 2, 0))) static size_t
+format_message(char *scratch, const char *format, va_list arguments)
 {
     if (vsnprintf(scratch, SCRATCH, format, arguments) < 0)
         snprintf(scratch, SCRATCH, "%s", format);
@@ -63,9 +63,9 @@ int error_set(struct berth_error *error, int code, const char *format, ...)
     if (error == NULL)
         return code;
     va_start(arguments, format);
-    print(scratch, format, arguments);
+    format_message(scratch, format, arguments);
     va_end(arguments);
-    store(error, code, scratch);
+    store_message(error, code, scratch);
     return code;
 }
 
@@ -78,11 +78,11 @@ int error_wrap(struct berth_error *error, int code, const char *format, ...)
     if (error == NULL)
         return code;
     va_start(arguments, format);
-    length = print(scratch, format, arguments);
+    length = format_message(scratch, format, arguments);
     va_end(arguments);
     if (error->message[0] != '\0')
         snprintf(scratch + length, sizeof(scratch) - length, ": %s", error->message);
-    store(error, code, scratch);
+    store_message(error, code, scratch);
     return code;
 }
 
@@ -112,9 +112,9 @@ int error_set_errno(struct berth_error *error, int number, const char *format, .
     if (error == NULL)
         return code;
     va_start(arguments, format);
-    print(scratch, format, arguments);
+    format_message(scratch, format, arguments);
     va_end(arguments);
-    store(error, 0, strerror_r(number, reason, sizeof(reason)));
+    store_message(error, 0, strerror_r(number, reason, sizeof(reason)));
     return error_wrap(error, code, "%s", scratch);
 }
 

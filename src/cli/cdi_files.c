@@ -65,7 +65,7 @@ static int take_entries(struct cdi_search *search, struct cdi_registry *file, co
                         unsigned level)
 {
     struct berth_error reason = BERTH_ERROR_INIT;
-    int code = is_our_own(file) ? 0 : cdi_registry_take(&search->registry, file, level);
+    int code = is_our_own(file) ? 0 : cdi_registry_merge(&search->registry, file, level);
 
     cdi_registry_finish(file);
     if (code == 0)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/text/text.h"
-#include "model/cdi_names.h"
+#include "model/cdi.h"
 
 /* The name of our own. */
 #define CDI_FILE "berth-gpu.json"

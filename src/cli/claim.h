@@ -17,7 +17,7 @@
 /* What a claim is made of; the caller's, until it is finished. */
 struct claim_facts {
     struct request *request;
-    enum wire_hold hold;
+    enum lease_hold hold;
     char *const *words;  /* the command, ended by NULL; NULL: none */
     const char *command; /* instead of words: all of it; NULL: none */
     char *inventory;     /* of the pool's address */

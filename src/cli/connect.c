@@ -39,7 +39,7 @@ int reach_open(struct reach *reach, const char *inventory, struct berth_error *e
 static int resolve_ids(struct session *session, struct request *request, struct berth_error *error)
 {
     struct device_id_list present = {0};
-    const struct wire_slot *slot;
+    const struct slot_info *slot;
     struct pool_view view;
     int code = pool_view_get(session, &view, error);
 

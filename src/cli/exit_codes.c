@@ -32,23 +32,23 @@ int exit_code_of_start(int error_code)
     }
 }
 
-int exit_code_of_end(enum wire_end end)
+int exit_code_of_end(enum lease_end end)
 {
     switch (end) {
-    case WIRE_END_RELEASED:
-    case WIRE_END_DIED:
+    case LEASE_END_RELEASED:
+    case LEASE_END_DIED:
         return EXIT_GOOD;
-    case WIRE_END_EXPIRED:
+    case LEASE_END_EXPIRED:
         return EXIT_TIME_LIMIT;
-    case WIRE_END_REVOKED:
-    case WIRE_END_STOPPED:
-    case WIRE_END_PARENT:
-    case WIRE_END_IDLE:
+    case LEASE_END_REVOKED:
+    case LEASE_END_STOPPED:
+    case LEASE_END_PARENT:
+    case LEASE_END_IDLE:
         return EXIT_REVOKED;
-    case WIRE_END_CANCELLED:
-    case WIRE_END_TIMED_OUT:
+    case LEASE_END_CANCELLED:
+    case LEASE_END_TIMED_OUT:
         return EXIT_NOT_GRANTED;
-    case WIRE_END_IMPOSSIBLE:
+    case LEASE_END_IMPOSSIBLE:
         return EXIT_IMPOSSIBLE;
     }
     return EXIT_BERTH;

@@ -28,6 +28,6 @@ int exit_code_of_start(int error_code);
 
 /* The exit code of a claim or lease that ended like this without telling its own: EXIT_GOOD when
  * its holder gave it back or ended. */
-int exit_code_of_end(enum wire_end end);
+int exit_code_of_end(enum lease_end end);
 
 #endif

@@ -15,7 +15,7 @@ enum { WIDEST = 96, NARROWEST = 50 };
 
 static size_t help_width(void)
 {
-    size_t width = terminal_of(STDOUT_FILENO).width;
+    size_t width = terminal_detect(STDOUT_FILENO).width;
 
     if (width == 0)
         return 80;

@@ -32,12 +32,12 @@ int machine_source_open(struct machine_source *source, const char *inventory, co
 
 void machine_source_close(struct machine_source *source)
 {
-    report_finish(&source->virtual);
+    machine_report_finish(&source->virtual);
     probe_finish(&source->probe);
     *source = (struct machine_source){0};
 }
 
-int machine_source_look(struct machine_source *source, struct report *ret_report,
+int machine_source_look(struct machine_source *source, struct machine_report *ret_report,
                         struct berth_error *error)
 {
     struct probe_request request = {
@@ -48,7 +48,7 @@ int machine_source_look(struct machine_source *source, struct report *ret_report
 
     if (source->is_virtual) {
         *ret_report = source->virtual;
-        source->virtual = (struct report){0};
+        source->virtual = (struct machine_report){0};
         return 0;
     }
     code = probe_query(&source->probe, &request, ret_report, error);

@@ -62,7 +62,7 @@ static int fail_unknown(const struct option_binding *bindings, size_t count, con
                         const char *name, size_t length, struct berth_error *error)
 {
     char wanted[64];
-    struct nearest nearest = {.wanted = wanted};
+    struct suggestion nearest = {.wanted = wanted};
 
     if (length < sizeof(wanted)) {
         memcpy(wanted, name, length);
@@ -70,10 +70,10 @@ static int fail_unknown(const struct option_binding *bindings, size_t count, con
         for (size_t i = 0; i < count; i++) {
             for (size_t j = 0; j < bindings[i].set->count; j++) {
                 if (!bindings[i].set->options[j].hidden)
-                    nearest_offer(&nearest, bindings[i].set->options[j].name);
+                    suggest_compare(&nearest, bindings[i].set->options[j].name);
             }
         }
-        nearest_offer(&nearest, help_option.name);
+        suggest_compare(&nearest, help_option.name);
     }
     if (nearest.best == NULL)
         return error_set(error, BERTH_ERROR_INVALID, "no option %s here (--help lists them)",

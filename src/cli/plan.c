@@ -184,7 +184,7 @@ static int look_around(const struct request_options *request, struct machine_sou
 {
     struct berth_error blindness = BERTH_ERROR_INIT;
     struct berth_error error = BERTH_ERROR_INIT;
-    struct report report = {0};
+    struct machine_report report = {0};
     int sight = machine_source_look(source, &report, &blindness);
     int code;
 
@@ -197,7 +197,7 @@ static int look_around(const struct request_options *request, struct machine_sou
     }
     if (code == 0 && !pool->live)
         print_problems(&report.problems);
-    report_finish(&report);
+    machine_report_finish(&report);
     if (code == 0)
         return 0;
     error_wrap(&error, code, "plan");

@@ -28,7 +28,7 @@ static void append_user(struct text *out, struct user_names *users, uint32_t uid
 
 /* Whether a lease has one of the devices that the request waits for. */
 static bool is_in_the_way(const struct plan_pool *pool, const struct placement_question *question,
-                          const struct wire_lease *lease, size_t slot)
+                          const struct lease_info *lease, size_t slot)
 {
     const struct device *device = &question->machine->devices.items[slot];
 
@@ -40,7 +40,7 @@ static bool is_in_the_way(const struct plan_pool *pool, const struct placement_q
 /* Appends the devices of a lease that are in the way. Returns how many there are. */
 static size_t append_devices(struct text *out, const struct plan_pool *pool,
                              const struct placement_question *question,
-                             const struct wire_lease *lease)
+                             const struct lease_info *lease)
 {
     size_t count = 0;
 
@@ -54,7 +54,7 @@ static size_t append_devices(struct text *out, const struct plan_pool *pool,
 }
 
 static void append_holder(struct text *out, const struct plan_pool *pool, struct user_names *users,
-                          const struct wire_lease *lease, size_t devices)
+                          const struct lease_info *lease, size_t devices)
 {
     text_append_format(out, " %s %s by ", devices == 1 ? "is" : "are",
                        lease->sharing == SHARING_EXCLUSIVE ? "held" : "shared");
@@ -71,7 +71,7 @@ static void append_holder(struct text *out, const struct plan_pool *pool, struct
 static void append_holders(const struct plan_pool *pool, const struct placement_question *question,
                            struct user_names *users, struct text *out)
 {
-    const struct wire_lease *lease;
+    const struct lease_info *lease;
     struct text devices = {0};
     size_t named = 0;
 
@@ -97,7 +97,7 @@ static void append_holders(const struct plan_pool *pool, const struct placement_
 /* Appends that it has to wait, and the claims that wait already. */
 static void append_queue(const struct plan_pool *pool, struct user_names *users, struct text *out)
 {
-    const struct wire_claim *claim;
+    const struct claim_info *claim;
     size_t count = 0;
 
     vector_for_each (claim, &pool->view.look.claims)

@@ -57,7 +57,7 @@ static int take_surroundings(struct machine *to, struct machine *from, struct be
 static int take_devices(struct machine *machine, struct pool_view *view, struct berth_error *error)
 {
     struct machine taken = {0};
-    struct wire_slot *slot;
+    struct slot_info *slot;
     int code;
 
     if (view->look.slots.count > 0 && vector_reserve(&taken.devices, view->look.slots.count) < 0)
@@ -75,11 +75,11 @@ static int take_devices(struct machine *machine, struct pool_view *view, struct 
 }
 
 /* Whether the slot has a lease that stands in the way of one within `parent`. */
-static const struct wire_lease *lease_in_the_way(const struct plan_pool *pool, size_t *use,
+static const struct lease_info *lease_in_the_way(const struct plan_pool *pool, size_t *use,
                                                  size_t slot)
 {
     for (; *use < pool->view.uses.count && pool->view.uses.items[*use].slot == slot; (*use)++) {
-        const struct wire_lease *lease =
+        const struct lease_info *lease =
             &pool->view.look.leases.items[pool->view.uses.items[*use].lease];
 
         if (lease->parent == pool->parent)
@@ -106,7 +106,7 @@ static bool lacks_memory(const struct plan_pool *pool, size_t slot, const struct
         return true;
     for (size_t use = pool_view_first_use(&pool->view, slot);
          use < pool->view.uses.count && pool->view.uses.items[use].slot == slot; use++) {
-        const struct wire_lease *lease =
+        const struct lease_info *lease =
             &pool->view.look.leases.items[pool->view.uses.items[use].lease];
 
         told += lease->parent == 0 && lease->memory.known ? lease->memory.value : 0;
@@ -133,10 +133,10 @@ static bool is_anothers(const struct plan_pool *pool, size_t slot)
 static enum filter_verdict judge_shared(const struct plan_pool *pool, size_t slot,
                                         const struct device *device, const struct request *request)
 {
-    const struct wire_slot *item = &pool->view.look.slots.items[slot];
+    const struct slot_info *item = &pool->view.look.slots.items[slot];
     const struct filter_terms *terms = &filter_default_terms;
 
-    if (item->state != WIRE_STATE_SHARED || request->sharing == SHARING_EXCLUSIVE ||
+    if (item->state != SLOT_STATE_SHARED || request->sharing == SHARING_EXCLUSIVE ||
         item->sharing != request->sharing)
         return FILTER_BUSY;
     if (item->sharing == SHARING_MPS && is_anothers(pool, slot))
@@ -157,7 +157,7 @@ static enum filter_verdict judge(const struct plan_pool *pool, size_t slot,
 
     if (pool->parent != 0)
         return lease_in_the_way(pool, &use, slot) != NULL ? FILTER_BUSY : FILTER_PASSES;
-    if (wire_state_is_free(pool->view.look.slots.items[slot].state))
+    if (pool_info_state_is_free(pool->view.look.slots.items[slot].state))
         return FILTER_PASSES;
     return judge_shared(pool, slot, device, request);
 }
@@ -190,7 +190,7 @@ static int narrow(struct plan_pool *pool, struct machine *machine, const struct 
     if (code < 0)
         return code;
     for (size_t slot = 0; slot < machine->devices.count; slot++) {
-        if (pool->view.look.slots.items[slot].state == WIRE_STATE_GONE || !is_inside(pool, slot))
+        if (pool->view.look.slots.items[slot].state == SLOT_STATE_GONE || !is_inside(pool, slot))
             bitset_remove(&visible, slot);
     }
     code = machine_keep(machine, &visible, pool->slots, error);
@@ -201,11 +201,11 @@ static int narrow(struct plan_pool *pool, struct machine *machine, const struct 
 /* The millionths of a device that nobody has. */
 static uint32_t left_of(const struct plan_pool *pool, size_t slot)
 {
-    const struct wire_slot *item = &pool->view.look.slots.items[slot];
+    const struct slot_info *item = &pool->view.look.slots.items[slot];
 
-    if (pool->parent != 0 || wire_state_is_free(item->state))
+    if (pool->parent != 0 || pool_info_state_is_free(item->state))
         return SHARE_WHOLE;
-    return item->state == WIRE_STATE_SHARED && item->share_used < SHARE_WHOLE
+    return item->state == SLOT_STATE_SHARED && item->share_used < SHARE_WHOLE
                ? SHARE_WHOLE - item->share_used
                : 0;
 }

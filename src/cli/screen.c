@@ -151,7 +151,7 @@ static void append_line(const char *line, size_t length, const struct terminal *
     text_append_bytes(out, line, used > terminal->width ? kept : length);
     if (used > terminal->width) {
         text_append(out, terminal->unicode ? "…" : "~");
-        text_append(out, terminal->colour ? style_end() : "");
+        text_append(out, terminal->colour ? terminal_style_end() : "");
     }
     if (used < terminal->width)
         text_append(out, "\033[K");
@@ -184,7 +184,7 @@ static void compose(const char *picture, size_t rows, const struct terminal *ter
 
 int screen_draw(const struct text *picture)
 {
-    struct terminal terminal = terminal_of(STDOUT_FILENO);
+    struct terminal terminal = terminal_detect(STDOUT_FILENO);
     struct text frame = {0};
     int code = EXIT_GOOD;
 

@@ -16,10 +16,10 @@ const char *words_name(const struct verb *word)
 static int fail_unknown(const struct verb *verb, const char *found)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct nearest nearest = {.wanted = found};
+    struct suggestion nearest = {.wanted = found};
 
     for (const struct verb *const *word = verb->words; *word != NULL; word++)
-        nearest_offer(&nearest, words_name(*word));
+        suggest_compare(&nearest, words_name(*word));
     if (nearest.best != NULL)
         error_set(&error, BERTH_ERROR_INVALID, "%s: no word %s, did you mean '%s'?", verb->name,
                   quote(found).text, nearest.best);

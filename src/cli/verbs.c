@@ -54,14 +54,14 @@ static const struct {
  */
 static const char *suggest_verb(const char *name)
 {
-    struct nearest nearest = {.wanted = name};
+    struct suggestion nearest = {.wanted = name};
 
     for (size_t i = 0; i < COUNT(foreign_verbs); i++) {
         if (strcmp(foreign_verbs[i].foreign, name) == 0)
             return foreign_verbs[i].verb;
     }
     for (const struct verb *const *verb = verbs; *verb != NULL; verb++)
-        nearest_offer(&nearest, (*verb)->name);
+        suggest_compare(&nearest, (*verb)->name);
     return nearest.best;
 }
 

@@ -100,8 +100,8 @@ static int take_own(struct pool_address *address, struct berth_error *error)
     text_append_bytes(&socket, text_string(&directory), directory.length);
     text_append(&socket, "/" POOL_SOCKET_NAME);
     address->own = true;
-    address->directory = text_take(&directory);
-    address->socket = text_take(&socket);
+    address->directory = text_detach(&directory);
+    address->socket = text_detach(&socket);
     text_finish(&directory);
     text_finish(&socket);
     if (address->directory == NULL || address->socket == NULL)

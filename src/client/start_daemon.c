@@ -173,7 +173,7 @@ static int start_program(struct start *start, struct berth_error *error)
     char found[PATH_MAX];
     const char *program = dial_settings.program;
     char *arguments[6] = {(char *)"berthd", (char *)"--own", start->address->directory};
-    struct detached detached = {
+    struct detached_program detached = {
         .arguments = arguments,
         .input = -1,
         .output = start->say,
@@ -192,7 +192,7 @@ static int start_program(struct start *start, struct berth_error *error)
         arguments[4] = start->address->inventory;
     }
     detached.program = program;
-    return detached_start(&detached, error);
+    return spawn_detached(&detached, error);
 }
 
 /* Reads up to the end of the line or of the file. Returns 0, or an errno: ETIMEDOUT. */

@@ -21,10 +21,10 @@ _Static_assert(PRIORITY_UNSAID == 0 && PRIORITY_LOW == 1 && PRIORITY_NORMAL == 2
                "priorities are part of the format");
 
 static const struct tagged_field request_fields[] = {
-    [REQUEST_TAG_GPUS_MIN] = {TAGGED_NUMBER(request, gpus.min, UINT32_MAX), .by_default = 1},
-    [REQUEST_TAG_GPUS_MAX] = {TAGGED_NUMBER(request, gpus.max, UINT32_MAX), .by_default = 1},
+    [REQUEST_TAG_GPUS_MIN] = {TAGGED_NUMBER(request, gpus.min, UINT32_MAX), .default_value = 1},
+    [REQUEST_TAG_GPUS_MAX] = {TAGGED_NUMBER(request, gpus.max, UINT32_MAX), .default_value = 1},
     [REQUEST_TAG_ALL] = {TAGGED_NUMBER(request, gpus.all, true)},
-    [REQUEST_TAG_REPLICAS] = {TAGGED_NUMBER(request, replicas, UINT32_MAX), .by_default = 1},
+    [REQUEST_TAG_REPLICAS] = {TAGGED_NUMBER(request, replicas, UINT32_MAX), .default_value = 1},
     [REQUEST_TAG_WANTED] = {TAGGED_MEMBER(request, wanted, ids), .max = DEVICE_ID_LIST_MAX},
     [REQUEST_TAG_AVOIDED] = {TAGGED_MEMBER(request, avoided, ids), .max = DEVICE_ID_LIST_MAX},
     [REQUEST_TAG_VENDOR_RULE] = {TAGGED_NUMBER(request, vendor_rule, VENDOR_RULE_EXACT)},

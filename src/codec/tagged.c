@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "codec/tagged_members.h"
+#include "codec/tagged_internal.h"
 
 static inline __attribute__((always_inline)) bool is_default(const struct tagged_field *field,
                                                              uint32_t type_bit, const void *whole)
@@ -23,7 +23,7 @@ static inline __attribute__((always_inline)) bool is_default(const struct tagged
 
 enum { DIGEST_NONE, DIGEST_BEGUN, DIGEST_READY };
 
-static void add_place(struct tagged_digest *digest, size_t tag, size_t offset, size_t size)
+static void add_words(struct tagged_digest *digest, size_t tag, size_t offset, size_t size)
 {
     for (size_t word = offset / 8; word <= (offset + size - 1) / 8; word++)
         digest->of_word[word] |= UINT64_C(1) << tag;
@@ -38,18 +38,18 @@ static void digest_field(const struct tagged_table *table, size_t tag, struct ta
 
     if (field->required)
         digest->required |= bit;
-    if (field->kind->reset != NULL && field->by_default != 0)
+    if (field->kind->reset != NULL && field->default_value != 0)
         digest->reset |= bit;
     if (field->kind->finish != NULL)
         digest->owning |= bit;
-    if (shape == TAGGED_SHAPE_OTHER || field->required || field->by_default != 0 ||
+    if (shape == TAGGED_SHAPE_OTHER || field->required || field->default_value != 0 ||
         field->offset + size > table->size / 8 * 8 || table->size / 8 > TAGGED_WORDS)
         digest->always |= bit;
     else
-        add_place(digest, tag, field->offset, size);
+        add_words(digest, tag, field->offset, size);
 }
 
-static void work_out(const struct tagged_table *table, struct tagged_digest *digest)
+static void make_digest(const struct tagged_table *table, struct tagged_digest *digest)
 {
     *digest = (struct tagged_digest){.state = DIGEST_BEGUN};
     for (size_t tag = 0; tag < table->count; tag++) {
@@ -59,8 +59,8 @@ static void work_out(const struct tagged_table *table, struct tagged_digest *dig
 }
 
 /* The table's own, or one in `room` as long as that is not ready. */
-static const struct tagged_digest *digest_of(const struct tagged_table *table,
-                                             struct tagged_digest *room)
+static const struct tagged_digest *get_digest(const struct tagged_table *table,
+                                              struct tagged_digest *room)
 {
     struct tagged_digest *own = table->digest;
     int state = own == NULL ? DIGEST_BEGUN : __atomic_load_n(&own->state, __ATOMIC_ACQUIRE);
@@ -71,7 +71,7 @@ static const struct tagged_digest *digest_of(const struct tagged_table *table,
     if (state == DIGEST_NONE &&
         __atomic_compare_exchange_n(&own->state, &state, DIGEST_BEGUN, false, __ATOMIC_ACQUIRE,
                                     __ATOMIC_ACQUIRE)) {
-        work_out(table, room);
+        make_digest(table, room);
         own->always = room->always;
         own->required = room->required;
         own->reset = room->reset;
@@ -80,13 +80,13 @@ static const struct tagged_digest *digest_of(const struct tagged_table *table,
         __atomic_store_n(&own->state, DIGEST_READY, __ATOMIC_RELEASE);
         return own;
     }
-    work_out(table, room);
+    make_digest(table, room);
     return room;
 }
 
 /* The tags that may be other than the default. */
-static uint64_t candidates_of(const struct tagged_table *table, const struct tagged_digest *digest,
-                              const void *whole)
+static uint64_t find_candidates(const struct tagged_table *table,
+                                const struct tagged_digest *digest, const void *whole)
 {
     size_t words = table->size / 8 > TAGGED_WORDS ? 0 : table->size / 8;
     uint64_t candidates = digest->always;
@@ -117,13 +117,13 @@ static int write_number(const struct tagged_field *field, size_t tag, uint64_t n
 
     if (number > field->max)
         return BERTH_ERROR_INVALID;
-    place = text_place(out, TAGGED_FIELD_SIZE + sizeof(number));
+    place = text_reserve(out, TAGGED_FIELD_SIZE + sizeof(number));
     if (place == NULL)
         return 0;
     tagged_put(place, tag, 2);
     tagged_put(place + 2, size, 4);
     tagged_put(place + TAGGED_FIELD_SIZE, number, sizeof(number));
-    text_added(out, TAGGED_FIELD_SIZE + size);
+    text_commit(out, TAGGED_FIELD_SIZE + size);
     return 0;
 }
 
@@ -139,9 +139,9 @@ static int write_field(const struct tagged_table *table, size_t tag, uint32_t ty
     if (field->kind->shape == TAGGED_SHAPE_NUMBER)
         return write_number(
             field, tag, tagged_load(tagged_const_member(whole, field->offset), field->size), out);
-    if (text_place(out, TAGGED_FIELD_SIZE) == NULL)
+    if (text_reserve(out, TAGGED_FIELD_SIZE) == NULL)
         return 0;
-    text_added(out, TAGGED_FIELD_SIZE);
+    text_commit(out, TAGGED_FIELD_SIZE);
     code = field->kind->write(field, whole, out);
     if (code < 0 || text_failed(out))
         return code;
@@ -154,9 +154,9 @@ int tagged_write(const struct tagged_table *table, uint32_t type_bit, const void
                  struct text *out)
 {
     struct tagged_digest room;
-    const struct tagged_digest *digest = digest_of(table, &room);
+    const struct tagged_digest *digest = get_digest(table, &room);
 
-    tag_for_each (tag, candidates_of(table, digest, whole)) {
+    tag_for_each (tag, find_candidates(table, digest, whole)) {
         int code = write_field(table, tag, type_bit, whole, out);
 
         if (code < 0)
@@ -166,8 +166,8 @@ int tagged_write(const struct tagged_table *table, uint32_t type_bit, const void
 }
 
 /* Finds tag and value of the field at span->at and goes on to the next one. */
-static int take_field(const struct tagged_reading *reading, struct tagged_span *span,
-                      size_t *ret_tag, struct tagged_span *ret_value)
+static int read_field_header(const struct tagged_reading *reading, struct tagged_span *span,
+                             size_t *ret_tag, struct tagged_span *ret_value)
 {
     size_t left = span->end - span->at;
     size_t length;
@@ -231,7 +231,7 @@ int tagged_read(const struct tagged_reading *reading, const struct tagged_table 
 {
     const struct tagged_span all = span;
     struct tagged_digest room;
-    const struct tagged_digest *digest = digest_of(table, &room);
+    const struct tagged_digest *digest = get_digest(table, &room);
     uint64_t seen = 0;
     int code = 0;
 
@@ -241,7 +241,7 @@ int tagged_read(const struct tagged_reading *reading, const struct tagged_table 
         struct tagged_span value = {0};
         size_t tag = 0;
 
-        code = take_field(reading, &span, &tag, &value);
+        code = read_field_header(reading, &span, &tag, &value);
         if (code == 0)
             code = read_field(reading, table, tag, value, &seen, whole);
     }
@@ -251,9 +251,9 @@ int tagged_read(const struct tagged_reading *reading, const struct tagged_table 
 void tagged_finish(const struct tagged_table *table, void *whole)
 {
     struct tagged_digest room;
-    const struct tagged_digest *digest = digest_of(table, &room);
+    const struct tagged_digest *digest = get_digest(table, &room);
 
-    tag_for_each (tag, candidates_of(table, digest, whole) & digest->owning)
+    tag_for_each (tag, find_candidates(table, digest, whole) & digest->owning)
         table->fields[tag].kind->finish(&table->fields[tag], whole);
 }
 

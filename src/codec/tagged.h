@@ -127,7 +127,7 @@ struct tagged_field {
     /* What a number is when the field is missing, in records of these types (0: all); 0 in
      * others. */
     uint32_t default_types;
-    uint64_t by_default;
+    uint64_t default_value;
 
     uint32_t count_offset; /* of a list's number of items, `count_size` bytes */
     const struct tagged_table *inner;

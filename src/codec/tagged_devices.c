@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/string_list.h"
 #include "codec/tagged.h"
-#include "codec/tagged_members.h"
+#include "codec/tagged_internal.h"
 #include "model/device_id.h"
 #include "model/load.h"
 #include "model/pci.h"
@@ -142,8 +142,8 @@ static int figure_read(const struct tagged_reading *reading, const struct tagged
 
     if (code == 0)
         *(struct figure *)tagged_member(whole, field->offset) =
-            figure_sampled((int64_t)tagged_get(reading->bytes + value.at, 8),
-                           (int64_t)tagged_get(reading->bytes + value.at + 8, 8));
+            load_figure_sampled((int64_t)tagged_get(reading->bytes + value.at, 8),
+                                (int64_t)tagged_get(reading->bytes + value.at + 8, 8));
     return code;
 }
 
@@ -156,8 +156,8 @@ const struct tagged_kind tagged_figure = {
 /* ---- Many ---- */
 
 /* Finds the next of a row of values that each say how long they are, and moves on. */
-static int take_part(const struct tagged_reading *reading, const struct tagged_field *field,
-                     struct tagged_span *span, struct tagged_span *ret_part)
+static int read_part_header(const struct tagged_reading *reading, const struct tagged_field *field,
+                            struct tagged_span *span, struct tagged_span *ret_part)
 {
     size_t left = span->end - span->at;
     size_t length = left < LENGTH_SIZE ? 0 : tagged_get(reading->bytes + span->at, LENGTH_SIZE);
@@ -172,8 +172,8 @@ static int take_part(const struct tagged_reading *reading, const struct tagged_f
     return 0;
 }
 
-static int too_many(const struct tagged_reading *reading, const struct tagged_field *field,
-                    size_t at)
+static int report_too_many(const struct tagged_reading *reading, const struct tagged_field *field,
+                           size_t at)
 {
     return error_set(reading->error, BERTH_ERROR_SYNTAX,
                      "wanted at most %" PRIu64 " of %s, found more at byte %zu", field->max,
@@ -213,7 +213,7 @@ static int add_string(const struct tagged_reading *reading, const struct tagged_
     char **string;
 
     if (list->count >= field->max)
-        return too_many(reading, field, part.at);
+        return report_too_many(reading, field, part.at);
     if (memchr(bytes, '\0', part.end - part.at) != NULL)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
                          "wanted %s without a zero, found one at byte %zu", field->name, part.at);
@@ -232,7 +232,7 @@ static int strings_read(const struct tagged_reading *reading, const struct tagge
     while (value.at < value.end && code == 0) {
         struct tagged_span part = {0};
 
-        code = take_part(reading, field, &value, &part);
+        code = read_part_header(reading, field, &value, &part);
         if (code == 0)
             code = add_string(reading, field, part, tagged_member(whole, field->offset));
     }
@@ -295,11 +295,11 @@ static int items_read(const struct tagged_reading *reading, const struct tagged_
         struct tagged_span part = {0};
         void *item;
 
-        code = take_part(reading, field, &value, &part);
+        code = read_part_header(reading, field, &value, &part);
         if (code < 0)
             break;
         if (items->count >= field->max)
-            return too_many(reading, field, part.at);
+            return report_too_many(reading, field, part.at);
         item = vector_append_zeroed(&items->items, &items->count, &items->capacity,
                                     field->inner->size);
         if (item == NULL)

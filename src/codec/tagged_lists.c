@@ -11,7 +11,7 @@
 #include "base/text/quote.h"
 #include "base/text/utf8.h"
 #include "codec/tagged.h"
-#include "codec/tagged_members.h"
+#include "codec/tagged_internal.h"
 #include "model/device_id.h"
 #include "model/vendor.h"
 
@@ -92,8 +92,8 @@ const struct tagged_kind tagged_words = {
 /* ---- Lists ---- */
 
 /* How many items of one size the value has. */
-static int take_count(const struct tagged_reading *reading, const struct tagged_field *field,
-                      struct tagged_span value, size_t item_size, size_t *ret_count)
+static int parse_count(const struct tagged_reading *reading, const struct tagged_field *field,
+                       struct tagged_span value, size_t item_size, size_t *ret_count)
 {
     size_t length = value.end - value.at;
 
@@ -138,7 +138,7 @@ static int list_read(const struct tagged_reading *reading, const struct tagged_f
 {
     uint32_t *items;
     size_t count = 0;
-    int code = take_count(reading, field, value, ITEM_SIZE, &count);
+    int code = parse_count(reading, field, value, ITEM_SIZE, &count);
 
     if (code < 0 || count == 0)
         return code;
@@ -159,7 +159,7 @@ const struct tagged_kind tagged_list = {
     .finish = free_pointer,
 };
 
-static bool is_id(struct device_id id)
+static bool is_device_id(struct device_id id)
 {
     return id.vendor <= VENDOR_DRI && id.index <= DEVICE_INDEX_MAX &&
            (id.mig <= DEVICE_INDEX_MAX || id.mig == DEVICE_NO_MIG);
@@ -169,7 +169,7 @@ int tagged_append_id(struct text *out, struct device_id id)
 {
     unsigned char bytes[TAGGED_ID_SIZE];
 
-    if (!is_id(id))
+    if (!is_device_id(id))
         return BERTH_ERROR_INVALID;
     tagged_put(bytes, id.vendor, 1);
     tagged_put(bytes + 1, id.index, 4);
@@ -187,7 +187,7 @@ int tagged_get_id(const struct tagged_reading *reading, const struct tagged_fiel
         .mig = (uint32_t)tagged_get(reading->bytes + at + 5, 4),
     };
 
-    if (!is_id(id))
+    if (!is_device_id(id))
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
                          "wanted a device id in %s, found vendor %d, index %" PRIu32
                          ", MIG %" PRIu32 " at byte %zu",
@@ -210,11 +210,11 @@ static int append_ids(const struct tagged_field *field, const struct device_id_l
     return code;
 }
 
-static int take_ids(const struct tagged_reading *reading, const struct tagged_field *field,
-                    struct tagged_span value, struct device_id_list *list)
+static int parse_ids(const struct tagged_reading *reading, const struct tagged_field *field,
+                     struct tagged_span value, struct device_id_list *list)
 {
     size_t count = 0;
-    int code = take_count(reading, field, value, TAGGED_ID_SIZE, &count);
+    int code = parse_count(reading, field, value, TAGGED_ID_SIZE, &count);
 
     if (code < 0)
         return code;
@@ -245,7 +245,7 @@ static int ids_write(const struct tagged_field *field, const void *whole, struct
 static int ids_read(const struct tagged_reading *reading, const struct tagged_field *field,
                     struct tagged_span value, void *whole)
 {
-    return take_ids(reading, field, value, tagged_member(whole, field->offset));
+    return parse_ids(reading, field, value, tagged_member(whole, field->offset));
 }
 
 static void ids_finish(const struct tagged_field *field, void *whole)
@@ -266,8 +266,8 @@ const struct tagged_kind tagged_ids = {
 /* ---- What is pointed to ---- */
 
 /* A zeroed struct for the member to point to; NULL: no memory. */
-static void *make_below(const struct tagged_reading *reading, const struct tagged_field *field,
-                        void *whole, size_t size)
+static void *allocate_inner(const struct tagged_reading *reading, const struct tagged_field *field,
+                            void *whole, size_t size)
 {
     void *below = calloc(1, size);
 
@@ -285,9 +285,9 @@ static int maybe_ids_write(const struct tagged_field *field, const void *whole, 
 static int maybe_ids_read(const struct tagged_reading *reading, const struct tagged_field *field,
                           struct tagged_span value, void *whole)
 {
-    struct device_id_list *list = make_below(reading, field, whole, sizeof(*list));
+    struct device_id_list *list = allocate_inner(reading, field, whole, sizeof(*list));
 
-    return list == NULL ? BERTH_ERROR_MEMORY : take_ids(reading, field, value, list);
+    return list == NULL ? BERTH_ERROR_MEMORY : parse_ids(reading, field, value, list);
 }
 
 static void maybe_ids_finish(const struct tagged_field *field, void *whole)
@@ -315,7 +315,7 @@ static int inner_write(const struct tagged_field *field, const void *whole, stru
 static int inner_read(const struct tagged_reading *reading, const struct tagged_field *field,
                       struct tagged_span value, void *whole)
 {
-    void *below = make_below(reading, field, whole, field->inner->size);
+    void *below = allocate_inner(reading, field, whole, field->inner->size);
 
     return below == NULL ? BERTH_ERROR_MEMORY : tagged_read(reading, field->inner, value, below);
 }

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "codec/tagged.h"
-#include "codec/tagged_members.h"
+#include "codec/tagged_internal.h"
 #include "model/capability.h"
 #include "model/optional.h"
 
@@ -15,7 +15,7 @@ enum { NUMBER_SIZE_MAX = 8 };
 
 static void append_number(struct text *out, uint64_t number)
 {
-    unsigned char *place = text_place(out, NUMBER_SIZE_MAX);
+    unsigned char *place = text_reserve(out, NUMBER_SIZE_MAX);
     size_t size = 0;
 
     if (place == NULL)
@@ -23,11 +23,11 @@ static void append_number(struct text *out, uint64_t number)
     tagged_put(place, number, NUMBER_SIZE_MAX);
     for (; number != 0; number >>= 8)
         size++;
-    text_added(out, size);
+    text_commit(out, size);
 }
 
-static int take_number(const struct tagged_reading *reading, const struct tagged_field *field,
-                       struct tagged_span value, uint64_t *ret_number)
+static int parse_number(const struct tagged_reading *reading, const struct tagged_field *field,
+                        struct tagged_span value, uint64_t *ret_number)
 {
     size_t length = value.end - value.at;
     uint64_t number;
@@ -66,7 +66,7 @@ static int number_read(const struct tagged_reading *reading, const struct tagged
                        struct tagged_span value, void *whole)
 {
     uint64_t number = 0;
-    int code = take_number(reading, field, value, &number);
+    int code = parse_number(reading, field, value, &number);
 
     if (code == 0)
         tagged_store(tagged_member(whole, field->offset), field->size, number);
@@ -108,7 +108,7 @@ static int maybe_read(const struct tagged_reading *reading, const struct tagged_
                       struct tagged_span value, void *whole)
 {
     struct optional_number *member = tagged_member(whole, field->offset);
-    int code = take_number(reading, field, value, &member->value);
+    int code = parse_number(reading, field, value, &member->value);
 
     member->known = code == 0;
     return code;
@@ -141,7 +141,7 @@ static int capability_read(const struct tagged_reading *reading, const struct ta
                            struct tagged_span value, void *whole)
 {
     uint64_t number = 0;
-    int code = take_number(reading, field, value, &number);
+    int code = parse_number(reading, field, value, &number);
 
     if (code == 0)
         *(struct capability *)tagged_member(whole, field->offset) = (struct capability){

@@ -64,7 +64,7 @@ static const struct job *job_around(struct pool *pool, pid_t pid, uint32_t uid)
     list_for_each (link, &pool->jobs) {
         const struct job *job = container_of(link, struct job, in_pool);
 
-        if (job->by_lease.id != 0 && job->hold == WIRE_HOLD_PROCESS &&
+        if (job->by_lease.id != 0 && job->hold == LEASE_HOLD_PROCESS &&
             process_is_below(pid, job->holder->pid))
             return job;
     }
@@ -81,7 +81,7 @@ static int find_owner(struct connection *connection, pid_t pid, uint32_t *ret_ui
     uint32_t owner;
     size_t count;
 
-    if (code < 0 || !user_namespace_owner(pid, &owner))
+    if (code < 0 || !namespace_user_owner(pid, &owner))
         return code;
     *ret_uid = owner;
     groups->count = 0;
@@ -306,7 +306,7 @@ int adopt(struct connection *connection, struct wire_message *message, struct be
 {
     int code;
 
-    if (message->hold != WIRE_HOLD_PROCESS || message->request == NULL || message->parent != 0 ||
+    if (message->hold != LEASE_HOLD_PROCESS || message->request == NULL || message->parent != 0 ||
         message->request->replicas > 1)
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted one replica for a process, and no lease around it");

@@ -301,7 +301,7 @@ static void give_back(struct pool *pool, struct job *job)
 
     leave_slots(pool, job);
     if (engine_return(pool->engine, job->by_lease.id, job->since, deadline, NULL) < 0) {
-        job->end = WIRE_END_CANCELLED;
+        job->end = LEASE_END_CANCELLED;
         engine_vacated(pool->engine, job->by_lease.id, NULL);
         return;
     }

@@ -138,7 +138,7 @@ static bool is_its_client(struct connection *connection, const struct job *job)
     if (job->adopted)
         return rights_may_decide(connection, job->holder->uid);
     return job->holder->uid == connection->uid &&
-           (job->hold != WIRE_HOLD_PROCESS || job->holder->pid == connection->pid);
+           (job->hold != LEASE_HOLD_PROCESS || job->holder->pid == connection->pid);
 }
 
 /* The connection that waited so far, if it is still there, would wait for ever. */
@@ -332,7 +332,7 @@ static int claim(struct connection *connection, struct wire_message *message,
     if (message->resume)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "wanted to go on with a lease, found that this pool knows nothing of it");
-    if (message->hold == WIRE_HOLD_NOTHING &&
+    if (message->hold == LEASE_HOLD_NOTHING &&
         (message->request == NULL || !message->request->time.known))
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted a time limit for a lease that nobody holds, found none");

@@ -65,7 +65,7 @@ static void device_changed(void *context, uint32_t slot, unsigned changes)
     names_add(pool, slot);
 }
 
-int devices_take(struct pool *pool, struct report *report, struct berth_error *error)
+int devices_take(struct pool *pool, struct machine_report *report, struct berth_error *error)
 {
     const struct report_handler taker = {.changed = device_changed, .context = pool};
     struct device *device;

@@ -11,6 +11,6 @@
 /* Devices come, go, fall ill and recover as the report says; it is empty afterwards. What the next
  * daemon has to know is in the journal. The engine is paused from here on: the caller resumes it.
  * Fails as engine_report. */
-int devices_take(struct pool *pool, struct report *report, struct berth_error *error);
+int devices_take(struct pool *pool, struct machine_report *report, struct berth_error *error);
 
 #endif

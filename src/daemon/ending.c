@@ -103,7 +103,7 @@ static bool find_remains(struct pool *pool, struct job *job)
         remains_refresh(pool, guard->remains);
         return true;
     }
-    if (job->hold == WIRE_HOLD_PROCESS && !job->adopted &&
+    if (job->hold == LEASE_HOLD_PROCESS && !job->adopted &&
         engine_get_lease(pool->engine, job->by_lease.id, &view) &&
         pool_now(pool) - view.granted < SHORT)
         after = job->holder->pid;
@@ -137,7 +137,7 @@ static void signal_all(struct pool *pool, struct job *job, int number)
         process_signal(job->guard->process.descriptor, number);
 }
 
-void ending_send_notice(const struct pool *pool, const struct job *job, enum wire_end end,
+void ending_send_notice(const struct pool *pool, const struct job *job, enum lease_end end,
                         int64_t force_at)
 {
     int64_t left = force_at - pool_now(pool);
@@ -152,12 +152,12 @@ void ending_send_notice(const struct pool *pool, const struct job *job, enum wir
                                      });
 }
 
-void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t force_at)
+void ending_begin(struct pool *pool, struct job *job, enum lease_end end, int64_t force_at)
 {
     if (job->state == JOB_DRAINING)
         return;
     log_line(&pool->log, pool_now(pool), "ending", "id=%llu reason=\"%s\"",
-             (unsigned long long)job->by_id.id, wire_end_describe(end));
+             (unsigned long long)job->by_id.id, pool_info_describe_end(end));
     if (job->end == 0)
         job->end = end;
     /* Nobody was told that it began. */
@@ -169,7 +169,7 @@ void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t
     keep_job(pool, job);
     news_note(pool, WIRE_NEWS_LEASE);
     cancel_inside(pool, job);
-    if (job->hold == WIRE_HOLD_NOTHING) {
+    if (job->hold == LEASE_HOLD_NOTHING) {
         ending_holder_gone(pool, job);
         return;
     }
@@ -185,7 +185,7 @@ void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t
 void ending_client_gone(struct pool *pool, struct job *job)
 {
     /* It may never have read its notice: berth run hangs up when it becomes the command. */
-    if (job->hold == WIRE_HOLD_PROCESS && job->state == JOB_ENDING)
+    if (job->hold == LEASE_HOLD_PROCESS && job->state == JOB_ENDING)
         signal_all(pool, job, SIGTERM);
 }
 
@@ -193,7 +193,7 @@ void ending_force(struct pool *pool, struct job *job)
 {
     signal_all(pool, job, SIGKILL);
     /* The ends of the processes do the rest. Who holds by a connection alone has had its time. */
-    if (job->hold == WIRE_HOLD_CONNECTION && job->state != JOB_DRAINING)
+    if (job->hold == LEASE_HOLD_CONNECTION && job->state != JOB_DRAINING)
         ending_done(pool, job);
 }
 
@@ -214,8 +214,8 @@ void ending_holder_gone(struct pool *pool, struct job *job)
         job->guard->process.descriptor = -1;
     }
     if (job->end == 0)
-        job->end = WIRE_END_DIED;
-    if (job->hold == WIRE_HOLD_CONNECTION || job_is_preparing(job) || !find_remains(pool, job)) {
+        job->end = LEASE_END_DIED;
+    if (job->hold == LEASE_HOLD_CONNECTION || job_is_preparing(job) || !find_remains(pool, job)) {
         ending_done(pool, job);
         return;
     }

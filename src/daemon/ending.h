@@ -9,10 +9,10 @@
 #include "daemon/pool.h"
 
 /* The lease is to be given back by `force_at` (the pool's time). Again: the sooner counts. */
-void ending_begin(struct pool *pool, struct job *job, enum wire_end end, int64_t force_at);
+void ending_begin(struct pool *pool, struct job *job, enum lease_end end, int64_t force_at);
 
 /* Tells the job's client, which must be there. */
-void ending_send_notice(const struct pool *pool, const struct job *job, enum wire_end end,
+void ending_send_notice(const struct pool *pool, const struct job *job, enum lease_end end,
                         int64_t force_at);
 
 /* Whoever was told so hung up. */

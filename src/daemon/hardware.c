@@ -37,7 +37,7 @@ struct hardware {
     unsigned failures;                      /* since the last report */
     char failure[BERTH_ERROR_MESSAGE_SIZE]; /* that was logged last */
     struct problem_list problems;
-    struct report first; /* the first report, until there is an engine */
+    struct machine_report first; /* the first report, until there is an engine */
     bool has_first;
 };
 
@@ -66,33 +66,33 @@ static void take_problems(struct hardware *hardware, struct problem_list *found)
     const struct problem *problem;
 
     vector_for_each (problem, found) {
-        if (!problem_list_has(&hardware->problems, problem->backend, problem->message))
+        if (!machine_report_has_problem(&hardware->problems, problem->backend, problem->message))
             log_line(&pool->log, pool_now(pool), "problem", "backend=%s message=%s",
                      log_quote(problem->backend).text, log_quote(problem->message).text);
     }
-    problem_list_finish(&hardware->problems);
+    machine_report_finish_problems(&hardware->problems);
     hardware->problems = *found;
     *found = (struct problem_list){0};
 }
 
 /* Takes the report into the engine, which stays paused. */
-static void take_devices(struct hardware *hardware, struct report *report)
+static void take_devices(struct hardware *hardware, struct machine_report *report)
 {
     struct problem_list problems = report->problems;
     struct berth_error error = BERTH_ERROR_INIT;
 
     report->problems = (struct problem_list){0};
     if (devices_take(hardware->pool, report, &error) < 0)
-        problem_list_add(&problems, "pool", "%s", error.message);
+        machine_report_add_problem(&problems, "pool", "%s", error.message);
     take_problems(hardware, &problems);
 }
 
-static void take_report(struct hardware *hardware, struct report *report)
+static void take_report(struct hardware *hardware, struct machine_report *report)
 {
     struct pool *pool = hardware->pool;
 
     if (pool->engine == NULL) {
-        report_finish(&hardware->first);
+        machine_report_finish(&hardware->first);
         hardware->first = *report;
         hardware->has_first = true;
         return;
@@ -125,7 +125,7 @@ static void lose(struct hardware *hardware, const struct berth_error *error)
     news_note(pool, WIRE_NEWS_LOAD);
     if (pool->handovers != NULL)
         handover_unanswered(pool);
-    problem_list_add(&hardware->problems, "probe", "%s", error->message);
+    machine_report_add_problem(&hardware->problems, "probe", "%s", error->message);
     if (strcmp(hardware->failure, error->message) != 0)
         log_line(&pool->log, pool_now(pool), "probe", "what=lost reason=%s",
                  log_quote(error->message).text);
@@ -146,7 +146,7 @@ static void receive(struct hardware *hardware)
         if (code < 0) {
             lose(hardware, &error);
         } else if (!hardware->is_asked || answer.number != hardware->number) {
-            report_finish(&answer.report);
+            machine_report_finish(&answer.report);
         } else {
             hardware->is_asked = false;
             hardware->has_report = true;
@@ -411,7 +411,7 @@ static bool await_answer(struct hardware *hardware, int64_t until)
  * to begin. Who claims meanwhile would be told that there is no device. */
 static bool is_premature(const struct hardware *hardware)
 {
-    const struct report *first = &hardware->first;
+    const struct machine_report *first = &hardware->first;
     int64_t taken = loop_now(&hardware->pool->loop) - hardware->asked_at;
 
     return hardware->has_first && first->machine.devices.count == 0 &&
@@ -459,8 +459,8 @@ void hardware_finish(struct pool *pool)
         loop_remove(&pool->loop, &hardware->answers);
     probe_finish(&hardware->probe);
     timer_set_at(&pool->loop, &hardware->timer, LOOP_NEVER);
-    problem_list_finish(&hardware->problems);
-    report_finish(&hardware->first);
+    machine_report_finish_problems(&hardware->problems);
+    machine_report_finish(&hardware->first);
     free(hardware);
     pool->hardware = NULL;
 }

@@ -39,6 +39,6 @@ int history_file_find(const struct pool *pool, char **ret_path, struct berth_err
         text_append(&path, history->file);
     else
         history_file_default(&pool->settings, getenv("HOME"), getenv("XDG_STATE_HOME"), &path);
-    *ret_path = text_take(&path);
+    *ret_path = text_detach(&path);
     return *ret_path == NULL ? error_set_memory(error) : 0;
 }

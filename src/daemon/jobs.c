@@ -300,7 +300,7 @@ void jobs_lose_client(struct pool *pool, struct connection *connection)
         leave_connection(job);
         if (job->state == JOB_WAITING)
             continue;
-        if (job->hold == WIRE_HOLD_CONNECTION || job_is_preparing(job))
+        if (job->hold == LEASE_HOLD_CONNECTION || job_is_preparing(job))
             ending_holder_gone(pool, job);
         else
             ending_client_gone(pool, job);

@@ -68,16 +68,17 @@ static const struct tagged_field job_fields[] = {
     [KEPT_JOB_UID] = {TAGGED_NUMBER(kept_job, uid, UINT32_MAX)},
     [KEPT_JOB_PID] = {TAGGED_NUMBER(kept_job, pid, INT32_MAX)},
     [KEPT_JOB_STARTED] = {TAGGED_NUMBER(kept_job, started, UINT64_MAX)},
-    [KEPT_JOB_HOLD] = {TAGGED_NUMBER(kept_job, hold, WIRE_HOLD_NOTHING)},
-    [KEPT_JOB_END] = {TAGGED_NUMBER(kept_job, end, WIRE_END_IDLE)},
+    [KEPT_JOB_HOLD] = {TAGGED_NUMBER(kept_job, hold, LEASE_HOLD_NOTHING)},
+    [KEPT_JOB_END] = {TAGGED_NUMBER(kept_job, end, LEASE_END_IDLE)},
     [KEPT_JOB_DRAINING] = {TAGGED_NUMBER(kept_job, draining, true)},
     [KEPT_JOB_SINCE] = {TAGGED_NUMBER(kept_job, since, UINT64_MAX)},
-    [KEPT_JOB_FORCE_AT] = {TAGGED_NUMBER(kept_job, force_at, UINT64_MAX), .by_default = TIME_NEVER},
+    [KEPT_JOB_FORCE_AT] = {TAGGED_NUMBER(kept_job, force_at, UINT64_MAX),
+                           .default_value = TIME_NEVER},
     [KEPT_JOB_PARENT] = {TAGGED_NUMBER(kept_job, parent, UINT64_MAX)},
     [KEPT_JOB_COMMAND] = {TAGGED_MEMBER(kept_job, command, text), .max = WIRE_TEXT_MAX},
     [KEPT_JOB_UNPREPARED] = {TAGGED_NUMBER(kept_job, unprepared, true)},
     [KEPT_JOB_ADOPTED] = {TAGGED_NUMBER(kept_job, adopted, true)},
-    [KEPT_JOB_WAIT] = {TAGGED_NUMBER(kept_job, wait, UINT64_MAX), .by_default = TIME_NEVER},
+    [KEPT_JOB_WAIT] = {TAGGED_NUMBER(kept_job, wait, UINT64_MAX), .default_value = TIME_NEVER},
 };
 
 static struct tagged_digest kept_job_tagged_digest;
@@ -99,7 +100,7 @@ enum kept_ended_tag {
 static const struct tagged_field ended_fields[] = {
     [KEPT_ENDED_ID] = {TAGGED_NUMBER(ended, id, UINT64_MAX)},
     [KEPT_ENDED_UID] = {TAGGED_NUMBER(ended, uid, UINT32_MAX)},
-    [KEPT_ENDED_END] = {TAGGED_NUMBER(ended, end, WIRE_END_IDLE)},
+    [KEPT_ENDED_END] = {TAGGED_NUMBER(ended, end, LEASE_END_IDLE)},
     [KEPT_ENDED_EXIT_CODE] = {TAGGED_MEMBER(ended, exit_code, maybe), .max = UINT64_MAX},
 };
 
@@ -193,7 +194,7 @@ static const struct tagged_field mps_fields[] = {
     [KEPT_MPS_SLOT] = {TAGGED_NUMBER(kept_mps, slot, UINT32_MAX)},
     [KEPT_MPS_IS_THERE] = {TAGGED_NUMBER(kept_mps, is_there, true)},
     [KEPT_MPS_UID] = {TAGGED_NUMBER(kept_mps, uid, UINT32_MAX)},
-    [KEPT_MPS_GID] = {TAGGED_NUMBER(kept_mps, gid, UINT32_MAX), .by_default = PERSONA_NO_GROUP},
+    [KEPT_MPS_GID] = {TAGGED_NUMBER(kept_mps, gid, UINT32_MAX), .default_value = PERSONA_NO_GROUP},
     [KEPT_MPS_PID] = {TAGGED_NUMBER(kept_mps, pid, INT32_MAX)},
     [KEPT_MPS_STARTED] = {TAGGED_NUMBER(kept_mps, started, UINT64_MAX)},
     [KEPT_MPS_PIPE] = {TAGGED_MEMBER(kept_mps, pipe, text), .max = WIRE_TEXT_MAX},
@@ -218,7 +219,7 @@ char *keep_boot_id(void)
     if (content.length > 0 && content.bytes[content.length - 1] == '\n')
         content.bytes[--content.length] = '\0';
     text_append(&content, "");
-    return text_take(&content);
+    return text_detach(&content);
 }
 
 /* ---- Writing ---- */

@@ -36,8 +36,8 @@ struct kept_job {
     uint32_t uid;
     int32_t pid;
     uint64_t started;
-    enum wire_hold hold;
-    enum wire_end end;
+    enum lease_hold hold;
+    enum lease_end end;
     bool draining;
     int64_t since;
     int64_t force_at; /* TIME_NEVER by default */

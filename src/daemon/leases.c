@@ -80,7 +80,7 @@ void message_release(struct connection *connection, struct wire_message *message
     if (message->exit_code.known)
         job->exit_code = (int16_t)message->exit_code.value;
     if (job->end == 0)
-        job->end = WIRE_END_RELEASED;
+        job->end = LEASE_END_RELEASED;
     /* What it ran has ended with it, but for what was never below it: containers. */
     ending_holder_gone(pool, job);
     pool_settle(pool);
@@ -95,7 +95,7 @@ void message_cancel(struct connection *connection, struct wire_message *message)
     if (job == NULL)
         return;
     if (job_is_preparing(job)) {
-        job->end = WIRE_END_CANCELLED;
+        job->end = LEASE_END_CANCELLED;
         ending_done(pool, job);
         done(connection, message);
         return;
@@ -120,7 +120,7 @@ void message_stop(struct connection *connection, struct wire_message *message)
         fail(connection, message, BERTH_ERROR_INVALID, "it still waits: cancel it");
         return;
     }
-    ending_begin(pool, job, WIRE_END_STOPPED, pool_now(pool) + pool->rules.grace);
+    ending_begin(pool, job, LEASE_END_STOPPED, pool_now(pool) + pool->rules.grace);
     done(connection, message);
 }
 

@@ -34,10 +34,10 @@ enum {
 
 /* The engine's blocks that messages have, too. */
 #define WIRE_BLOCKS (BLOCK_SQUATTED | BLOCK_DIRTY | BLOCK_DRAINED | BLOCK_ELSEWHERE)
-_Static_assert((int)WIRE_BLOCK_SQUATTED == (int)BLOCK_SQUATTED &&
-                   (int)WIRE_BLOCK_DIRTY == (int)BLOCK_DIRTY &&
-                   (int)WIRE_BLOCK_DRAINED == (int)BLOCK_DRAINED &&
-                   (int)WIRE_BLOCK_ELSEWHERE == (int)BLOCK_ELSEWHERE,
+_Static_assert((int)SLOT_BLOCK_SQUATTED == (int)BLOCK_SQUATTED &&
+                   (int)SLOT_BLOCK_DIRTY == (int)BLOCK_DIRTY &&
+                   (int)SLOT_BLOCK_DRAINED == (int)BLOCK_DRAINED &&
+                   (int)SLOT_BLOCK_ELSEWHERE == (int)BLOCK_ELSEWHERE,
                "one set serves both");
 
 void message_handle(struct connection *connection, struct wire_message *message)
@@ -148,30 +148,30 @@ void message_explain(struct connection *connection, struct wire_message *message
 
 /* ---- Pages ---- */
 
-static enum wire_state state_of(const struct pool *pool, uint32_t slot,
+static enum slot_state state_of(const struct pool *pool, uint32_t slot,
                                 const struct slot_view *view)
 {
     const struct device *device = &engine_machine(pool->engine)->devices.items[slot];
     const struct job *job = view->lease == 0 ? NULL : job_of_lease(pool, view->lease);
 
     if (job != NULL && job->state == JOB_DRAINING)
-        return WIRE_STATE_DRAINING;
+        return SLOT_STATE_DRAINING;
     if (view->taken)
-        return view->sharing == SHARING_EXCLUSIVE ? WIRE_STATE_LEASED : WIRE_STATE_SHARED;
+        return view->sharing == SHARING_EXCLUSIVE ? SLOT_STATE_LEASED : SLOT_STATE_SHARED;
     if (!view->present)
-        return WIRE_STATE_GONE;
+        return SLOT_STATE_GONE;
     if ((view->blocks & BLOCK_DRAINED) != 0)
-        return WIRE_STATE_DRAINED;
+        return SLOT_STATE_DRAINED;
     if (device->health == HEALTH_SICK)
-        return WIRE_STATE_SICK;
+        return SLOT_STATE_SICK;
     if ((view->blocks & BLOCK_ELSEWHERE) != 0)
-        return WIRE_STATE_ELSEWHERE;
+        return SLOT_STATE_ELSEWHERE;
     if ((view->blocks & BLOCK_DIRTY) != 0)
-        return WIRE_STATE_DRAINING;
+        return SLOT_STATE_DRAINING;
     if ((view->blocks & BLOCK_SQUATTED) != 0)
-        return WIRE_STATE_SQUATTED;
+        return SLOT_STATE_SQUATTED;
     /* Who is granted one that sleeps wakes it. */
-    return device->asleep ? WIRE_STATE_ASLEEP : WIRE_STATE_FREE;
+    return device->asleep ? SLOT_STATE_ASLEEP : SLOT_STATE_FREE;
 }
 
 static size_t length_of(const char *string)
@@ -215,7 +215,7 @@ static void add_devices(struct page *page)
     const struct device_list *devices = &engine_machine(page->pool->engine)->devices;
 
     for (uint64_t slot = page->after; slot < devices->count; slot++) {
-        struct wire_slot *item;
+        struct slot_info *item;
         struct slot_view view;
 
         if (page->bytes > PAGE_BYTES) {
@@ -226,7 +226,7 @@ static void add_devices(struct page *page)
         if (item == NULL)
             return;
         engine_get_slot(page->pool->engine, (uint32_t)slot, &view);
-        *item = (struct wire_slot){
+        *item = (struct slot_info){
             .device = &devices->items[slot],
             .state = state_of(page->pool, (uint32_t)slot, &view),
             .sharing = view.sharing,
@@ -253,16 +253,16 @@ static struct optional_number known_time(int64_t time)
 }
 
 void look_fill_lease(struct pool *pool, const struct job *job, const struct lease_view *view,
-                     struct wire_lease *item)
+                     struct lease_info *item)
 {
     const struct machine *machine = engine_machine(pool->engine);
     const struct request *request = engine_request_what(view->request);
 
-    *item = (struct wire_lease){
+    *item = (struct lease_info){
         .id = job->by_id.id,
         .parent = job->holder->parent,
         .uid = job->holder->uid,
-        .pid = job->hold == WIRE_HOLD_NOTHING ? 0 : (int32_t)job->holder->pid,
+        .pid = job->hold == LEASE_HOLD_NOTHING ? 0 : (int32_t)job->holder->pid,
         .name = request->name,
         .command = job->holder->command,
         .replicas = view->replicas,
@@ -296,7 +296,7 @@ static void add_leases(struct page *page)
 {
     list_for_each (link, &page->pool->jobs) {
         const struct job *job = container_of(link, struct job, in_pool);
-        struct wire_lease *item;
+        struct lease_info *item;
         struct lease_view view;
 
         if (job->by_id.id <= page->after ||
@@ -321,7 +321,7 @@ static void add_claim(void *context, const struct claim_view *view)
     struct page *page = context;
     const struct job *job = job_of_id(page->pool, view->id);
     const struct request *request = engine_request_what(view->request);
-    struct wire_claim *item;
+    struct claim_info *item;
 
     page->position++;
     if (page->full || page->position <= page->after || job == NULL)
@@ -333,7 +333,7 @@ static void add_claim(void *context, const struct claim_view *view)
     item = vector_append(&page->message->claims);
     if (item == NULL)
         return;
-    *item = (struct wire_claim){
+    *item = (struct claim_info){
         .id = view->id,
         .parent = job->holder->parent,
         .uid = job->holder->uid,
@@ -364,7 +364,7 @@ static void explain_claims(struct page *page)
     int64_t began = clock_now();
 
     for (size_t i = 0; i < page->message->claims.count; i++) {
-        struct wire_claim *item = &page->message->claims.items[i];
+        struct claim_info *item = &page->message->claims.items[i];
         struct claim_view view;
         struct text text = {0};
 
@@ -375,12 +375,12 @@ static void explain_claims(struct page *page)
         if (!engine_get_claim(page->pool->engine, item->id, &view))
             continue;
         request_describe(engine_request_what(view.request), &text);
-        item->request = text_take(&text);
+        item->request = text_detach(&text);
         if (item->position <= EXPLAINED_MAX)
             explain(page->pool, item->id, &text, &item->estimate);
         else
             text_append(&text, "it is far back in the queue");
-        item->why = text_take(&text);
+        item->why = text_detach(&text);
     }
 }
 
@@ -401,8 +401,8 @@ static void add_problems(struct page *page, const struct problem_list *problems)
 
 static void finish_page(struct wire_message *message)
 {
-    struct wire_lease *lease;
-    struct wire_claim *claim;
+    struct lease_info *lease;
+    struct claim_info *claim;
 
     vector_for_each (lease, &message->leases)
         vector_finish(&lease->devices);

@@ -103,5 +103,5 @@ bool mark_may_follow(pid_t pid, uint64_t since)
     return fields != NULL && !process_stat_has_ended(fields) &&
            (process_stat_number(fields, FLAGS) & NEVER_BECAME_A_PROGRAM) != 0 &&
            process_stat_number(fields, STARTED) >= since &&
-           process_stat_age(fields) < CONTAINER_BEGINS_FOR && pid_namespace_is_other(pid);
+           process_stat_age(fields) < CONTAINER_BEGINS_FOR && namespace_pid_is_other(pid);
 }

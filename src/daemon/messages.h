@@ -37,7 +37,7 @@ void message_explain(struct connection *connection, struct wire_message *message
 void message_look(struct connection *connection, struct wire_message *message);
 /* What is known of a lease; the texts are borrowed, the devices the caller's to free. */
 void look_fill_lease(struct pool *pool, const struct job *job, const struct lease_view *view,
-                     struct wire_lease *item);
+                     struct lease_info *item);
 /* About how many bytes a device takes in a message, rather too many. */
 size_t look_device_size(const struct device *device);
 /* The same of a process that uses it. */

@@ -65,7 +65,7 @@ int mps_init(struct pool *pool, struct berth_error *error)
     text_append_bytes(&base, pool->settings.socket,
                       (size_t)(strrchr(pool->settings.socket, '/') - pool->settings.socket));
     text_append(&base, "/" MPS_BASE);
-    mps->base = text_take(&base);
+    mps->base = text_detach(&base);
     mps->controls = calloc(count, sizeof(*mps->controls));
     mps->may_become_others = privileges_may_become_others();
     if (mps->controls == NULL || mps->base == NULL)

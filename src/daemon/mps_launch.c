@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/count.h"
-#include "base/system/newborn.h"
+#include "base/system/child_setup.h"
 #include "daemon/last_line.h"
 #include "daemon/mps_control.h"
 #include "model/mps_directories.h"
@@ -186,9 +186,9 @@ static _Noreturn void be_child(const struct mps_launch *launch, int line, int ou
 
     setsid();
     umask(S_IRWXG | S_IRWXO);
-    if (newborn_take_descriptors(-1, output, &line) < 0)
+    if (child_setup_descriptors(-1, output, &line) < 0)
         _exit(NEVER_SEEN);
-    newborn_reset_signals();
+    child_setup_reset_signals();
     /* Nobody lets us go: whoever made us is gone. */
     if (recv(line, &byte, sizeof(byte), 0) != sizeof(byte) || chdir("/") < 0)
         _exit(NEVER_SEEN);

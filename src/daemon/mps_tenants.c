@@ -122,7 +122,7 @@ static int make_site(const struct pool *pool, const struct job *job, const struc
     struct text root = {0};
     struct text pipe = {0};
     struct text log = {0};
-    bool is_only_one = mps_is_only_one(request);
+    bool is_only_one = mps_directories_single_device(request);
     struct mps_site site = {
         .persona = {.uid = job->holder->uid, .gid = PERSONA_NO_GROUP},
         .is_pipe_given = is_only_one && request->mps_pipe_dir != NULL,
@@ -132,9 +132,10 @@ static int make_site(const struct pool *pool, const struct job *job, const struc
     if (job->connection != NULL && job->connection->uid == job->holder->uid)
         site.persona.gid = job->connection->gid;
     mps_append_root(pool, job->holder->uid, &root);
-    mps_directories(&(struct mps_place){text_string(&root), request}, device->id, &pipe, &log);
-    site.pipe = text_failed(&root) ? NULL : text_take(&pipe);
-    site.log = text_failed(&root) ? NULL : text_take(&log);
+    mps_directories(&(struct mps_directory_source){text_string(&root), request}, device->id, &pipe,
+                    &log);
+    site.pipe = text_failed(&root) ? NULL : text_detach(&pipe);
+    site.log = text_failed(&root) ? NULL : text_detach(&log);
     text_finish(&root);
     text_finish(&pipe);
     text_finish(&log);
@@ -237,9 +238,9 @@ static void refuse(struct pool *pool, struct job *job, const struct control *con
                        device_id_format(device->id).text, why);
     /* Without memory it is refused for its end. */
     if (guard != NULL)
-        guard->refusal = text_take(&words);
+        guard->refusal = text_detach(&words);
     text_finish(&words);
-    job->end = WIRE_END_CANCELLED;
+    job->end = LEASE_END_CANCELLED;
     ending_done(pool, job);
 }
 

@@ -27,9 +27,9 @@ struct news {
     struct list followers;   /* struct watcher */
     struct timer timer;      /* when the next of them may be told */
     int64_t read_at;         /* when one that is not our recorder asked last, in the loop's time */
-    struct wire_tally tally;
-    struct wire_histogram waited;
-    struct wire_histogram held;
+    struct pool_tally tally;
+    struct duration_histogram waited;
+    struct duration_histogram held;
 };
 
 static void followers_are_due(struct timer *timer)
@@ -108,19 +108,19 @@ void news_note_event(struct pool *pool, const struct engine_event *event)
 
 /* ---- Counting ---- */
 
-static void count_in(struct wire_histogram *histogram, int64_t duration)
+static void count_in(struct duration_histogram *histogram, int64_t duration)
 {
     unsigned bucket = 0;
 
     if (duration < 0)
         duration = 0;
-    while (bucket < WIRE_BUCKETS - 1 && duration > wire_bucket_bounds[bucket])
+    while (bucket < HISTOGRAM_BUCKETS - 1 && duration > histogram_bounds[bucket])
         bucket++;
     histogram->counts[bucket]++;
     histogram->sum += (uint64_t)duration;
 }
 
-struct wire_tally *news_tally(struct pool *pool)
+struct pool_tally *news_tally(struct pool *pool)
 {
     return &pool->news->tally;
 }
@@ -138,7 +138,7 @@ void tally_held(struct pool *pool, int64_t held)
 
 void tally_refused(struct pool *pool, int error)
 {
-    struct wire_tally *tally = &pool->news->tally;
+    struct pool_tally *tally = &pool->news->tally;
 
     if (error == BERTH_ERROR_BUSY)
         tally->busy++;
@@ -148,13 +148,13 @@ void tally_refused(struct pool *pool, int error)
         tally->refused++;
 }
 
-void tally_gone(struct pool *pool, enum wire_end end)
+void tally_gone(struct pool *pool, enum lease_end end)
 {
-    struct wire_tally *tally = &pool->news->tally;
+    struct pool_tally *tally = &pool->news->tally;
 
-    if (end == WIRE_END_TIMED_OUT)
+    if (end == LEASE_END_TIMED_OUT)
         tally->timed_out++;
-    else if (end == WIRE_END_IMPOSSIBLE)
+    else if (end == LEASE_END_IMPOSSIBLE)
         tally->impossible++;
     else
         tally->cancelled++;

@@ -33,14 +33,14 @@ int64_t news_load_interval(const struct pool *pool);
 /* ---- Counting ---- */
 
 /* What was counted since the start; good until something else is. */
-struct wire_tally *news_tally(struct pool *pool);
+struct pool_tally *news_tally(struct pool *pool);
 
 /* A claim has become a lease, after it waited this long. */
 void tally_granted(struct pool *pool, int64_t waited);
 /* A claim was refused at once. */
 void tally_refused(struct pool *pool, int error);
 /* A claim is over that waited. */
-void tally_gone(struct pool *pool, enum wire_end end);
+void tally_gone(struct pool *pool, enum lease_end end);
 /* A lease is over that was held for so long. */
 void tally_held(struct pool *pool, int64_t held);
 

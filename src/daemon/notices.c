@@ -182,8 +182,8 @@ void notice_squatter(struct pool *pool, uint32_t slot, const struct device_proce
         variables_add_number(&variables, "BERTH_UID", process->uid.value);
     }
     if (process->container != NULL) {
-        text_append_format(&what, " in container %.*s (", container_shown(process->container),
-                           process->container);
+        text_append_format(&what, " in container %.*s (",
+                           container_shown_length(process->container), process->container);
         device_process_advise(process, &what);
         text_append(&what, ")");
         variables_add(&variables, "BERTH_CONTAINER", process->container);
@@ -207,11 +207,11 @@ static struct quantity_text in_words(int64_t duration)
 }
 
 /* Tells whoever holds the lease. `left` 0: nothing will happen by itself. */
-static void warn(struct pool *pool, const struct job *job, enum wire_end end, int64_t left)
+static void warn(struct pool *pool, const struct job *job, enum lease_end end, int64_t left)
 {
     news_note(pool, WIRE_NEWS_LEASE);
     log_line(&pool->log, pool_now(pool), "warning", "id=%" PRIu64 " uid=%u reason=\"%s\"",
-             job->by_id.id, job->holder->uid, wire_end_describe(end));
+             job->by_id.id, job->holder->uid, pool_info_describe_end(end));
     if (job->connection != NULL)
         connection_send(job->connection, &(struct wire_message){
                                              .type = WIRE_WARNING,
@@ -252,7 +252,7 @@ static void limit_is_near(struct pool *pool, const struct job *job)
     left = view.expires - pool_now(pool);
     if (left <= 0)
         return;
-    warn(pool, job, WIRE_END_EXPIRED, left);
+    warn(pool, job, LEASE_END_EXPIRED, left);
     /* A client that has come back is told again, the program is not. */
     if (job->guard->told_limit == view.expires)
         return;
@@ -379,7 +379,7 @@ static void warn_of_idleness(struct pool *pool, struct job *job, int64_t idle)
     struct text what = {0};
 
     job->guard->idle_warned = true;
-    warn(pool, job, WIRE_END_IDLE, left);
+    warn(pool, job, LEASE_END_IDLE, left);
     text_append_format(&what, "has not been used for %s", in_words(idle).text);
     if (left > 0)
         text_append_format(&what, "; it is taken back in %s", in_words(left).text);
@@ -394,7 +394,7 @@ static void reclaim(struct pool *pool, struct job *job, int64_t idle)
     text_append_format(&what, "was not used for %s and is taken back", in_words(idle).text);
     tell_of_lease(pool, job, "reclaimed", &what);
     text_finish(&what);
-    ending_begin(pool, job, WIRE_END_IDLE, pool_now(pool) + pool->rules.grace);
+    ending_begin(pool, job, LEASE_END_IDLE, pool_now(pool) + pool->rules.grace);
 }
 
 /* Since when the lease may have been unused, when that is judged for the first time: what was

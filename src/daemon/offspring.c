@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/system/newborn.h"
+#include "base/system/child_setup.h"
 
 #ifndef P_PIDFD
 #define P_PIDFD 3
@@ -54,8 +54,8 @@ static _Noreturn void be_child(const struct offspring_order *order, pid_t parent
 
     setsid();
     umask(S_IRWXG | S_IRWXO);
-    if (chdir("/") == 0 && newborn_take_descriptors(input, output, &report) == 0) {
-        newborn_reset_signals();
+    if (chdir("/") == 0 && child_setup_descriptors(input, output, &report) == 0) {
+        child_setup_reset_signals();
         if (exec_command(order, parent) == 0) {
             if (order->awaited != NULL)
                 await_file(order->awaited);

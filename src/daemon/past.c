@@ -21,8 +21,8 @@ struct record {
     uint64_t order;            /* how many had ended with it */
     int64_t ended_at;          /* in the loop's time */
     size_t bytes;
-    struct wire_ended ended;
-    struct wire_lease lease;
+    struct ended_lease ended;
+    struct lease_info lease;
 };
 
 struct past {
@@ -54,7 +54,7 @@ static void clear(struct record *record)
     free(record->lease.name);
     free(record->lease.command);
     vector_finish(&record->lease.devices);
-    record->lease = (struct wire_lease){0};
+    record->lease = (struct lease_info){0};
 }
 
 static void drop(struct record *record)
@@ -156,7 +156,7 @@ static size_t length_of(const char *string)
     return string == NULL ? 0 : strlen(string);
 }
 
-static size_t size_of(const struct wire_lease *lease)
+static size_t size_of(const struct lease_info *lease)
 {
     return RECORD_BYTES + length_of(lease->name) + length_of(lease->command) +
            lease->devices.count * ID_BYTES;
@@ -179,7 +179,7 @@ static void tidy(struct pool *pool)
     }
 }
 
-void past_ended(struct pool *pool, const struct job *job, enum wire_end end)
+void past_ended(struct pool *pool, const struct job *job, enum lease_end end)
 {
     struct past *past = pool->past;
     struct record *record = take(pool, job->by_lease.id);
@@ -197,7 +197,7 @@ void past_ended(struct pool *pool, const struct job *job, enum wire_end end)
         record->lease.judged_time = job->guard->judged_time;
         record->lease.idle_time = job->guard->idle_time;
     }
-    record->ended = (struct wire_ended){
+    record->ended = (struct ended_lease){
         .lease = &record->lease,
         .end = end,
         .time = pool_now(pool),
@@ -237,7 +237,7 @@ void past_tell(struct pool *pool, uint64_t count, struct wire_message *message)
     message->id = count;
     list_for_each (link, &past->ended) {
         const struct record *record = container_of(link, struct record, in_ended);
-        struct wire_ended *item;
+        struct ended_lease *item;
 
         if (record->order <= count)
             continue;

@@ -18,7 +18,7 @@ void past_finish(struct pool *pool);
 void past_lease(struct pool *pool, const struct job *job);
 
 /* It is over. */
-void past_ended(struct pool *pool, const struct job *job, enum wire_end end);
+void past_ended(struct pool *pool, const struct job *job, enum lease_end end);
 
 /* How many leases have ended since the daemon started. */
 uint64_t past_count(const struct pool *pool);

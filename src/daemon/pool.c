@@ -192,7 +192,7 @@ static int make_name(struct pool *pool, struct berth_error *error)
     if (getrandom(&random, sizeof(random), 0) != sizeof(random))
         return error_set_errno(error, errno, "getrandom");
     text_append_format(&name, "%016llx", (unsigned long long)random);
-    pool->name = text_take(&name);
+    pool->name = text_detach(&name);
     return pool->name == NULL ? error_set_memory(error) : 0;
 }
 
@@ -202,7 +202,7 @@ static int find_journal(struct pool *pool, struct berth_error *error)
     struct text path = {0};
 
     listener_beside(pool->settings.socket, ".journal", &path);
-    pool->journal_path = text_take(&path);
+    pool->journal_path = text_detach(&path);
     return pool->journal_path == NULL ? error_set_memory(error) : 0;
 }
 

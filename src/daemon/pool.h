@@ -187,8 +187,8 @@ struct job {
     int64_t since;
     int16_t exit_code; /* that its holder reported or ended with, or NO_EXIT_CODE */
     enum job_state state : 8;
-    enum wire_hold hold : 8;
-    enum wire_end end : 8;  /* why it is being ended; 0: it is not */
+    enum lease_hold hold : 8;
+    enum lease_end end : 8; /* why it is being ended; 0: it is not */
     bool restored : 1;      /* from the journal, and its client has not come back */
     bool adopted : 1;       /* its process was there before it */
     bool unprepared : 1;    /* its devices are to be checked before its holder is told of them */
@@ -221,7 +221,7 @@ struct guard {
 struct ended {
     uint64_t id;
     uint32_t uid;
-    enum wire_end end;
+    enum lease_end end;
     struct optional_number exit_code;
 };
 

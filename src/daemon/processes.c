@@ -33,7 +33,7 @@ static char *adopted_container(const struct job *job)
     char *taken = NULL;
 
     if (job->adopted && process_container_begun(job->holder->pid, &container))
-        taken = text_take(&container);
+        taken = text_detach(&container);
     text_finish(&container);
     return taken;
 }
@@ -55,7 +55,7 @@ static void find_uses(const struct pool *pool, struct use_list *uses)
                 .slot = view.slots[i],
                 .uid = job->holder->uid,
                 .lease = job->by_id.id,
-                .pid = job->hold == WIRE_HOLD_NOTHING ? 0 : job->holder->pid,
+                .pid = job->hold == LEASE_HOLD_NOTHING ? 0 : job->holder->pid,
                 .container = adopted_container(job),
             };
         }

@@ -65,10 +65,10 @@ static void collect_problems(struct recorder *recorder)
 {
     const char *const texts[] = {recorder->failed, recorder->hanging, recorder->said};
 
-    problem_list_finish(&recorder->problems);
+    machine_report_finish_problems(&recorder->problems);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (texts[i][0] != '\0')
-            problem_list_add(&recorder->problems, "history", "%s", texts[i]);
+            machine_report_add_problem(&recorder->problems, "history", "%s", texts[i]);
     }
     news_note(recorder->pool, WIRE_NEWS_LOAD);
 }
@@ -454,7 +454,7 @@ void recorder_finish(struct pool *pool)
     let_go(recorder);
     timer_set_at(&pool->loop, &recorder->start, LOOP_NEVER);
     timer_set_at(&pool->loop, &recorder->timeout, LOOP_NEVER);
-    problem_list_finish(&recorder->problems);
+    machine_report_finish_problems(&recorder->problems);
     free(recorder);
     pool->recorder = NULL;
 }

@@ -71,7 +71,7 @@ static bool has_lease(const struct id_list *leases, uint64_t id)
 static void remember_stranger(struct pool *pool, pid_t pid)
 {
     if (id_map_find(&pool->clients, (uint64_t)process_stat_parent(pid)) == NULL &&
-        !pid_namespace_is_other(pid))
+        !namespace_pid_is_other(pid))
         strangers_add(&pool->strangers, pid);
 }
 

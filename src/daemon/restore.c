@@ -337,7 +337,7 @@ static bool anybody_holds(const struct pool *pool)
     list_for_each (link, &pool->jobs) {
         const struct job *job = container_of(link, struct job, in_pool);
 
-        if (job->by_lease.id != 0 && (job->hold == WIRE_HOLD_NOTHING || holder_lives(job)))
+        if (job->by_lease.id != 0 && (job->hold == LEASE_HOLD_NOTHING || holder_lives(job)))
             return true;
     }
     return false;
@@ -407,15 +407,15 @@ static void restore_lease(struct pool *pool, struct job *job)
         ending_holder_gone(pool, job);
         return;
     }
-    if (job->hold == WIRE_HOLD_CONNECTION
+    if (job->hold == LEASE_HOLD_CONNECTION
             ? !holder_lives(job)
-            : job->hold == WIRE_HOLD_PROCESS && !watch_holder(pool, job)) {
+            : job->hold == LEASE_HOLD_PROCESS && !watch_holder(pool, job)) {
         ending_holder_gone(pool, job);
         return;
     }
     /* A process may have become another program, which does not come back; whoever holds by a
      * connection does. */
-    job->restored = job->hold == WIRE_HOLD_CONNECTION;
+    job->restored = job->hold == LEASE_HOLD_CONNECTION;
     if (job_is_preparing(job)) {
         /* Nobody was told yet: its client comes back for that. */
         job->restored = true;
@@ -440,7 +440,7 @@ static void abandon(struct pool *pool, struct job *job)
         return;
     }
     /* It was a connection's, or granted after the restart, and nobody was ever told. */
-    job->end = WIRE_END_DIED;
+    job->end = LEASE_END_DIED;
     ending_done(pool, job);
 }
 
@@ -455,7 +455,7 @@ static void timeout_is_over(struct timer *timer)
 
             if (job->restored && job->connection == NULL &&
                 (job->by_lease.id != 0) == (leases != 0) &&
-                !(job->by_lease.id != 0 && job->hold == WIRE_HOLD_NOTHING))
+                !(job->by_lease.id != 0 && job->hold == LEASE_HOLD_NOTHING))
                 abandon(pool, job);
         }
         pool_settle(pool);

@@ -32,17 +32,17 @@
     (EVENT_BIT(EVENT_GRANTED) | EVENT_BIT(EVENT_REFUSED) | EVENT_BIT(EVENT_NOTICE) | \
      EVENT_BIT(EVENT_REVOKED) | EVENT_BIT(EVENT_EXPIRED) | EVENT_BIT(EVENT_RELEASED))
 
-static const enum wire_end end_of_refusal[] = {
-    [REFUSAL_CANCELLED] = WIRE_END_CANCELLED,
-    [REFUSAL_TIMED_OUT] = WIRE_END_TIMED_OUT,
-    [REFUSAL_IMPOSSIBLE] = WIRE_END_IMPOSSIBLE,
-    [REFUSAL_PARENT_ENDED] = WIRE_END_PARENT,
+static const enum lease_end end_of_refusal[] = {
+    [REFUSAL_CANCELLED] = LEASE_END_CANCELLED,
+    [REFUSAL_TIMED_OUT] = LEASE_END_TIMED_OUT,
+    [REFUSAL_IMPOSSIBLE] = LEASE_END_IMPOSSIBLE,
+    [REFUSAL_PARENT_ENDED] = LEASE_END_PARENT,
 };
 
 static const int code_of_end[] = {
-    [WIRE_END_EXPIRED] = BERTH_ERROR_TIMED_OUT, /* before its holder was told of it */
-    [WIRE_END_CANCELLED] = BERTH_ERROR_CANCELLED,   [WIRE_END_TIMED_OUT] = BERTH_ERROR_TIMED_OUT,
-    [WIRE_END_IMPOSSIBLE] = BERTH_ERROR_IMPOSSIBLE, [WIRE_END_PARENT] = BERTH_ERROR_CANCELLED,
+    [LEASE_END_EXPIRED] = BERTH_ERROR_TIMED_OUT, /* before its holder was told of it */
+    [LEASE_END_CANCELLED] = BERTH_ERROR_CANCELLED,   [LEASE_END_TIMED_OUT] = BERTH_ERROR_TIMED_OUT,
+    [LEASE_END_IMPOSSIBLE] = BERTH_ERROR_IMPOSSIBLE, [LEASE_END_PARENT] = BERTH_ERROR_CANCELLED,
 };
 
 void pool_tell(void *context, const struct engine_event *event)
@@ -109,7 +109,7 @@ static struct device granted_device(const struct machine *machine, size_t slot)
     };
 
     if (device->id.vendor == VENDOR_INTEL) {
-        struct tiles_place place = tiles_find_place(machine, slot);
+        struct tiles_position place = tiles_find_position(machine, slot);
 
         granted.tiles = device->tiles;
         granted.ordinal = optional_number_of(place.ordinal);
@@ -177,13 +177,13 @@ void settle_granted(struct pool *pool, struct job *job)
     job->state = JOB_HELD;
     /* Its client went while it waited, and it was granted before it could be cancelled. */
     if (job->connection == NULL && !job->restored) {
-        job->end = WIRE_END_DIED;
+        job->end = LEASE_END_DIED;
         ending_done(pool, job);
         return;
     }
     if (engine_get_lease(pool->engine, job->by_lease.id, &view))
         log_grant(pool, job, &view);
-    if (job->hold == WIRE_HOLD_PROCESS) {
+    if (job->hold == LEASE_HOLD_PROCESS) {
         pool->has_granted = true;
         process = job->connection != NULL && !job->adopted
                       ? process_open_peer(job->connection->watch.descriptor, job->holder->pid)
@@ -223,7 +223,7 @@ void settle_told(struct pool *pool, struct job *job)
     notice_limit(pool, job);
     settle_send_grant(pool, job);
     /* Nobody would ever know of a reservation whose claimer hung up before it was told. */
-    if (job->hold == WIRE_HOLD_NOTHING && job->connection != NULL && job->connection->closing)
+    if (job->hold == LEASE_HOLD_NOTHING && job->connection != NULL && job->connection->closing)
         ending_holder_gone(pool, job);
 }
 
@@ -246,7 +246,7 @@ static void tell_ended(struct pool *pool, const struct ended *ended)
 }
 
 /* The job is over: remembers it, tells who waits for it, forgets the rest. */
-static void finish_job(struct pool *pool, struct job *job, enum wire_end end)
+static void finish_job(struct pool *pool, struct job *job, enum lease_end end)
 {
     struct ended ended = {
         .id = job->by_id.id,
@@ -260,7 +260,7 @@ static void finish_job(struct pool *pool, struct job *job, enum wire_end end)
         log_begin(&pool->log, pool_now(pool), "ended");
         log_number(&pool->log, "id", ended.id);
         log_number(&pool->log, "uid", ended.uid);
-        log_text(&pool->log, "reason", wire_end_describe(end));
+        log_text(&pool->log, "reason", pool_info_describe_end(end));
         log_end(&pool->log);
     }
     if (job->by_lease.id != 0 && !job_is_preparing(job))
@@ -275,7 +275,7 @@ static void finish_job(struct pool *pool, struct job *job, enum wire_end end)
 }
 
 /* Tells whoever claimed that there will be no lease. */
-static void refuse(const struct job *job, enum wire_end end)
+static void refuse(const struct job *job, enum lease_end end)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int code = (size_t)end < COUNT(code_of_end) ? code_of_end[end] : 0;
@@ -285,7 +285,8 @@ static void refuse(const struct job *job, enum wire_end end)
     if (job->guard != NULL && job->guard->refusal != NULL)
         error_set(&error, BERTH_ERROR_IO, "%s", job->guard->refusal);
     else
-        error_set(&error, code != 0 ? code : BERTH_ERROR_CANCELLED, "%s", wire_end_describe(end));
+        error_set(&error, code != 0 ? code : BERTH_ERROR_CANCELLED, "%s",
+                  pool_info_describe_end(end));
     connection_refuse(job->connection, job->number, &error);
 }
 
@@ -297,7 +298,7 @@ static void claim_refused(struct pool *pool, struct job *job, enum refusal reaso
 
 static void lease_released(struct pool *pool, struct job *job)
 {
-    enum wire_end end = job->end != 0 ? job->end : WIRE_END_PARENT;
+    enum lease_end end = job->end != 0 ? job->end : LEASE_END_PARENT;
 
     if (job_is_preparing(job)) {
         refuse(job, end);
@@ -331,7 +332,7 @@ static void deal_with(struct pool *pool, const struct happening *happening)
         claim_refused(pool, job, happening->reason);
         break;
     case EVENT_NOTICE:
-        ending_begin(pool, job, WIRE_END_REVOKED, happening->expires);
+        ending_begin(pool, job, LEASE_END_REVOKED, happening->expires);
         break;
     case EVENT_REVOKED:
         /* A supervisor knew the time, and has a little more. */
@@ -339,7 +340,7 @@ static void deal_with(struct pool *pool, const struct happening *happening)
             ending_force(pool, job);
         break;
     case EVENT_EXPIRED:
-        ending_begin(pool, job, WIRE_END_EXPIRED, pool_now(pool) + pool->rules.grace);
+        ending_begin(pool, job, LEASE_END_EXPIRED, pool_now(pool) + pool->rules.grace);
         break;
     default:
         lease_released(pool, job);

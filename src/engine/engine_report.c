@@ -223,7 +223,7 @@ static struct device_id *copy_ids(const struct device_list *devices)
     return ids;
 }
 
-int engine_apply_report(struct engine *engine, struct report *report,
+int engine_apply_report(struct engine *engine, struct machine_report *report,
                         const struct report_handler *handler, struct berth_error *error)
 {
     struct device_list *found = &report->machine.devices;
@@ -249,7 +249,7 @@ int engine_apply_report(struct engine *engine, struct report *report,
             code = failure;
     }
     free(ids);
-    report_finish(report);
+    machine_report_finish(report);
     return code;
 }
 

@@ -33,7 +33,7 @@ struct report_handler {
  * either. All that is between engine_pause and engine_resume, which are the caller's. The report is
  * empty afterwards. Fails with BERTH_ERROR_LIMIT (no room for a device) or _MEMORY, with all others
  * taken in. */
-int engine_apply_report(struct engine *engine, struct report *report,
+int engine_apply_report(struct engine *engine, struct machine_report *report,
                         const struct report_handler *handler, struct berth_error *error);
 
 /* Nobody answers: what is known of all devices is old. */

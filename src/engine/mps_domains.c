@@ -44,7 +44,7 @@ static struct mps_domain *find_domain(const struct engine_request *request)
 
     vector_for_each (domain, &request->engine->domains) {
         if (domain->references > 0 && domain->uid == request->uid &&
-            mps_is_together(&domain->what, &request->what))
+            mps_directories_are_same(&domain->what, &request->what))
             return domain;
     }
     return NULL;

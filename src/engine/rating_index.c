@@ -56,7 +56,8 @@ bool rating_index_applies(const struct node_question *question)
     const struct engine *engine = request->engine;
     size_t nodes = engine->search.groups.node_count;
 
-    return request->policy->steady && !(request->policy->sees_ends && request->what.time.known) &&
+    return request->policy->cacheable &&
+           !(request->policy->sees_ends && request->what.time.known) &&
            request->scope == &engine->root && question->legal == NULL && question->usage == NULL &&
            question->avoided == &request->avoided && question->count == request->min &&
            request->min == request->max && engine->settings.index != INDEX_NEVER &&

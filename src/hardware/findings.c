@@ -35,5 +35,5 @@ void findings_finish(struct findings *findings)
 {
     finding_list_finish(&findings->found);
     vector_finish(&findings->links);
-    problem_list_finish(&findings->problems);
+    machine_report_finish_problems(&findings->problems);
 }

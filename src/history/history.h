@@ -39,7 +39,7 @@ struct history_lease {
     int64_t granted;
     int64_t ended; /* 0: it is held */
     int64_t seen;  /* when it was last known to be held; of one that has ended: when that was */
-    char *end;     /* why: as wire_end_names has it, "lost" when the daemon and the end were lost;
+    char *end;     /* why: as lease_end_names has it, "lost" when the daemon and the end were lost;
                       NULL: it is held */
     struct optional_number exit_code;
     uint64_t judged_time; /* nanoseconds for which it is known whether it was used */

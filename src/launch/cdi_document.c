@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text/json.h"
-#include "model/cdi_names.h"
+#include "model/cdi.h"
 
 #define PERMISSION_BITS 07777
 

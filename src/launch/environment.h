@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/string_list.h"
-#include "model/cdi_names.h"
+#include "model/cdi.h"
 #include "model/device.h"
 
 /* One rank of a distributed job, as torch programs are told. */

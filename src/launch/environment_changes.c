@@ -86,7 +86,7 @@ int environment_changes_apply(struct environment_changes *changes, char *const *
         place = vector_append(environment);
         if (place == NULL)
             return BERTH_ERROR_MEMORY;
-        *place = text_take(assignment);
+        *place = text_detach(assignment);
     }
     return vector_append(environment) == NULL ? BERTH_ERROR_MEMORY : 0;
 }

@@ -99,8 +99,8 @@ static uint32_t number_or(struct optional_number number, uint32_t otherwise)
 static void append_tiles(const struct masking *masking, const struct device *device,
                          struct text *value)
 {
-    uint32_t tiles = tiles_of(device);
-    struct tiles_place place = {
+    uint32_t tiles = tiles_count(device);
+    struct tiles_position place = {
         .ordinal = number_or(device->ordinal, device->id.index),
         .first_tile = number_or(device->first_tile, device->id.index),
     };

@@ -267,13 +267,13 @@ static bool mask_counts(const struct resolving *resolving, const struct mask_rul
 static void apply_tiles(struct resolving *resolving, const char *value)
 {
     struct tile_mask mask = tile_mask_read(value, find_mask(resolving->masks, HIERARCHY));
-    struct tiles_place place = {0};
+    struct tiles_position place = {0};
 
     if (mask.list == NULL)
         return;
     resolving->has_mask = true;
     for (size_t i = 0; i < resolving->view.count; i++) {
-        uint32_t tiles = tiles_of(device_at(resolving, i));
+        uint32_t tiles = tiles_count(device_at(resolving, i));
 
         if (tile_mask_visible(&mask, place, tiles) == 0)
             bitset_remove(&resolving->allowed, resolving->view.items[i]);

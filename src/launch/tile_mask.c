@@ -30,7 +30,7 @@ struct tile_mask tile_mask_read(const char *affinity, const char *hierarchy)
 
 /* The tiles that one entry names. */
 static uint32_t find_named(const struct tile_mask *mask, const struct mask_named *named,
-                           struct tiles_place place, uint32_t tiles)
+                           struct tiles_position place, uint32_t tiles)
 {
     if (!named->is_number)
         return 0;
@@ -47,7 +47,8 @@ static uint32_t find_named(const struct tile_mask *mask, const struct mask_named
     return UINT32_C(1) << (named->number - place.first_tile);
 }
 
-uint32_t tile_mask_visible(const struct tile_mask *mask, struct tiles_place place, uint32_t tiles)
+uint32_t tile_mask_visible(const struct tile_mask *mask, struct tiles_position place,
+                           uint32_t tiles)
 {
     const char *list = mask->list;
     struct mask_entry entry;
@@ -62,7 +63,7 @@ uint32_t tile_mask_visible(const struct tile_mask *mask, struct tiles_place plac
     return left;
 }
 
-void tile_mask_append(const struct tile_mask *mask, struct tiles_place place, uint32_t tiles,
+void tile_mask_append(const struct tile_mask *mask, struct tiles_position place, uint32_t tiles,
                       uint32_t chosen, struct text *out)
 {
     const char *separator = "";

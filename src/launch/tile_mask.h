@@ -24,10 +24,11 @@ struct tile_mask tile_mask_read(const char *affinity, const char *hierarchy);
 
 /* The tiles of a card that the mask leaves, as bits 1 << tile. `tiles` are at most
  * DEVICE_TILES_MAX. */
-uint32_t tile_mask_visible(const struct tile_mask *mask, struct tiles_place place, uint32_t tiles);
+uint32_t tile_mask_visible(const struct tile_mask *mask, struct tiles_position place,
+                           uint32_t tiles);
 
 /* Appends what the mask calls these tiles of a card, with commas between them. */
-void tile_mask_append(const struct tile_mask *mask, struct tiles_place place, uint32_t tiles,
+void tile_mask_append(const struct tile_mask *mask, struct tiles_position place, uint32_t tiles,
                       uint32_t chosen, struct text *out);
 
 #endif

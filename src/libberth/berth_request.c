@@ -41,11 +41,11 @@ void berth_request_destroy(struct berth_request *request)
 
 static int refuse_name(const char *name, struct berth_error *error)
 {
-    struct nearest nearest = {.wanted = name};
+    struct suggestion nearest = {.wanted = name};
 
     for (size_t i = 0; i < request_option_set.count; i++) {
         if (!request_option_set.options[i].command_only)
-            nearest_offer(&nearest, request_option_set.options[i].name);
+            suggest_compare(&nearest, request_option_set.options[i].name);
     }
     if (nearest.best != NULL)
         return error_set(error, BERTH_ERROR_INVALID,

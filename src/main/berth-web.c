@@ -21,18 +21,18 @@ static int take_options(const struct web_options *options, struct web_settings *
                         struct berth_error *error)
 {
     const char *listen = options->listen == NULL ? LISTEN_DEFAULT : options->listen;
-    int code = listen_parse(listen, &settings->address, error);
+    int code = listen_address_parse(listen, &settings->address, error);
     char *const *host;
 
     if (code < 0)
         return error_wrap(error, code, "--listen");
-    if (options->token == NULL && !listen_is_loopback(&settings->address))
+    if (options->token == NULL && !listen_address_is_loopback(&settings->address))
         return error_set(error, BERTH_ERROR_INVALID,
                          "--listen %s: wanted --token FILE for an address that others can reach, "
                          "found none",
-                         listen_format(&settings->address).text);
+                         listen_address_format(&settings->address).text);
     vector_for_each (host, &options->hosts) {
-        if (listen_check_name(*host, error) < 0)
+        if (listen_address_check_name(*host, error) < 0)
             return error_wrap(error, BERTH_ERROR_INVALID, "--host");
     }
     settings->token = options->token;

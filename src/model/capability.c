@@ -15,7 +15,7 @@ struct capability_text capability_format(struct capability capability)
 }
 
 /* Reads 1 to 3 digits at *cursor and moves past them. */
-static bool take_digits(const char **cursor, uint16_t *ret_value)
+static bool read_digits(const char **cursor, uint16_t *ret_value)
 {
     uint16_t value = 0;
     unsigned read = 0;
@@ -34,11 +34,11 @@ int capability_parse(const char *string, struct capability *ret_capability,
 {
     struct capability capability = {.known = true};
     const char *cursor = string;
-    bool good = take_digits(&cursor, &capability.major);
+    bool good = read_digits(&cursor, &capability.major);
 
     if (good && *cursor == '.') {
         cursor++;
-        good = take_digits(&cursor, &capability.minor);
+        good = read_digits(&cursor, &capability.minor);
     }
     if (!good || *cursor != '\0')
         return error_set(error, BERTH_ERROR_SYNTAX,

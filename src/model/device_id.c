@@ -29,7 +29,7 @@ void device_id_append(struct device_id id, struct text *out)
 }
 
 /* Reads digits at *cursor and moves it past them. One spelling per number: no leading zeros. */
-static bool take_index(const char **cursor, uint32_t *ret_index)
+static bool read_index(const char **cursor, uint32_t *ret_index)
 {
     const char *digits = *cursor;
     uint32_t index = 0;
@@ -46,7 +46,7 @@ static bool take_index(const char **cursor, uint32_t *ret_index)
     return *cursor != digits;
 }
 
-static bool take_id(const char *string, struct device_id *id)
+static bool read_id(const char *string, struct device_id *id)
 {
     for (const struct choice *choice = vendor_names; choice->name != NULL; choice++) {
         const char *cursor = string + strlen(choice->name);
@@ -55,11 +55,11 @@ static bool take_id(const char *string, struct device_id *id)
             continue;
         id->vendor = (enum vendor)choice->value;
         id->mig = DEVICE_NO_MIG;
-        if (!take_index(&cursor, &id->index))
+        if (!read_index(&cursor, &id->index))
             return false;
         if (id->vendor == VENDOR_NVIDIA && *cursor == '.') {
             cursor++;
-            if (!take_index(&cursor, &id->mig))
+            if (!read_index(&cursor, &id->mig))
                 return false;
         }
         return *cursor == '\0';
@@ -71,7 +71,7 @@ int device_id_parse(const char *string, struct device_id *ret_id, struct berth_e
 {
     struct device_id id;
 
-    if (!take_id(string, &id))
+    if (!read_id(string, &id))
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "wanted a device id such as nvidia0, amd3 or nvidia0.1, found %s",
                          quote(string).text);
@@ -125,14 +125,14 @@ static bool take_bare_index(const char *string, struct device_id *ret_id)
 {
     struct device_id id = {.vendor = VENDOR_UNNAMED, .mig = DEVICE_NO_MIG};
 
-    if (!take_index(&string, &id.index) || *string != '\0')
+    if (!read_index(&string, &id.index) || *string != '\0')
         return false;
     *ret_id = id;
     return true;
 }
 
-static int add_one(struct device_id_list *list, const char *string, enum device_id_form form,
-                   struct berth_error *error)
+static int add_id(struct device_id_list *list, const char *string, enum device_id_form form,
+                  struct berth_error *error)
 {
     struct device_id id;
     struct device_id *place;
@@ -167,7 +167,7 @@ int device_id_list_parse_form(struct device_id_list *list, const char *string,
     if (copy == NULL)
         return error_set_memory(error);
     while (rest != NULL && code == 0)
-        code = add_one(list, strsep(&rest, ","), form, error);
+        code = add_id(list, strsep(&rest, ","), form, error);
     free(copy);
     return code;
 }

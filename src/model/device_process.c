@@ -16,7 +16,7 @@ struct device_process *device_process_find(const struct device_process_list *lis
     return NULL;
 }
 
-struct device_process *device_process_need(struct device_process_list *list, uint64_t pid)
+struct device_process *device_process_find_or_add(struct device_process_list *list, uint64_t pid)
 {
     struct device_process *process = device_process_find(list, pid);
 
@@ -33,7 +33,7 @@ void device_process_advise(const struct device_process *process, struct text *ou
     if (process->container != NULL)
         text_append_format(
             out, "start it with 'berth cdi --arguments', or 'berth adopt --container %.*s'",
-            container_shown(process->container), process->container);
+            container_shown_length(process->container), process->container);
 }
 
 void device_process_finish(struct device_process *process)

@@ -39,7 +39,7 @@ struct device_process_list {
 struct device_process *device_process_find(const struct device_process_list *list, uint64_t pid);
 
 /* The same, added when it is not there. NULL when there is no memory or no room for more. */
-struct device_process *device_process_need(struct device_process_list *list, uint64_t pid);
+struct device_process *device_process_find_or_add(struct device_process_list *list, uint64_t pid);
 
 /* Appends what to do about a process that is in a container and of no lease; nothing where it is in
  * none. */

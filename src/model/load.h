@@ -27,12 +27,12 @@ struct load {
     struct figure frequency;   /* of the compute engine, hertz */
 };
 
-static inline struct figure figure_declared(int64_t value)
+static inline struct figure load_figure_declared(int64_t value)
 {
     return (struct figure){.known = true, .value = value, .sampled_at = FIGURE_DECLARED};
 }
 
-static inline struct figure figure_sampled(int64_t value, int64_t sampled_at)
+static inline struct figure load_figure_sampled(int64_t value, int64_t sampled_at)
 {
     return (struct figure){.known = true, .value = value, .sampled_at = sampled_at};
 }

@@ -7,7 +7,8 @@
 
 #include "base/text/text.h"
 
-bool problem_list_has(const struct problem_list *list, const char *backend, const char *message)
+bool machine_report_has_problem(const struct problem_list *list, const char *backend,
+                                const char *message)
 {
     const struct problem *problem;
 
@@ -18,7 +19,7 @@ bool problem_list_has(const struct problem_list *list, const char *backend, cons
     return false;
 }
 
-static int add(struct problem_list *list, const char *backend, const char *message)
+static int append_problem(struct problem_list *list, const char *backend, const char *message)
 {
     struct problem made = {.backend = strdup(backend), .message = strdup(message)};
     struct problem *place =
@@ -33,7 +34,8 @@ static int add(struct problem_list *list, const char *backend, const char *messa
     return 0;
 }
 
-int problem_list_add(struct problem_list *list, const char *backend, const char *format, ...)
+int machine_report_add_problem(struct problem_list *list, const char *backend, const char *format,
+                               ...)
 {
     struct text message = {0};
     va_list arguments;
@@ -43,14 +45,15 @@ int problem_list_add(struct problem_list *list, const char *backend, const char 
     text_append_list(&message, format, arguments);
     va_end(arguments);
     if (!text_failed(&message))
-        code = list->count >= PROBLEMS_MAX || problem_list_has(list, backend, text_string(&message))
+        code = list->count >= PROBLEMS_MAX ||
+                       machine_report_has_problem(list, backend, text_string(&message))
                    ? 0
-                   : add(list, backend, text_string(&message));
+                   : append_problem(list, backend, text_string(&message));
     text_finish(&message);
     return code;
 }
 
-void problem_list_finish(struct problem_list *list)
+void machine_report_finish_problems(struct problem_list *list)
 {
     struct problem *problem;
 
@@ -61,9 +64,9 @@ void problem_list_finish(struct problem_list *list)
     vector_finish(list);
 }
 
-void report_finish(struct report *report)
+void machine_report_finish(struct machine_report *report)
 {
     machine_finish(&report->machine);
-    problem_list_finish(&report->problems);
-    *report = (struct report){0};
+    machine_report_finish_problems(&report->problems);
+    *report = (struct machine_report){0};
 }

@@ -27,21 +27,22 @@ struct problem_list {
 #define PROBLEMS_MAX 1024
 
 /* Adds a problem unless the same is there. Returns 0 or BERTH_ERROR_MEMORY. */
-int problem_list_add(struct problem_list *list, const char *backend, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int machine_report_add_problem(struct problem_list *list, const char *backend, const char *format,
+                               ...) __attribute__((format(printf, 3, 4)));
 
 /* Whether the same is there. */
-bool problem_list_has(const struct problem_list *list, const char *backend, const char *message);
+bool machine_report_has_problem(const struct problem_list *list, const char *backend,
+                                const char *message);
 
-void problem_list_finish(struct problem_list *list);
+void machine_report_finish_problems(struct problem_list *list);
 
-struct report {
+struct machine_report {
     struct machine machine; /* by PCI address; one host */
     uint32_t listed;        /* a bit for each vendor whose devices are all here: one that is not is
                                gone. Of the others devices may be missing */
     struct problem_list problems;
 };
 
-void report_finish(struct report *report);
+void machine_report_finish(struct machine_report *report);
 
 #endif

@@ -3,39 +3,40 @@
 
 #include <string.h>
 
-bool mps_is_only_one(const struct request *request)
+bool mps_directories_single_device(const struct request *request)
 {
     return !request->gpus.all && request->gpus.max <= 1 && request->replicas <= 1;
 }
 
-static bool is_named_alike(const char *one, const char *other)
+static bool is_same_name(const char *one, const char *other)
 {
     return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
 }
 
-bool mps_is_together(const struct request *one, const struct request *other)
+bool mps_directories_are_same(const struct request *one, const struct request *other)
 {
     bool is_named = one->mps_pipe_dir != NULL || one->mps_log_dir != NULL;
 
-    return is_named_alike(one->mps_pipe_dir, other->mps_pipe_dir) &&
-           is_named_alike(one->mps_log_dir, other->mps_log_dir) &&
-           (!is_named || mps_is_only_one(one) == mps_is_only_one(other));
+    return is_same_name(one->mps_pipe_dir, other->mps_pipe_dir) &&
+           is_same_name(one->mps_log_dir, other->mps_log_dir) &&
+           (!is_named ||
+            mps_directories_single_device(one) == mps_directories_single_device(other));
 }
 
-static void append_directory(const struct mps_place *place, const char *named, const char *own_name,
-                             struct device_id id, struct text *out)
+static void append_directory(const struct mps_directory_source *place, const char *named,
+                             const char *own_name, struct device_id id, struct text *out)
 {
     if (named == NULL) {
         text_append_format(out, "%s/%s/%s", place->root, device_id_format(id).text, own_name);
         return;
     }
     text_append(out, named);
-    if (!mps_is_only_one(place->request))
+    if (!mps_directories_single_device(place->request))
         text_append_format(out, "/%s", device_id_format(id).text);
 }
 
-void mps_directories(const struct mps_place *place, struct device_id id, struct text *pipe,
-                     struct text *log)
+void mps_directories(const struct mps_directory_source *place, struct device_id id,
+                     struct text *pipe, struct text *log)
 {
     append_directory(place, place->request->mps_pipe_dir, "pipe", id, pipe);
     append_directory(place, place->request->mps_log_dir, "log", id, log);

@@ -29,7 +29,7 @@ static int hex_digit(char character)
 }
 
 /* Reads a part of 1 to `digits` hexadecimal digits that ends at `stop`, and moves past it. */
-static bool take_part(const char **cursor, unsigned digits, char stop, uint32_t max,
+static bool read_part(const char **cursor, unsigned digits, char stop, uint32_t max,
                       uint32_t *ret_value)
 {
     uint32_t value = 0;
@@ -58,9 +58,9 @@ int pci_parse(const char *string, struct pci_address *ret_address, struct berth_
     uint32_t device;
     uint32_t function;
 
-    if ((has_domain && !take_part(&cursor, 8, ':', UINT32_MAX, &domain)) ||
-        !take_part(&cursor, 2, ':', 0xff, &bus) || !take_part(&cursor, 2, '.', 0x1f, &device) ||
-        !take_part(&cursor, 1, '\0', 7, &function))
+    if ((has_domain && !read_part(&cursor, 8, ':', UINT32_MAX, &domain)) ||
+        !read_part(&cursor, 2, ':', 0xff, &bus) || !read_part(&cursor, 2, '.', 0x1f, &device) ||
+        !read_part(&cursor, 1, '\0', 7, &function))
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "wanted a PCI address such as 0000:07:00.0, found %s", quote(string).text);
     *ret_address = (struct pci_address){
@@ -73,20 +73,20 @@ int pci_parse(const char *string, struct pci_address *ret_address, struct berth_
     return 0;
 }
 
-static int compare(uint32_t one, uint32_t other)
+static int compare_numbers(uint32_t one, uint32_t other)
 {
     return (one > other) - (one < other);
 }
 
 int pci_compare(struct pci_address one, struct pci_address other)
 {
-    int order = compare(one.domain, other.domain);
+    int order = compare_numbers(one.domain, other.domain);
 
     if (order == 0)
-        order = compare(one.bus, other.bus);
+        order = compare_numbers(one.bus, other.bus);
     if (order == 0)
-        order = compare(one.device, other.device);
+        order = compare_numbers(one.device, other.device);
     if (order == 0)
-        order = compare(one.function, other.function);
+        order = compare_numbers(one.function, other.function);
     return order;
 }

@@ -51,19 +51,20 @@ int policy_compare(const struct policy *policy, const struct policy_question *qu
 }
 
 /* The places that are not taken by required ones. */
-static size_t places_left(const struct policy_question *question)
+static size_t count_places_left(const struct policy_question *question)
 {
     return question->count - bitset_count(question->required);
 }
 
 /* Whether the lowest slots are as good as any: policy, ranks and affinity have nothing to say, or
  * nothing is left for them to decide. */
-static bool lowest_will_do(const struct policy *policy, const struct policy_question *question)
+static bool can_choose_lowest(const struct policy *policy, const struct policy_question *question)
 {
     if (policy->compare == NULL && !question->ranked &&
         (question->affinity == 0 || question->slots == NULL))
         return true;
-    return places_left(question) == 0 || question->count == bitset_count(question->candidates);
+    return count_places_left(question) == 0 ||
+           question->count == bitset_count(question->candidates);
 }
 
 /* Adds the lowest of those candidates that are to be avoided, or are not, while places are left.
@@ -84,7 +85,7 @@ static size_t add_lowest(const struct policy_question *question, bool avoided, s
 
 static void choose_lowest(const struct policy_question *question, struct bitset *ret_chosen)
 {
-    size_t left = places_left(question);
+    size_t left = count_places_left(question);
 
     bitset_unite(ret_chosen, question->required);
     left = add_lowest(question, false, left, ret_chosen);
@@ -147,7 +148,7 @@ static int choose_best(const struct policy *policy, const struct policy_question
         .policy = policy,
         .question = question,
         .slots = few,
-        .max = places_left(question),
+        .max = count_places_left(question),
     };
 
     assert(best.max > 0);
@@ -173,7 +174,7 @@ int policy_choose(const struct policy *policy, const struct policy_question *que
 {
     if (policy->choose != NULL)
         return policy->choose(policy, question, ret_chosen);
-    if (lowest_will_do(policy, question)) {
+    if (can_choose_lowest(policy, question)) {
         choose_lowest(question, ret_chosen);
         return 0;
     }

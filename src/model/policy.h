@@ -60,7 +60,7 @@ struct policy_typical {
 };
 
 /* Facts that stay, from which a policy works out its tables. */
-struct policy_surroundings {
+struct policy_environment {
     const struct machine *machine;
     const struct policy_typical *typical;
     size_t typical_count;
@@ -127,7 +127,7 @@ struct policy {
 
     /* Optional: works out from facts that stay what `rate` looks up. The caller owns it and gives
      * it back by `forget`. Returns 0 or BERTH_ERROR_MEMORY. */
-    int (*prepare)(const struct policy *policy, const struct policy_surroundings *around,
+    int (*prepare)(const struct policy *policy, const struct policy_environment *around,
                    void **ret_tables);
     void (*forget)(void *tables);
 
@@ -143,7 +143,7 @@ struct policy {
                     struct text *out);
     /* Whether rate goes by nothing but the node as it is shown, its tables and the demand without
      * the draw: then its answers may be kept until the node changes. */
-    bool steady;
+    bool cacheable;
     /* Whether it is to be shown by whom devices are held. */
     bool sees_held;
     /* Whether it is to be shown how long nodes are busy. Then it is steady only for what has no

@@ -148,8 +148,8 @@ static int parse_bound(const char *start, const char *end, uint32_t *ret_bound,
     return 0;
 }
 
-int device_count_parse(const char *string, struct device_count *ret_count,
-                       struct berth_error *error)
+int request_parse_device_count(const char *string, struct device_count *ret_count,
+                               struct berth_error *error)
 {
     const char *end = string + strlen(string);
     const char *dash = strchr(string, '-');
@@ -179,12 +179,12 @@ int device_count_parse(const char *string, struct device_count *ret_count,
 }
 
 /* Shares and durations are signed where they are formatted; beyond that the most will do. */
-static int64_t clamp(uint64_t value)
+static int64_t clamp_to_signed(uint64_t value)
 {
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
-static int invalid(struct berth_error *error, const char *sentence)
+static int report_invalid(struct berth_error *error, const char *sentence)
 {
     return error_set(error, BERTH_ERROR_INVALID, "%s", sentence);
 }
@@ -199,7 +199,7 @@ static int validate_counts(const struct request *request, struct berth_error *er
     if (gpus->all)
         return request->replicas == 1
                    ? 0
-                   : invalid(error, "replicas: all devices can go to one replica only");
+                   : report_invalid(error, "replicas: all devices can go to one replica only");
     if (gpus->max == 0 && gpus->min == 0 && (request->cpus.known || request->host_memory.known))
         return 0; /* work on a host, without devices */
     if (gpus->min < 1 || gpus->max > REQUEST_COUNT_MAX)
@@ -221,7 +221,8 @@ static int validate_mps(const struct request *request, struct berth_error *error
                          "sharing: mps works on nvidia devices only, found vendor %s",
                          vendor_name(request->vendor));
     if (!request->ranks && (request->gpus.all || request->gpus.max > 1))
-        return invalid(error, "sharing: mps gives one device to each process: wanted 1 device or "
+        return report_invalid(error,
+                              "sharing: mps gives one device to each process: wanted 1 device or "
                               "ranks, found several devices");
     return 0;
 }
@@ -253,18 +254,18 @@ static int validate_directories(const struct request *request, struct berth_erro
 static int validate_sharing(const struct request *request, struct berth_error *error)
 {
     if (request->sharing == SHARING_EXCLUSIVE && request->share.known)
-        return invalid(error,
-                       "share: goes with sharing mps or time-slice, found sharing exclusive");
+        return report_invalid(
+            error, "share: goes with sharing mps or time-slice, found sharing exclusive");
     if (request->sharing == SHARING_EXCLUSIVE && request->memory.known)
-        return invalid(error,
-                       "memory: goes with sharing mps or time-slice, found sharing exclusive "
-                       "(min-free and min-memory choose by memory)");
+        return report_invalid(
+            error, "memory: goes with sharing mps or time-slice, found sharing exclusive "
+                   "(min-free and min-memory choose by memory)");
     if (request->share.known && (request->share.value < 1 || request->share.value > SHARE_WHOLE))
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "share: wanted more than 0 and at most 1, found %s",
-                         quantity_format_decimal(clamp(request->share.value), SHARE_DECIMALS).text);
+        return error_set(
+            error, BERTH_ERROR_INVALID, "share: wanted more than 0 and at most 1, found %s",
+            quantity_format_decimal(clamp_to_signed(request->share.value), SHARE_DECIMALS).text);
     if (request->memory.known && request->memory.value < 1)
-        return invalid(error, "memory: wanted more than 0 bytes, found 0");
+        return report_invalid(error, "memory: wanted more than 0 bytes, found 0");
     return validate_mps(request, error);
 }
 
@@ -284,21 +285,22 @@ static int validate_durations(const struct request *request, struct berth_error 
     if (code == 0)
         code = validate_duration("time", request->time, error);
     if (code == 0 && request->time.known && request->time.value < 1)
-        code = invalid(error, "time: wanted more than 0, found 0");
+        code = report_invalid(error, "time: wanted more than 0, found 0");
     return code;
 }
 
 static int validate_order(const struct request *request, struct berth_error *error)
 {
     if (request->ranks && request->scheduling == SCHEDULING_BEST_EFFORT)
-        return invalid(error,
-                       "scheduling: ranks start together, so they need gang or spread, found "
-                       "best-effort");
+        return report_invalid(
+            error, "scheduling: ranks start together, so they need gang or spread, found "
+                   "best-effort");
     if (request->opportunistic && request->priority != PRIORITY_UNSAID)
-        return invalid(error, "priority: an opportunistic lease ranks below every priority, found "
+        return report_invalid(error,
+                              "priority: an opportunistic lease ranks below every priority, found "
                               "both");
     if (request->nonblock && request->wait.known && request->wait.value > 0)
-        return invalid(error, "wait: nonblock means not to wait at all, found both");
+        return report_invalid(error, "wait: nonblock means not to wait at all, found both");
     return 0;
 }
 
@@ -421,12 +423,12 @@ void request_describe(const struct request *request, struct text *out)
     if (request->share.known)
         text_append_format(
             out, ", share %s",
-            quantity_format_decimal(clamp(request->share.value), SHARE_DECIMALS).text);
+            quantity_format_decimal(clamp_to_signed(request->share.value), SHARE_DECIMALS).text);
     if (request->memory.known)
         text_append_format(out, ", %s reserved", quantity_format_size(request->memory.value).text);
     if (request->time.known)
         text_append_format(out, ", for at most %s",
-                           quantity_format_duration(clamp(request->time.value)).text);
+                           quantity_format_duration(clamp_to_signed(request->time.value)).text);
 }
 
 bool request_is_unresolved(const struct request *request)

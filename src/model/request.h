@@ -118,8 +118,8 @@ int request_validate(const struct request *request, struct berth_error *error);
 
 /* Reads a device count: N, `all`, or an elastic range LEAST-LIMIT. Fails with BERTH_ERROR_SYNTAX
  * or BERTH_ERROR_RANGE; *ret_count is untouched then. */
-int device_count_parse(const char *string, struct device_count *ret_count,
-                       struct berth_error *error);
+int request_parse_device_count(const char *string, struct device_count *ret_count,
+                               struct berth_error *error);
 
 /* Whether --device or --avoid of the request has an id that is only an index. */
 bool request_is_unresolved(const struct request *request);

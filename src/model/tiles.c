@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/tiles.h"
 
-uint32_t tiles_of(const struct device *device)
+uint32_t tiles_count(const struct device *device)
 {
     struct optional_number tiles = device->tiles;
 
@@ -9,10 +9,10 @@ uint32_t tiles_of(const struct device *device)
                                                                              : 1;
 }
 
-struct tiles_place tiles_find_place(const struct machine *machine, size_t slot)
+struct tiles_position tiles_find_position(const struct machine *machine, size_t slot)
 {
     const struct device *device = &machine->devices.items[slot];
-    struct tiles_place place = {0};
+    struct tiles_position place = {0};
     const struct device *other;
 
     vector_for_each (other, &machine->devices) {
@@ -20,7 +20,7 @@ struct tiles_place tiles_find_place(const struct machine *machine, size_t slot)
             other->id.index >= device->id.index)
             continue;
         place.ordinal++;
-        place.first_tile += tiles_of(other);
+        place.first_tile += tiles_count(other);
     }
     return place;
 }

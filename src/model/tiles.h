@@ -10,14 +10,14 @@
 #include "model/machine.h"
 
 /* How many tiles the device has; 1 where that is unknown, or no number of tiles. */
-uint32_t tiles_of(const struct device *device);
+uint32_t tiles_count(const struct device *device);
 
-struct tiles_place {
+struct tiles_position {
     uint32_t ordinal;    /* of the device among its vendor's in its host */
     uint32_t first_tile; /* of its tiles among theirs */
 };
 
 /* The place of the device in this slot, by the indices of all. */
-struct tiles_place tiles_find_place(const struct machine *machine, size_t slot);
+struct tiles_position tiles_find_position(const struct machine *machine, size_t slot);
 
 #endif

@@ -51,7 +51,7 @@ int probe_start(struct probe *probe, struct berth_error *error)
     static char *arguments[] = {(char *)"berth-probe", NULL};
     const char *named = getenv("BERTH_PROBE");
     char found[PATH_MAX];
-    struct detached detached = {
+    struct detached_program detached = {
         .program = named,
         .arguments = arguments,
         .output = -1,
@@ -72,7 +72,7 @@ int probe_start(struct probe *probe, struct berth_error *error)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return error_set_errno(error, errno, "socketpair");
     detached.input = ends[1];
-    code = detached_start(&detached, error);
+    code = spawn_detached(&detached, error);
     close(ends[1]);
     if (code < 0) {
         close(ends[0]);
@@ -132,7 +132,7 @@ int probe_receive(struct probe *probe, struct probe_answer *ret_answer, struct b
 
 /* Waits for the answer with this number; earlier ones are to requests that were given up. */
 static int wait_for_answer(struct probe *probe, uint64_t number, int64_t until,
-                           struct report *ret_report, struct berth_error *error)
+                           struct machine_report *ret_report, struct berth_error *error)
 {
     for (;;) {
         struct pollfd waiting = {
@@ -150,7 +150,7 @@ static int wait_for_answer(struct probe *probe, uint64_t number, int64_t until,
             return 0;
         }
         if (code == 1) {
-            report_finish(&answer.report);
+            machine_report_finish(&answer.report);
             continue;
         }
         if (left <= 0)
@@ -162,8 +162,8 @@ static int wait_for_answer(struct probe *probe, uint64_t number, int64_t until,
     }
 }
 
-int probe_query(struct probe *probe, struct probe_request *request, struct report *ret_report,
-                struct berth_error *error)
+int probe_query(struct probe *probe, struct probe_request *request,
+                struct machine_report *ret_report, struct berth_error *error)
 {
     int64_t deadline = (int64_t)request->deadline;
     int code = deadline != 0 ? 0 : probe_deadline(&deadline, error);

@@ -28,7 +28,7 @@ struct probe {
 
 /* Starts the program: BERTH_PROBE if it is set, else berth-probe as program_find finds it. It is no
  * child of ours and ends by itself when the probe is finished or we are gone. Returns at once.
- * Fails as detached_start, or with BERTH_ERROR_IO. */
+ * Fails as spawn_detached, or with BERTH_ERROR_IO. */
 int probe_start(struct probe *probe, struct berth_error *error);
 
 /* Lets go of it; fine when it was never started. */
@@ -46,8 +46,8 @@ int probe_receive(struct probe *probe, struct probe_answer *ret_answer, struct b
  * the request's deadline (0: probe_deadline), or this fails shortly after with
  * BERTH_ERROR_TIMED_OUT; also fails as those above. The probe is finished then. The caller finishes
  * *ret_report, untouched on failure. */
-int probe_query(struct probe *probe, struct probe_request *request, struct report *ret_report,
-                struct berth_error *error);
+int probe_query(struct probe *probe, struct probe_request *request,
+                struct machine_report *ret_report, struct berth_error *error);
 
 /* How long a look may take: BERTH_PROBE_DEADLINE (a duration), or PROBE_DEADLINE_DEFAULT. Fails
  * with BERTH_ERROR_SYNTAX or _RANGE (wanted 10 ms to 10 min); *ret_deadline is untouched then. */

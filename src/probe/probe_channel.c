@@ -98,13 +98,13 @@ int probe_channel_receive(struct probe_channel *channel, const unsigned char **r
 
     drop_packet(channel);
     while ((code = find_packet(channel, &length)) == 0) {
-        char *place = text_place(&channel->in, READ_SIZE);
+        char *place = text_reserve(&channel->in, READ_SIZE);
         ssize_t got;
 
         if (place == NULL)
             return BERTH_ERROR_MEMORY;
         got = recv(channel->descriptor, place, READ_SIZE, 0);
-        text_added(&channel->in, got > 0 ? (size_t)got : 0);
+        text_commit(&channel->in, got > 0 ? (size_t)got : 0);
         if (got == 0)
             return BERTH_ERROR_IO;
         if (got < 0 && errno == EAGAIN)

@@ -24,7 +24,7 @@ struct probe_request {
 
 struct probe_answer {
     uint64_t number;
-    struct report report;
+    struct machine_report report;
 };
 
 /* Appends the packet. Returns 0, BERTH_ERROR_INVALID (it could not be read again) or _MEMORY. */

@@ -9,15 +9,15 @@ static size_t length_of(const char *text)
     return text == NULL ? 0 : strlen(text) + 1;
 }
 
-static size_t size_of(const struct wire_ended *ended)
+static size_t size_of(const struct ended_lease *ended)
 {
-    const struct wire_lease *lease = ended->lease;
+    const struct lease_info *lease = ended->lease;
 
     return sizeof(*ended) + sizeof(*lease) + length_of(lease->name) + length_of(lease->command) +
            lease->devices.count * sizeof(*lease->devices.items);
 }
 
-static void ended_finish(struct wire_ended *ended)
+static void ended_finish(struct ended_lease *ended)
 {
     if (ended->lease != NULL) {
         free(ended->lease->name);
@@ -25,13 +25,13 @@ static void ended_finish(struct wire_ended *ended)
         vector_finish(&ended->lease->devices);
         free(ended->lease);
     }
-    *ended = (struct wire_ended){0};
+    *ended = (struct ended_lease){0};
 }
 
-void backlog_add(struct backlog *backlog, struct wire_ended *ended)
+void backlog_add(struct backlog *backlog, struct ended_lease *ended)
 {
     size_t size = size_of(ended);
-    struct wire_ended *added = NULL;
+    struct ended_lease *added = NULL;
 
     if (size <= BACKLOG_BYTES_MAX - backlog->bytes)
         added = vector_append(backlog);
@@ -41,13 +41,13 @@ void backlog_add(struct backlog *backlog, struct wire_ended *ended)
         return;
     }
     *added = *ended;
-    *ended = (struct wire_ended){0};
+    *ended = (struct ended_lease){0};
     backlog->bytes += size;
 }
 
 void backlog_clear(struct backlog *backlog)
 {
-    struct wire_ended *ended;
+    struct ended_lease *ended;
 
     vector_for_each (ended, backlog)
         ended_finish(ended);

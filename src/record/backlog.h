@@ -16,13 +16,13 @@
 #define BACKLOG_BYTES_MAX (32 * 1024 * 1024)
 
 struct backlog {
-    VECTOR_OF(struct wire_ended);
+    VECTOR_OF(struct ended_lease);
     size_t bytes;
     uint64_t dropped; /* since the last time it was written */
 };
 
 /* Takes the lease over, with all that it holds; *ended is zeroed. */
-void backlog_add(struct backlog *backlog, struct wire_ended *ended);
+void backlog_add(struct backlog *backlog, struct ended_lease *ended);
 
 /* Forgets those that are in it, which are in the file now. */
 void backlog_clear(struct backlog *backlog);

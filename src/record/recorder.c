@@ -122,7 +122,7 @@ static void open_file(struct recorder *recorder)
     recorder->has_changed = true;
 }
 
-static struct history_lease lease_of(struct recorder *recorder, const struct wire_lease *lease)
+static struct history_lease lease_of(struct recorder *recorder, const struct lease_info *lease)
 {
     return (struct history_lease){
         .id = lease->id,
@@ -140,13 +140,13 @@ static struct history_lease lease_of(struct recorder *recorder, const struct wir
     };
 }
 
-static int put_ended(struct recorder *recorder, const struct wire_ended *ended,
+static int put_ended(struct recorder *recorder, const struct ended_lease *ended,
                      struct berth_error *error)
 {
     struct history_lease lease = lease_of(recorder, ended->lease);
 
     lease.ended = ended->time;
-    lease.end = (char *)choice_name(wire_end_names, (int)ended->end);
+    lease.end = (char *)choice_name(lease_end_names, (int)ended->end);
     lease.exit_code = ended->exit_code;
     return history_record_put(recorder->record, &lease, error);
 }
@@ -154,7 +154,7 @@ static int put_ended(struct recorder *recorder, const struct wire_ended *ended,
 /* Writes those that are held and were not when it was looked last. */
 static int put_held(struct recorder *recorder, struct berth_error *error)
 {
-    const struct wire_lease *lease;
+    const struct lease_info *lease;
     size_t known = 0;
     int code = 0;
 
@@ -179,7 +179,7 @@ static int put_held(struct recorder *recorder, struct berth_error *error)
 /* After the commit: those are in the file. */
 static int remember_held(struct recorder *recorder, struct berth_error *error)
 {
-    const struct wire_lease *lease;
+    const struct lease_info *lease;
 
     recorder->held.count = 0;
     vector_for_each (lease, &recorder->follower.view.look.leases) {
@@ -214,7 +214,7 @@ static int write_batch(struct recorder *recorder, struct berth_error *error)
         .known = recorder->ended_known,
         .seen = clock_now() + recorder->offset,
     };
-    const struct wire_ended *ended;
+    const struct ended_lease *ended;
     int code = history_record_begin(recorder->record, error);
 
     if (code == 0)
@@ -269,7 +269,7 @@ static void write_pending(struct recorder *recorder)
 static void add_ended(struct recorder *recorder)
 {
     struct follower *follower = &recorder->follower;
-    struct wire_ended *ended;
+    struct ended_lease *ended;
 
     if (follower->ended.count == 0 && follower->lost == 0)
         return;

@@ -138,7 +138,7 @@ static int multiply_nodes(struct pod_trace *trace, uint32_t scale, struct berth_
 
         text_append_format(&name, "%s~%zu", from->name, i / count + 1);
         *node = *from;
-        node->name = text_take(&name);
+        node->name = text_detach(&name);
         node->model = from->model == NULL ? NULL : strdup(from->model);
         if (node->name == NULL || (from->model != NULL && node->model == NULL))
             return error_set_memory(error);

@@ -52,7 +52,7 @@ void progress_show(struct progress *progress, const char *what, uint64_t done, u
     now = clock_now();
     if (progress->drawn && now < progress->drawn_at + PAUSE)
         return;
-    terminal = terminal_of(STDERR_FILENO);
+    terminal = terminal_detect(STDERR_FILENO);
     text_append(&line, CLEAR_LINE);
     append_bar(done, of, &terminal, &line);
     if (terminal.width == 0 || utf8_width(what) + BAR_WIDTH + OTHER_WIDTH < terminal.width) {

@@ -195,7 +195,7 @@ static int name_entry(const struct cdi_reading *reading, const struct document_n
         return fail(reading, name, BERTH_ERROR_SYNTAX, "name: wanted a CDI name, found %s",
                     document_node_describe(name).text);
     text_append_format(&qualified, "%s=%s", reading->kind, name->text);
-    entry->name = text_take(&qualified);
+    entry->name = text_detach(&qualified);
     if (entry->name == NULL)
         return error_set_memory(reading->error);
     vector_for_each (other, &reading->entries) {

@@ -9,7 +9,7 @@
 #include <berth/error.h>
 #include <stddef.h>
 
-#include "model/cdi_names.h"
+#include "model/cdi.h"
 
 /* The longest name and path in one. */
 #define CDI_TEXT_MAX 4095

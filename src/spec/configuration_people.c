@@ -78,13 +78,13 @@ static const struct registry registry_groups = {
 static int fail_unknown(const struct registry *registry, const char *text,
                         struct berth_error *error)
 {
-    struct nearest nearest = {.wanted = text};
+    struct suggestion nearest = {.wanted = text};
     char best[80] = "";
     const char *name;
 
     registry->begin();
     for (int i = 0; i < NAMES_MAX && (name = registry->next()) != NULL; i++) {
-        nearest_offer(&nearest, name);
+        suggest_compare(&nearest, name);
         if (nearest.best != name)
             continue;
         snprintf(best, sizeof(best), "%s", name);

@@ -23,12 +23,12 @@ static const struct field *find_field(const struct record *record, const struct 
 static int fail_unknown(const struct field_reading *reading, const struct record *record,
                         const struct document_node *key)
 {
-    struct nearest nearest = {.wanted = key->text};
+    struct suggestion nearest = {.wanted = key->text};
     struct text names = {0};
     int code;
 
     for (size_t i = 0; i < record->field_count; i++) {
-        nearest_offer(&nearest, record->fields[i].name);
+        suggest_compare(&nearest, record->fields[i].name);
         text_append_format(&names, "%s%s", i == 0 ? "" : ", ", record->fields[i].name);
     }
     if (text_failed(&names))

@@ -56,7 +56,7 @@ static int parse_cpus(const struct field *field, const char *text, void *target,
         return error_set(error, BERTH_ERROR_LIMIT, "wanted a list of at most %d bytes, found more",
                          DEVICE_TEXT_MAX);
     }
-    *(char **)target = text_take(&ranges);
+    *(char **)target = text_detach(&ranges);
     return *(char **)target == NULL ? error_set_memory(error) : 0;
 }
 
@@ -68,7 +68,7 @@ static int parse_free(const struct field *field, const char *text, void *target,
     int code = field_size.parse(field, text, &size, error);
 
     if (code == 0)
-        *(struct figure *)target = figure_declared((int64_t)size.value);
+        *(struct figure *)target = load_figure_declared((int64_t)size.value);
     return code;
 }
 
@@ -80,7 +80,7 @@ static int parse_figure(const struct field *field, const char *text, void *targe
     int code = quantity_parse_decimal(text, field->decimals, field->max, &value, error);
 
     if (code == 0)
-        *(struct figure *)target = figure_declared((int64_t)value);
+        *(struct figure *)target = load_figure_declared((int64_t)value);
     return code;
 }
 

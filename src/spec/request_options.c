@@ -59,7 +59,7 @@ static int parse_gpus(const struct option *option, void *member, const char *val
 
     (void)option;
     if (!alone)
-        code = device_count_parse(colon == NULL ? value : colon + 1, &gpus, error);
+        code = request_parse_device_count(colon == NULL ? value : colon + 1, &gpus, error);
     if (code < 0)
         return code;
     if (colon != NULL) {

@@ -66,13 +66,13 @@ static int add_note(const struct field_reading *reading, const struct document_n
 static int note_unknown_vendor(const struct field_reading *reading,
                                const struct document_node *node, struct workload *workload)
 {
-    struct nearest nearest = {.wanted = workload->vendor};
+    struct suggestion nearest = {.wanted = workload->vendor};
     struct text sentence = {0};
     int code;
 
     for (const struct choice *vendor = vendor_names; vendor->name != NULL; vendor++)
-        nearest_offer(&nearest, vendor->name);
-    nearest_offer(&nearest, any_vendor);
+        suggest_compare(&nearest, vendor->name);
+    suggest_compare(&nearest, any_vendor);
     text_append_format(&sentence,
                        "vendor: %s is no known vendor, so devices with only a DRI render node are "
                        "meant",

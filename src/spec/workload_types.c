@@ -37,7 +37,7 @@ static int parse_count(const struct field *field, const char *text, void *target
 {
     const char *dash = strchr(text, '-');
     struct device_count count;
-    int code = device_count_parse(text, &count, error);
+    int code = request_parse_device_count(text, &count, error);
 
     (void)field;
     if (code < 0)

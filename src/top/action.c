@@ -5,36 +5,36 @@
 #include "base/system/clock.h"
 #include "base/text/quantity.h"
 
-void action_end(struct action *action)
+void action_cancel(struct action *action)
 {
-    if (action->deed.type != 0)
+    if (action->command.type != 0)
         session_close(&action->session);
     *action = (struct action){0};
 }
 
 int action_begin(struct action *action, const struct pool_address *address,
-                 struct control_deed deed, struct berth_error *error)
+                 struct control_command command, struct berth_error *error)
 {
-    struct wire_message question = {.type = deed.type, .id = deed.id};
+    struct wire_message question = {.type = command.type, .id = command.id};
     int code = session_open_for(&action->session, address, DIAL_ONLY, 0, error);
 
     if (code < 0)
         return code;
-    action->deed = deed;
+    action->command = command;
     action->deadline = clock_now() + ACTION_TIMEOUT;
     question.number = session_number(&action->session);
     code = session_send(&action->session, &question, error);
     if (code < 0)
-        action_end(action);
+        action_cancel(action);
     return code;
 }
 
 int action_descriptor(const struct action *action)
 {
-    return action->deed.type == 0 ? -1 : action->session.socket;
+    return action->command.type == 0 ? -1 : action->session.socket;
 }
 
-static int judge(const struct wire_message *answer, struct berth_error *error)
+static int read_answer(const struct wire_message *answer, struct berth_error *error)
 {
     if (answer->type == WIRE_DONE)
         return ACTION_DONE;
@@ -49,7 +49,7 @@ int action_step(struct action *action, struct berth_error *error)
     struct wire_message answer;
     int code;
 
-    if (action->deed.type == 0)
+    if (action->command.type == 0)
         return ACTION_PENDING;
     code = session_receive(&action->session, 0, &answer, error);
     if (code == SESSION_NOTHING && clock_now() < action->deadline)
@@ -57,9 +57,9 @@ int action_step(struct action *action, struct berth_error *error)
     if (code == SESSION_NOTHING)
         code = error_set(error, BERTH_ERROR_IO, "the daemon does not answer");
     if (code == SESSION_MESSAGE) {
-        code = judge(&answer, error);
+        code = read_answer(&answer, error);
         wire_message_finish(&answer);
     }
-    action_end(action);
+    action_cancel(action);
     return code;
 }

@@ -13,7 +13,7 @@
 #define ACTION_TIMEOUT (10 * DURATION_SECOND)
 
 struct action {
-    struct control_deed deed; /* type 0: nothing is under way */
+    struct control_command command; /* type 0: nothing is under way */
     struct session session;
     int64_t deadline; /* by clock_now() */
 };
@@ -21,7 +21,7 @@ struct action {
 /* Asks for a deed; there must be none under way. Fails as session_open_for and session_send, and
  * nothing is under way then. */
 int action_begin(struct action *action, const struct pool_address *address,
-                 struct control_deed deed, struct berth_error *error);
+                 struct control_command command, struct berth_error *error);
 
 /* What to wait for: readable; -1: nothing is under way. */
 int action_descriptor(const struct action *action);
@@ -33,6 +33,6 @@ enum { ACTION_PENDING = 0, ACTION_DONE = 1 };
 int action_step(struct action *action, struct berth_error *error);
 
 /* Gives up what is under way. */
-void action_end(struct action *action);
+void action_cancel(struct action *action);
 
 #endif

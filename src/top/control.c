@@ -12,19 +12,19 @@
 #include "view/judge.h"
 
 /* What keys are pressed over. */
-struct scene {
+struct key_context {
     struct control *control;
     const struct pool_view *view;
     struct user_names *users;
     uint32_t uid;
 };
 
-static void set_filter(struct model *model, const char *filter)
+static void set_filter(struct top_model *model, const char *filter)
 {
     size_t length = strlen(filter);
 
-    if (length > MODEL_FILTER_MAX)
-        length = utf8_boundary(filter, MODEL_FILTER_MAX);
+    if (length > TOP_FILTER_MAX)
+        length = utf8_boundary(filter, TOP_FILTER_MAX);
     memmove(model->filter, filter, length);
     memset(model->filter + length, 0, sizeof(model->filter) - length);
 }
@@ -32,19 +32,19 @@ static void set_filter(struct model *model, const char *filter)
 void control_init(struct control *control, enum view_column column, const char *filter)
 {
     *control = (struct control){0};
-    model_init(&control->model, column);
+    top_model_init(&control->model, column);
     if (filter != NULL)
         set_filter(&control->model, filter);
 }
 
 void control_finish(struct control *control)
 {
-    model_finish(&control->model);
+    top_model_finish(&control->model);
     text_finish(&control->prompt);
     text_finish(&control->message);
 }
 
-void control_say(struct control *control, enum style style, const char *format, ...)
+void control_show_message(struct control *control, enum style style, const char *format, ...)
 {
     va_list arguments;
 
@@ -53,12 +53,12 @@ void control_say(struct control *control, enum style style, const char *format, 
     text_append_list(&control->message, format, arguments);
     va_end(arguments);
     control->message_style = style;
-    control->said++;
+    control->message_count++;
 }
 
-static const struct wire_claim *find_claim(const struct pool_view *view, uint64_t id)
+static const struct claim_info *find_claim(const struct pool_view *view, uint64_t id)
 {
-    const struct wire_claim *claim;
+    const struct claim_info *claim;
 
     vector_for_each (claim, &view->look.claims) {
         if (claim->id == id)
@@ -67,7 +67,7 @@ static const struct wire_claim *find_claim(const struct pool_view *view, uint64_
     return NULL;
 }
 
-static void watch(struct control *control)
+static void start_watching(struct control *control)
 {
     control->mode = CONTROL_WATCHING;
     text_clear(&control->prompt);
@@ -75,98 +75,101 @@ static void watch(struct control *control)
 
 int control_update(struct control *control, const struct pool_view *view, struct user_names *users)
 {
-    uint64_t id = control->deed.id;
+    uint64_t id = control->command.id;
 
-    if (control->mode == CONTROL_ASKING && control->deed.type == WIRE_STOP &&
+    if (control->mode == CONTROL_CONFIRMING && control->command.type == WIRE_STOP &&
         view_find_lease(view, id) == NULL) {
-        watch(control);
-        control_say(control, STYLE_PLAIN, "lease %" PRIu64 " has ended", id);
+        start_watching(control);
+        control_show_message(control, STYLE_PLAIN, "lease %" PRIu64 " has ended", id);
     }
-    if (control->mode == CONTROL_ASKING && control->deed.type == WIRE_CANCEL &&
+    if (control->mode == CONTROL_CONFIRMING && control->command.type == WIRE_CANCEL &&
         find_claim(view, id) == NULL) {
-        watch(control);
-        control_say(control, STYLE_PLAIN, "claim %" PRIu64 " waits no more", id);
+        start_watching(control);
+        control_show_message(control, STYLE_PLAIN, "claim %" PRIu64 " waits no more", id);
     }
-    return model_update(&control->model, view, users);
+    return top_model_update(&control->model, view, users);
 }
 
-static int update(const struct scene *scene)
+static int update_rows(const struct key_context *context)
 {
-    return control_update(scene->control, scene->view, scene->users);
+    return control_update(context->control, context->view, context->users);
 }
 
 /* What is asked, and whose it is if it is another's, so that nobody ends that by mistake. All that
  * must be seen comes first: a narrow screen cuts what follows, and names may say anything. */
-static void append_question(struct text *prompt, const struct scene *scene, const char *verb,
-                            const char *thing, uint64_t id, uint32_t uid)
+static void append_question(struct text *prompt, const struct key_context *context,
+                            const char *verb, const char *thing, uint64_t id, uint32_t uid)
 {
-    if (uid == scene->uid)
+    if (uid == context->uid)
         text_append_format(prompt, "%s %s %" PRIu64 "? y/N  ", verb, thing, id);
     else
         text_append_format(prompt, "%s %s's %s %" PRIu64 ", not yours? y/N  ", verb,
-                           user_names_find(scene->users, uid), thing, id);
+                           user_names_find(context->users, uid), thing, id);
 }
 
-static void ask_to_release(const struct scene *scene, const struct wire_lease *lease)
+static void ask_to_release(const struct key_context *context, const struct lease_info *lease)
 {
-    struct control *control = scene->control;
+    struct control *control = context->control;
 
     if (lease->end != 0 || lease->draining) {
-        control_say(control, STYLE_WARNING, "lease %" PRIu64 " is ending already", lease->id);
+        control_show_message(control, STYLE_WARNING, "lease %" PRIu64 " is ending already",
+                             lease->id);
         return;
     }
     text_clear(&control->prompt);
-    append_question(&control->prompt, scene, "Release", "lease", lease->id, lease->uid);
-    text_append_format(&control->prompt, "(%s, %s, ", words_job(lease),
-                       user_names_find(scene->users, lease->uid));
-    words_append_devices(&control->prompt, &lease->devices);
+    append_question(&control->prompt, context, "Release", "lease", lease->id, lease->uid);
+    text_append_format(&control->prompt, "(%s, %s, ", lease_label_job(lease),
+                       user_names_find(context->users, lease->uid));
+    lease_label_append_devices(&control->prompt, &lease->devices);
     text_append_char(&control->prompt, ')');
-    control->deed = (struct control_deed){WIRE_STOP, lease->id};
-    control->mode = CONTROL_ASKING;
+    control->command = (struct control_command){WIRE_STOP, lease->id};
+    control->mode = CONTROL_CONFIRMING;
 }
 
-static void ask_to_cancel(const struct scene *scene, const struct wire_claim *claim)
+static void ask_to_cancel(const struct key_context *context, const struct claim_info *claim)
 {
-    struct control *control = scene->control;
+    struct control *control = context->control;
     const char *job = claim->name != NULL ? claim->name : claim->command;
 
     text_clear(&control->prompt);
-    append_question(&control->prompt, scene, "Cancel", "claim", claim->id, claim->uid);
+    append_question(&control->prompt, context, "Cancel", "claim", claim->id, claim->uid);
     text_append_format(&control->prompt, "(%s, %s, %s)", job == NULL ? "-" : job,
-                       user_names_find(scene->users, claim->uid),
+                       user_names_find(context->users, claim->uid),
                        claim->request == NULL ? "-" : claim->request);
-    control->deed = (struct control_deed){WIRE_CANCEL, claim->id};
-    control->mode = CONTROL_ASKING;
+    control->command = (struct control_command){WIRE_CANCEL, claim->id};
+    control->mode = CONTROL_CONFIRMING;
 }
 
 /* x and c: each says which of them is meant when it is the other. */
-static void ask(const struct scene *scene, char key)
+static void ask_to_confirm(const struct key_context *context, char key)
 {
-    struct control *control = scene->control;
-    const struct model_row *row = model_selected(&control->model, control->model.pane);
+    struct control *control = context->control;
+    const struct top_row *row = top_model_selected(&control->model, control->model.pane);
 
-    if (row != NULL && row->claim != MODEL_NOTHING && key == 'c')
-        ask_to_cancel(scene, &scene->view->look.claims.items[row->claim]);
-    else if (row != NULL && row->claim != MODEL_NOTHING)
-        control_say(control, STYLE_WARNING, "it waits and holds nothing: c cancels it");
-    else if (row != NULL && row->lease != MODEL_NOTHING && key == 'x')
-        ask_to_release(scene, &scene->view->look.leases.items[row->lease]);
-    else if (row != NULL && row->lease != MODEL_NOTHING)
-        control_say(control, STYLE_WARNING, "it is held and does not wait: x releases it");
+    if (row != NULL && row->claim != TOP_NOTHING && key == 'c')
+        ask_to_cancel(context, &context->view->look.claims.items[row->claim]);
+    else if (row != NULL && row->claim != TOP_NOTHING)
+        control_show_message(control, STYLE_WARNING, "it waits and holds nothing: c cancels it");
+    else if (row != NULL && row->lease != TOP_NOTHING && key == 'x')
+        ask_to_release(context, &context->view->look.leases.items[row->lease]);
+    else if (row != NULL && row->lease != TOP_NOTHING)
+        control_show_message(control, STYLE_WARNING, "it is held and does not wait: x releases it");
     else
-        control_say(control, STYLE_WARNING, "no %s is selected", key == 'x' ? "lease" : "claim");
+        control_show_message(control, STYLE_WARNING, "no %s is selected",
+                             key == 'x' ? "lease" : "claim");
 }
 
-static int press_asking(const struct scene *scene, struct control_key key)
+static int press_confirming(const struct key_context *context, struct control_key key)
 {
-    struct control *control = scene->control;
+    struct control *control = context->control;
 
-    watch(control);
+    start_watching(control);
     if (key.kind == CONTROL_CHARACTER && (key.character == 'y' || key.character == 'Y'))
-        return CONTROL_DO;
-    control_say(control, STYLE_PLAIN, "nothing was done to %s %" PRIu64,
-                control->deed.type == WIRE_STOP ? "lease" : "claim", control->deed.id);
-    return CONTROL_NOTHING;
+        return CONTROL_RESULT_EXECUTE;
+    control_show_message(control, STYLE_PLAIN, "nothing was done to %s %" PRIu64,
+                         control->command.type == WIRE_STOP ? "lease" : "claim",
+                         control->command.id);
+    return CONTROL_RESULT_NONE;
 }
 
 static void show_filter_prompt(struct control *control)
@@ -175,22 +178,22 @@ static void show_filter_prompt(struct control *control)
     text_append_format(&control->prompt, "Show rows with: %s_", control->model.filter);
 }
 
-static void type_filter(struct model *model, uint32_t character)
+static void type_filter(struct top_model *model, uint32_t character)
 {
     struct text filter = {0};
 
     text_append(&filter, model->filter);
     if (!utf8_is_control(character) && character != UTF8_REPLACEMENT)
         utf8_append(&filter, character);
-    if (!text_failed(&filter) && filter.length <= MODEL_FILTER_MAX)
+    if (!text_failed(&filter) && filter.length <= TOP_FILTER_MAX)
         set_filter(model, text_string(&filter));
     text_finish(&filter);
 }
 
-static int press_filtering(const struct scene *scene, struct control_key key)
+static int press_filtering(const struct key_context *context, struct control_key key)
 {
-    struct control *control = scene->control;
-    struct model *model = &control->model;
+    struct control *control = context->control;
+    struct top_model *model = &control->model;
     size_t length = strlen(model->filter);
 
     switch (key.kind) {
@@ -207,84 +210,84 @@ static int press_filtering(const struct scene *scene, struct control_key key)
         break;
     case CONTROL_ESCAPE:
         set_filter(model, "");
-        watch(control);
-        return update(scene);
+        start_watching(control);
+        return update_rows(context);
     case CONTROL_ENTER:
-        watch(control);
-        return CONTROL_NOTHING;
+        start_watching(control);
+        return CONTROL_RESULT_NONE;
     case CONTROL_UP:
     case CONTROL_DOWN:
-        model_move(model, scene->view, key.kind == CONTROL_UP ? -1 : 1);
-        return CONTROL_NOTHING;
+        top_model_move(model, context->view, key.kind == CONTROL_UP ? -1 : 1);
+        return CONTROL_RESULT_NONE;
     default:
-        return CONTROL_NOTHING;
+        return CONTROL_RESULT_NONE;
     }
     show_filter_prompt(control);
-    return update(scene);
+    return update_rows(context);
 }
 
-static int press_helping(const struct scene *scene, struct control_key key)
+static int press_helping(const struct key_context *context, struct control_key key)
 {
-    struct control *control = scene->control;
+    struct control *control = context->control;
 
     if (key.kind == CONTROL_DOWN || key.kind == CONTROL_PAGE_DOWN) {
         control->help_first++; /* as far as there is more: draw_help_first */
     } else if (key.kind == CONTROL_UP || key.kind == CONTROL_PAGE_UP) {
         control->help_first -= control->help_first > 0;
     } else {
-        watch(control);
+        start_watching(control);
         control->help_first = 0;
     }
-    return CONTROL_NOTHING;
+    return CONTROL_RESULT_NONE;
 }
 
-static void go_to(struct model *model, int pane)
+static void select_pane(struct top_model *model, int pane)
 {
-    model->pane = (enum model_pane)((pane + PANE_COUNT) % PANE_COUNT);
+    model->pane = (enum top_pane)((pane + PANE_COUNT) % PANE_COUNT);
 }
 
-static int press_character(const struct scene *scene, uint32_t character)
+static int press_character(const struct key_context *context, uint32_t character)
 {
-    struct control *control = scene->control;
-    struct model *model = &control->model;
-    struct model_list *list = &model->lists[model->pane];
+    struct control *control = context->control;
+    struct top_model *model = &control->model;
+    struct top_list *list = &model->lists[model->pane];
 
     switch (character) {
     case 'q':
     case 'Q':
-        return CONTROL_QUIT;
+        return CONTROL_RESULT_QUIT;
     case '1':
     case '2':
     case '3':
-        go_to(model, (int)character - '1');
-        return CONTROL_NOTHING;
+        select_pane(model, (int)character - '1');
+        return CONTROL_RESULT_NONE;
     case 's':
     case '>':
     case '<':
-        model_choose_column(model, character == '<' ? -1 : 1);
-        return update(scene);
+        top_model_choose_column(model, character == '<' ? -1 : 1);
+        return update_rows(context);
     case 'r':
         list->reversed = !list->reversed;
-        return update(scene);
+        return update_rows(context);
     case '/':
         control->mode = CONTROL_FILTERING;
         show_filter_prompt(control);
-        return CONTROL_NOTHING;
+        return CONTROL_RESULT_NONE;
     case 'p':
     case ' ':
         control->paused = !control->paused;
-        return CONTROL_PAUSE;
+        return CONTROL_RESULT_PAUSE;
     case 'x':
     case 'c':
-        ask(scene, (char)character);
-        return CONTROL_NOTHING;
+        ask_to_confirm(context, (char)character);
+        return CONTROL_RESULT_NONE;
     default:
-        return CONTROL_NOTHING;
+        return CONTROL_RESULT_NONE;
     }
 }
 
 /* Letters that do what other keys do. */
-static enum control_key_kind kind_of(struct control_key key)
+static enum control_key_kind resolve_key_kind(struct control_key key)
 {
     if (key.kind != CONTROL_CHARACTER)
         return key.kind;
@@ -306,9 +309,9 @@ static enum control_key_kind kind_of(struct control_key key)
 }
 
 /* Selects another row. */
-static void select_row(const struct scene *scene, enum control_key_kind kind)
+static void select_row(const struct key_context *context, enum control_key_kind kind)
 {
-    struct model *model = &scene->control->model;
+    struct top_model *model = &context->control->model;
     long page = (long)model->lists[model->pane].page;
     long rows = kind == CONTROL_UP || kind == CONTROL_DOWN    ? 1
                 : kind == CONTROL_HOME || kind == CONTROL_END ? LONG_MAX
@@ -317,65 +320,65 @@ static void select_row(const struct scene *scene, enum control_key_kind kind)
 
     if (kind == CONTROL_UP || kind == CONTROL_HOME || kind == CONTROL_PAGE_UP)
         rows = -rows;
-    model_move(model, scene->view, rows);
+    top_model_move(model, context->view, rows);
 }
 
-static int press_watching(const struct scene *scene, struct control_key key)
+static int press_watching(const struct key_context *context, struct control_key key)
 {
-    struct control *control = scene->control;
-    struct model *model = &control->model;
+    struct control *control = context->control;
+    struct top_model *model = &control->model;
 
-    switch (kind_of(key)) {
+    switch (resolve_key_kind(key)) {
     case CONTROL_CHARACTER:
-        return press_character(scene, key.character);
+        return press_character(context, key.character);
     case CONTROL_UP:
     case CONTROL_DOWN:
     case CONTROL_PAGE_UP:
     case CONTROL_PAGE_DOWN:
     case CONTROL_HOME:
     case CONTROL_END:
-        select_row(scene, kind_of(key));
+        select_row(context, resolve_key_kind(key));
         break;
     case CONTROL_TAB:
     case CONTROL_RIGHT:
-        go_to(model, (int)model->pane + 1);
+        select_pane(model, (int)model->pane + 1);
         break;
     case CONTROL_BACK_TAB:
     case CONTROL_LEFT:
-        go_to(model, (int)model->pane - 1);
+        select_pane(model, (int)model->pane - 1);
         break;
     case CONTROL_HELP:
         control->mode = CONTROL_HELPING;
         break;
     case CONTROL_ESCAPE:
         set_filter(model, "");
-        return update(scene);
+        return update_rows(context);
     default:
         break;
     }
-    return CONTROL_NOTHING;
+    return CONTROL_RESULT_NONE;
 }
 
 int control_press(struct control *control, struct control_key key, const struct pool_view *view,
                   struct user_names *users, uint32_t uid)
 {
-    const struct scene scene = {control, view, users, uid};
+    const struct key_context context = {control, view, users, uid};
 
     text_clear(&control->message);
     if (key.kind == CONTROL_INTERRUPT)
-        return CONTROL_QUIT;
+        return CONTROL_RESULT_QUIT;
     if (key.kind == CONTROL_SUSPEND)
-        return CONTROL_STOP;
+        return CONTROL_RESULT_SUSPEND;
     if (key.kind == CONTROL_REDRAW)
-        return CONTROL_ANEW;
+        return CONTROL_RESULT_REDRAW;
     switch (control->mode) {
     case CONTROL_FILTERING:
-        return press_filtering(&scene, key);
+        return press_filtering(&context, key);
     case CONTROL_HELPING:
-        return press_helping(&scene, key);
-    case CONTROL_ASKING:
-        return press_asking(&scene, key);
+        return press_helping(&context, key);
+    case CONTROL_CONFIRMING:
+        return press_confirming(&context, key);
     default:
-        return press_watching(&scene, key);
+        return press_watching(&context, key);
     }
 }

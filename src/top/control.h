@@ -41,35 +41,35 @@ enum control_mode {
     CONTROL_WATCHING,
     CONTROL_FILTERING, /* a filter is being typed */
     CONTROL_HELPING,
-    CONTROL_ASKING, /* whether the deed is to be done */
+    CONTROL_CONFIRMING, /* whether the deed is to be done */
 };
 
 /* What is to be done to a lease or claim. */
-struct control_deed {
+struct control_command {
     enum wire_type type; /* WIRE_STOP or WIRE_CANCEL; 0: nothing */
     uint64_t id;
 };
 
 struct control {
-    struct model model;
+    struct top_model model;
     enum control_mode mode;
     bool paused;
     size_t help_first;
-    struct control_deed deed; /* that is asked about, or to be done */
-    struct text prompt;       /* "": none */
-    struct text message;      /* "": none */
+    struct control_command command; /* that is asked about, or to be done */
+    struct text prompt;             /* "": none */
+    struct text message;            /* "": none */
     enum style message_style;
-    unsigned said; /* messages so far */
+    unsigned message_count; /* messages so far */
 };
 
 /* What a key wants of those who can. */
-enum control_wish {
-    CONTROL_NOTHING,
-    CONTROL_DO, /* the deed */
-    CONTROL_QUIT,
-    CONTROL_STOP,  /* until somebody lets us go on */
-    CONTROL_ANEW,  /* the screen is in disorder */
-    CONTROL_PAUSE, /* or go on: `paused` has changed */
+enum control_result {
+    CONTROL_RESULT_NONE,
+    CONTROL_RESULT_EXECUTE, /* the deed */
+    CONTROL_RESULT_QUIT,
+    CONTROL_RESULT_SUSPEND, /* until somebody lets us go on */
+    CONTROL_RESULT_REDRAW,  /* the screen is in disorder */
+    CONTROL_RESULT_PAUSE,   /* or go on: `paused` has changed */
 };
 
 /* `filter` may be longer than a filter can be: it is cut. NULL: none. */
@@ -80,13 +80,13 @@ void control_finish(struct control *control);
  * BERTH_ERROR_MEMORY. */
 int control_update(struct control *control, const struct pool_view *view, struct user_names *users);
 
-/* A key was pressed; `view` is that of the last update, `uid` who we are. Returns a control_wish,
+/* A key was pressed; `view` is that of the last update, `uid` who we are. Returns a control_result,
  * or BERTH_ERROR_MEMORY. */
 int control_press(struct control *control, struct control_key key, const struct pool_view *view,
                   struct user_names *users, uint32_t uid);
 
 /* Says something in the last line, until the next key. */
-void control_say(struct control *control, enum style style, const char *format, ...)
+void control_show_message(struct control *control, enum style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -91,7 +91,7 @@ int display_check(struct berth_error *error)
 
 /* ncurses handles what has no handler; we hear signals in our own way, and whoever ends us by one
  * is to see that it did. */
-static void take_signals_back(void)
+static void restore_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
 
@@ -105,14 +105,14 @@ static void take_signals_back(void)
 
 int display_open(struct berth_error *error)
 {
-    struct terminal terminal = terminal_of(STDOUT_FILENO);
+    struct terminal terminal = terminal_detect(STDOUT_FILENO);
 
     find_locale(terminal.unicode);
     ours.screen = newterm(NULL, stdout, stdin);
     if (ours.screen == NULL)
         return error_set(error, BERTH_ERROR_INVALID,
                          "wanted a terminal that can show a full screen, found one that cannot");
-    take_signals_back();
+    restore_signals();
     ours.colour = terminal.colour && has_colors();
     choose_styles();
     /* Also Ctrl-C and the like are keys: nothing is done to the terminal behind our back. */
@@ -135,12 +135,12 @@ void display_close(void)
     ours.screen = NULL;
 }
 
-void display_leave(void)
+void display_suspend(void)
 {
     endwin();
 }
 
-void display_return(void)
+void display_resume(void)
 {
     /* It may have been used by others in the meantime. */
     clearok(curscr, TRUE);
@@ -195,7 +195,7 @@ static void show_cell(const struct grid_cell *cell, int x, int y)
         mvaddch(y, x, '?');
 }
 
-void display_show(const struct grid *grid, bool anew)
+void display_show(const struct grid *grid, bool redraw_all)
 {
     erase();
     for (size_t y = 0; y < grid->height; y++) {
@@ -208,13 +208,13 @@ void display_show(const struct grid *grid, bool anew)
             show_cell(cell, (int)x, (int)y);
         }
     }
-    if (anew)
+    if (redraw_all)
         clearok(stdscr, TRUE);
     refresh();
 }
 
 /* Keys that are no characters, and control characters. */
-static enum control_key_kind kind_of(int result, wint_t found)
+static enum control_key_kind find_key_kind(int result, wint_t found)
 {
     static const struct {
         wint_t found;
@@ -268,7 +268,7 @@ bool display_next_key(struct control_key *ret_key)
     } while (result == KEY_CODE_YES && found == KEY_RESIZE);
     if (result == ERR)
         return false;
-    *ret_key = (struct control_key){.kind = kind_of(result, found)};
+    *ret_key = (struct control_key){.kind = find_key_kind(result, found)};
     if (ret_key->kind == CONTROL_CHARACTER)
         ret_key->character = (uint32_t)found;
     return true;

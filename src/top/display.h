@@ -24,8 +24,8 @@ int display_open(struct berth_error *error);
 void display_close(void);
 
 /* Gives it back for a while, and takes it over again. */
-void display_leave(void);
-void display_return(void);
+void display_suspend(void);
+void display_resume(void);
 
 /* Whether it shows more than ASCII. */
 bool display_is_unicode(void);
@@ -34,7 +34,7 @@ bool display_is_unicode(void);
 void display_measure(size_t *ret_width, size_t *ret_height);
 
 /* Shows a grid. `anew`: also what should be there already. */
-void display_show(const struct grid *grid, bool anew);
+void display_show(const struct grid *grid, bool redraw_all);
 
 /* The next key that was pressed; false: there is none now. */
 bool display_next_key(struct control_key *ret_key);

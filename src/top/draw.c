@@ -55,7 +55,7 @@ struct quantity_text draw_clock(int64_t time)
 }
 
 /* How the devices stand, in many words or in few. */
-static void append_census(struct text *out, struct view_census census, bool brief)
+static void append_counts(struct text *out, struct view_census census, bool brief)
 {
     if (brief) {
         text_append_format(out, "%zu/%zu free", census.free, census.devices);
@@ -115,7 +115,7 @@ static void draw_header(const struct top_picture *picture, size_t y, struct grid
 
     for (int brief = 0; brief < 2; brief++) {
         text_clear(&counts);
-        append_census(&counts, census, brief == 1);
+        append_counts(&counts, census, brief == 1);
         append_waiting(&counts, picture->view->look.claims.count, brief == 1);
         if (utf8_width(text_string(&counts)) + strlen(clock.text) + 2 <= room)
             break;
@@ -157,7 +157,7 @@ static enum style append_note(const struct top_picture *picture, struct text *ou
 }
 
 /* The end of a text that there is room for, behind a mark. */
-static void put_end(struct grid *grid, size_t y, enum style style, const char *words)
+static void draw_text_end(struct grid *grid, size_t y, enum style style, const char *words)
 {
     size_t length = strlen(words);
     size_t width = utf8_width(words);
@@ -176,7 +176,7 @@ static void draw_prompt(const struct top_picture *picture, size_t y, struct grid
 {
     grid_fill(grid, 0, y, grid->width, STYLE_STRONG, ' ');
     if (picture->typing && utf8_width(picture->prompt) > grid->width)
-        put_end(grid, y, STYLE_STRONG, picture->prompt);
+        draw_text_end(grid, y, STYLE_STRONG, picture->prompt);
     else
         grid_put(grid, 0, y, grid->width, STYLE_STRONG, picture->prompt);
     grid_reverse(grid, 0, y, grid->width);
@@ -236,7 +236,7 @@ static void draw_help(const struct top_picture *picture, struct grid *grid)
 }
 
 /* How many bytes of whole words fit into a line; all that fit when a word is too long for one. */
-static size_t fitting(const char *words, size_t width)
+static size_t measure_line(const char *words, size_t width)
 {
     size_t length = strlen(words);
     size_t used = 0;
@@ -257,7 +257,7 @@ static size_t fitting(const char *words, size_t width)
 }
 
 /* More than its line has room for of what is selected, in the two lines before the last. */
-static void draw_detail(const struct top_picture *picture, const struct model *model,
+static void draw_detail(const struct top_picture *picture, const struct top_model *model,
                         struct layout_band band, struct grid *grid)
 {
     struct text words = {0};
@@ -267,7 +267,7 @@ static void draw_detail(const struct top_picture *picture, const struct model *m
     for (size_t row = 0; row < band.height && taken < words.length; row++) {
         bool last = row + 1 == band.height;
         size_t length =
-            last ? words.length - taken : fitting(text_string(&words) + taken, grid->width);
+            last ? words.length - taken : measure_line(text_string(&words) + taken, grid->width);
         char *line = strndup(text_string(&words) + taken, length);
 
         if (line == NULL)
@@ -280,7 +280,7 @@ static void draw_detail(const struct top_picture *picture, const struct model *m
 }
 
 /* The body: charts and panes. */
-static int draw_body(const struct top_picture *picture, struct model *model,
+static int draw_body(const struct top_picture *picture, struct top_model *model,
                      const struct layout *layout, struct grid *grid)
 {
     size_t shown = 0;
@@ -297,9 +297,9 @@ static int draw_body(const struct top_picture *picture, struct model *model,
     return code;
 }
 
-int draw(const struct top_picture *picture, struct model *model, struct grid *grid)
+int draw(const struct top_picture *picture, struct top_model *model, struct grid *grid)
 {
-    struct layout_wish wish = {
+    struct layout_input input = {
         .height = grid->height, .pane = model->pane, .detail = picture->view != NULL};
     struct text note = {0};
     struct layout layout;
@@ -311,12 +311,12 @@ int draw(const struct top_picture *picture, struct model *model, struct grid *gr
         return 0;
     }
     style = append_note(picture, &note);
-    wish.notes = note.length > 0;
+    input.notes = note.length > 0;
     for (int pane = 0; pane < PANE_COUNT; pane++)
-        wish.rows[pane] = model->lists[pane].rows.count;
-    wish.charts = draw_chart_lines(picture, model, grid->width);
-    wish.map = draw_has_map(picture, model, grid->width);
-    layout = layout_decide(&wish);
+        input.rows[pane] = model->lists[pane].rows.count;
+    input.charts = draw_chart_lines(picture, model, grid->width);
+    input.map = draw_has_map(picture, model, grid->width);
+    layout = layout_compute(&input);
     code = draw_body(picture, model, &layout, grid);
     if (layout.header.height > 0)
         draw_header(picture, layout.header.y, grid);

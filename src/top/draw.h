@@ -15,7 +15,7 @@ struct top_picture {
     const struct pool_view *view; /* NULL: none yet */
     const struct pool_address *address;
     struct user_names *users;
-    const struct history *history;
+    const struct load_history *history;
     int64_t step; /* of the history, nanoseconds */
     int64_t now;  /* by the daemon's clock */
     enum follow_state state;
@@ -31,7 +31,7 @@ struct top_picture {
 
 /* Draws all of it, at the grid's size, and scrolls the panes to what is selected. The rows of the
  * model must be of the picture's view. Returns 0 or BERTH_ERROR_MEMORY. */
-int draw(const struct top_picture *picture, struct model *model, struct grid *grid);
+int draw(const struct top_picture *picture, struct top_model *model, struct grid *grid);
 
 /* The line of the help that is the first on a screen of some height, where `wanted` is to be: not
  * one that leaves room below the last. */

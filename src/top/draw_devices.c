@@ -38,7 +38,7 @@ struct meters {
     size_t memory;
 };
 
-static struct meters meters_for(size_t width)
+static struct meters meter_widths(size_t width)
 {
     static const struct {
         size_t from;
@@ -120,18 +120,18 @@ static void add_figure(struct table *table, const struct figure *figure, const c
         table_cell(table, NULL);
 }
 
-static void add_state(struct table *table, const struct wire_slot *slot,
-                      const struct wire_lease *lease)
+static void add_state(struct table *table, const struct slot_info *slot,
+                      const struct lease_info *lease)
 {
     if (slot->device->partitioned)
         table_cell_styled(table, STYLE_FAINT, "partitioned");
     else if (lease != NULL && lease->preparing)
         table_cell(table, "preparing");
-    else if (slot->state == WIRE_STATE_SHARED && slot->sharing != SHARING_EXCLUSIVE)
+    else if (slot->state == SLOT_STATE_SHARED && slot->sharing != SHARING_EXCLUSIVE)
         table_cell(table, choice_name(sharing_names, (int)slot->sharing));
     else
         table_cell_styled(table, view_style(slot->state),
-                          choice_name(wire_state_names, (int)slot->state));
+                          choice_name(slot_state_names, (int)slot->state));
 }
 
 /* "bob: python x.py (pid 77)". */
@@ -145,7 +145,7 @@ static void append_process(struct text *out, const struct device_process *proces
 }
 
 static void append_squatters(struct text *out, const struct top_picture *picture,
-                             const struct wire_slot *slot)
+                             const struct slot_info *slot)
 {
     const struct device_process *process;
     size_t count = 0;
@@ -158,12 +158,12 @@ static void append_squatters(struct text *out, const struct top_picture *picture
     }
     if (count > 1)
         text_append_format(out, " and %zu more", count - 1);
-    if (count > 0 && slot->state != WIRE_STATE_SQUATTED)
+    if (count > 0 && slot->state != SLOT_STATE_SQUATTED)
         text_append(out, ", without a lease");
 }
 
 static void append_lingering(struct text *out, const struct top_picture *picture,
-                             const struct wire_slot *slot)
+                             const struct slot_info *slot)
 {
     const struct device_process *process;
 
@@ -178,7 +178,7 @@ static void append_lingering(struct text *out, const struct top_picture *picture
 
 /* "fan is loud (drained by root 2h5m ago)". */
 static void append_drain(struct text *out, const struct top_picture *picture,
-                         const struct wire_slot *slot, bool leased)
+                         const struct slot_info *slot, bool leased)
 {
     const char *user = user_names_find_known(picture->users, slot->reason_uid);
 
@@ -193,7 +193,7 @@ static void append_drain(struct text *out, const struct top_picture *picture,
 }
 
 void draw_append_device_note(struct text *out, const struct top_picture *picture,
-                             const struct wire_slot *slot, bool leased)
+                             const struct slot_info *slot, bool leased)
 {
     if (view_is_squatted(slot))
         append_squatters(out, picture, slot);
@@ -206,26 +206,26 @@ void draw_append_device_note(struct text *out, const struct top_picture *picture
 }
 
 /* What is to be said of a device beside its lease. */
-static void append_note_beside(struct text *out, const struct top_picture *picture,
-                               const struct model_row *row, bool leased)
+static void append_device_note(struct text *out, const struct top_picture *picture,
+                               const struct top_row *row, bool leased)
 {
-    if (!row->again && leased == (row->lease != MODEL_NOTHING))
+    if (!row->continuation && leased == (row->lease != TOP_NOTHING))
         draw_append_device_note(out, picture, &picture->view->look.slots.items[row->slot], leased);
 }
 
 static void append_note(struct text *out, const struct top_picture *picture,
-                        const struct model_row *row)
+                        const struct top_row *row)
 {
-    append_note_beside(out, picture, row, false);
+    append_device_note(out, picture, row, false);
 }
 
 static void add_holder(struct table *table, const struct top_picture *picture,
-                       const struct model_row *row, const struct wire_lease *lease,
+                       const struct top_row *row, const struct lease_info *lease,
                        const struct pane_facts *facts)
 {
     struct text note = {0};
 
-    append_note_beside(&note, picture, row, true);
+    append_device_note(&note, picture, row, true);
     table->failed |= text_failed(&note);
     draw_add_lease_id(table, lease, facts);
     draw_add_user(table, lease, picture->users, facts);
@@ -237,15 +237,15 @@ static void add_holder(struct table *table, const struct top_picture *picture,
 }
 
 static void add_row(struct table *table, const struct top_picture *picture,
-                    const struct model_row *row, const struct pane_facts *facts)
+                    const struct top_row *row, const struct pane_facts *facts)
 {
     const struct wire_message *look = &picture->view->look;
-    const struct wire_slot *slot = &look->slots.items[row->slot];
-    const struct wire_lease *lease =
-        row->lease == MODEL_NOTHING ? NULL : &look->leases.items[row->lease];
-    struct meters meters = meters_for(facts->width);
+    const struct slot_info *slot = &look->slots.items[row->slot];
+    const struct lease_info *lease =
+        row->lease == TOP_NOTHING ? NULL : &look->leases.items[row->lease];
+    struct meters meters = meter_widths(facts->width);
 
-    if (row->again) {
+    if (row->continuation) {
         table_cell_styled(table, STYLE_FAINT, facts->unicode ? "  └" : "  +");
         for (int i = 0; i < 7; i++)
             table_cell(table, "");

@@ -33,23 +33,23 @@ static const struct pane_column queue_columns[] = {
 };
 
 /* In a column that leases have and this row does not. */
-static void add_nothing(struct table *table, const struct pane_facts *facts)
+static void add_empty_cell(struct table *table, const struct pane_facts *facts)
 {
     table_cell(table, facts->leases ? "" : NULL);
 }
 
-void draw_add_lease_id(struct table *table, const struct wire_lease *lease,
+void draw_add_lease_id(struct table *table, const struct lease_info *lease,
                        const struct pane_facts *facts)
 {
     if (lease == NULL)
-        add_nothing(table, facts);
+        add_empty_cell(table, facts);
     else if (lease->parent != 0)
         table_cell_format(table, "%" PRIu64 " in %" PRIu64, lease->id, lease->parent);
     else
         table_cell_format(table, "%" PRIu64, lease->id);
 }
 
-void draw_add_share(struct table *table, const struct wire_lease *lease,
+void draw_add_share(struct table *table, const struct lease_info *lease,
                     const struct pane_facts *facts)
 {
     struct quantity_text share;
@@ -66,25 +66,25 @@ void draw_add_share(struct table *table, const struct wire_lease *lease,
         table_cell(table, share.text);
 }
 
-void draw_add_user(struct table *table, const struct wire_lease *lease, struct user_names *users,
+void draw_add_user(struct table *table, const struct lease_info *lease, struct user_names *users,
                    const struct pane_facts *facts)
 {
     if (lease == NULL)
-        add_nothing(table, facts);
+        add_empty_cell(table, facts);
     else
         table_cell(table, user_names_find(users, lease->uid));
 }
 
-void draw_add_held(struct table *table, const struct wire_lease *lease, int64_t now,
+void draw_add_held(struct table *table, const struct lease_info *lease, int64_t now,
                    const struct pane_facts *facts)
 {
     if (lease == NULL)
-        add_nothing(table, facts);
+        add_empty_cell(table, facts);
     else
         table_cell(table, view_duration(lease->granted, now).text);
 }
 
-void draw_add_left(struct table *table, const struct wire_lease *lease, int64_t now,
+void draw_add_left(struct table *table, const struct lease_info *lease, int64_t now,
                    const struct pane_facts *facts)
 {
     int64_t left;
@@ -105,14 +105,14 @@ static void add_remark(struct text *out, const char *remark)
 }
 
 /* Returns whether somebody should look at it. */
-static bool append_remarks(struct text *out, const struct wire_lease *lease, const char *note)
+static bool append_remarks(struct text *out, const struct lease_info *lease, const char *note)
 {
     struct text ending = {0};
 
     if (note != NULL)
         add_remark(out, note);
     if (lease->end != 0) {
-        text_append_format(&ending, "ending: %s", wire_end_describe(lease->end));
+        text_append_format(&ending, "ending: %s", pool_info_describe_end(lease->end));
         add_remark(out, text_string(&ending));
         out->failed |= text_failed(&ending);
         text_finish(&ending);
@@ -130,26 +130,26 @@ static bool append_remarks(struct text *out, const struct wire_lease *lease, con
     return note != NULL || lease->end != 0 || lease->draining || lease->idle_warned;
 }
 
-void draw_add_job(struct table *table, const struct wire_lease *lease, const char *note,
+void draw_add_job(struct table *table, const struct lease_info *lease, const char *note,
                   const struct pane_facts *facts)
 {
     struct text job = {0};
     bool urgent;
 
     if (lease == NULL) {
-        add_nothing(table, facts);
+        add_empty_cell(table, facts);
         return;
     }
     urgent = append_remarks(&job, lease, note);
     if (job.length > 0)
         text_append(&job, "] ");
-    text_append(&job, words_job(lease));
+    text_append(&job, lease_label_job(lease));
     table->failed |= text_failed(&job);
     table_cell_styled(table, urgent ? STYLE_WARNING : STYLE_PLAIN, text_string(&job));
     text_finish(&job);
 }
 
-static void add_idle(struct table *table, const struct wire_lease *lease)
+static void add_idle(struct table *table, const struct lease_info *lease)
 {
     if (lease->idle.known)
         table_cell_styled(table, lease->idle_warned ? STYLE_WARNING : STYLE_PLAIN,
@@ -159,15 +159,15 @@ static void add_idle(struct table *table, const struct wire_lease *lease)
 }
 
 static void add_lease(struct table *table, const struct top_picture *picture,
-                      const struct model_row *row, const struct pane_facts *facts)
+                      const struct top_row *row, const struct pane_facts *facts)
 {
-    const struct wire_lease *lease = &picture->view->look.leases.items[row->lease];
+    const struct lease_info *lease = &picture->view->look.leases.items[row->lease];
     struct text devices = {0};
 
     draw_add_lease_id(table, lease, facts);
     draw_add_user(table, lease, picture->users, facts);
     table_cell_format(table, "%zu", lease->devices.count);
-    words_append_devices(&devices, &lease->devices);
+    lease_label_append_devices(&devices, &lease->devices);
     table->failed |= text_failed(&devices);
     table_cell(table, text_string(&devices));
     text_finish(&devices);
@@ -179,9 +179,9 @@ static void add_lease(struct table *table, const struct top_picture *picture,
 }
 
 static void add_claim(struct table *table, const struct top_picture *picture,
-                      const struct model_row *row, const struct pane_facts *facts)
+                      const struct top_row *row, const struct pane_facts *facts)
 {
-    const struct wire_claim *claim = &picture->view->look.claims.items[row->claim];
+    const struct claim_info *claim = &picture->view->look.claims.items[row->claim];
 
     /* Estimates were made when the view was. */
     int64_t past = view_span(picture->view->look.time, picture->now);
@@ -197,7 +197,7 @@ static void add_claim(struct table *table, const struct top_picture *picture,
     table_cell(table, view_reason(claim));
 }
 
-static void append_lease_detail(const struct wire_lease *lease, struct text *out)
+static void append_lease_detail(const struct lease_info *lease, struct text *out)
 {
     text_append_format(out, "lease %" PRIu64, lease->id);
     if (lease->name != NULL)
@@ -208,7 +208,7 @@ static void append_lease_detail(const struct wire_lease *lease, struct text *out
         text_append_format(out, ": %s", lease->command);
 }
 
-static void append_claim_detail(const struct wire_claim *claim, struct text *out)
+static void append_claim_detail(const struct claim_info *claim, struct text *out)
 {
     text_append_format(out, "claim %" PRIu64 " wants %s", claim->id,
                        claim->request == NULL ? "-" : claim->request);
@@ -216,29 +216,29 @@ static void append_claim_detail(const struct wire_claim *claim, struct text *out
         text_append_format(out, ": %s", view_reason(claim));
 }
 
-void draw_append_detail(const struct top_picture *picture, const struct model *model,
+void draw_append_detail(const struct top_picture *picture, const struct top_model *model,
                         struct text *out)
 {
-    const struct model_row *row = model_selected(model, model->pane);
+    const struct top_row *row = top_model_selected(model, model->pane);
     const struct wire_message *look = &picture->view->look;
 
     if (row == NULL)
         return;
-    if (row->claim != MODEL_NOTHING) {
+    if (row->claim != TOP_NOTHING) {
         append_claim_detail(&look->claims.items[row->claim], out);
         return;
     }
-    if (row->slot != MODEL_NOTHING) {
-        const struct wire_slot *slot = &look->slots.items[row->slot];
+    if (row->slot != TOP_NOTHING) {
+        const struct slot_info *slot = &look->slots.items[row->slot];
 
         text_append_format(out, "%s: ", device_id_format(slot->device->id).text);
-        draw_append_device_note(out, picture, slot, row->lease != MODEL_NOTHING);
+        draw_append_device_note(out, picture, slot, row->lease != TOP_NOTHING);
         if (out->length > strlen(device_id_format(slot->device->id).text) + 2)
-            text_append(out, row->lease != MODEL_NOTHING ? "; " : "");
-        else if (row->lease == MODEL_NOTHING)
+            text_append(out, row->lease != TOP_NOTHING ? "; " : "");
+        else if (row->lease == TOP_NOTHING)
             text_clear(out);
     }
-    if (row->lease != MODEL_NOTHING)
+    if (row->lease != TOP_NOTHING)
         append_lease_detail(&look->leases.items[row->lease], out);
 }
 

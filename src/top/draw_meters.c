@@ -35,7 +35,7 @@ void draw_append_bar(struct text *out, size_t room, struct optional_number thous
 }
 
 /* Which of the characters stands for a load; the first is for what is unknown. */
-static int level_of(int value)
+static int chart_level(int value)
 {
     if (value < 0)
         return 0;
@@ -46,11 +46,11 @@ void draw_append_spark(struct text *out, const struct top_picture *picture, size
                        size_t room, bool unicode)
 {
     struct device_id id = picture->view->look.slots.items[slot].device->id;
-    const struct history_series *series = history_find(picture->history, id, slot);
+    const struct load_series *series = top_history_find(picture->history, id, slot);
 
     for (size_t back = room; back-- > 0;) {
-        int value = history_value(picture->history, series, back);
-        int level = level_of(value);
+        int value = top_history_value(picture->history, series, back);
+        int level = chart_level(value);
 
         if (unicode)
             utf8_append(out, blocks[level]);
@@ -60,13 +60,13 @@ void draw_append_spark(struct text *out, const struct top_picture *picture, size
 }
 
 /* How many devices have a chart. */
-static size_t count_devices(const struct model *model)
+static size_t count_devices(const struct top_model *model)
 {
-    const struct model_list *list = &model->lists[PANE_DEVICES];
+    const struct top_list *list = &model->lists[PANE_DEVICES];
     size_t devices = 0;
 
     for (size_t i = 0; i < list->rows.count; i++)
-        devices += !list->rows.items[i].again;
+        devices += !list->rows.items[i].continuation;
     return devices;
 }
 
@@ -82,10 +82,11 @@ static size_t count_abreast(size_t devices, size_t width)
     return lines == 0 ? 1 : (devices + lines - 1) / lines;
 }
 
-size_t draw_chart_lines(const struct top_picture *picture, const struct model *model, size_t width)
+size_t draw_chart_lines(const struct top_picture *picture, const struct top_model *model,
+                        size_t width)
 {
     size_t devices = count_devices(model);
-    const struct wire_slot *slot;
+    const struct slot_info *slot;
 
     if (picture->view == NULL || devices == 0)
         return 0;
@@ -113,7 +114,7 @@ static void draw_value(struct grid *grid, size_t x, struct layout_band band, int
     }
 }
 
-static void draw_chart_title(const struct top_picture *picture, const struct wire_slot *slot,
+static void draw_chart_title(const struct top_picture *picture, const struct slot_info *slot,
                              bool first, size_t x, size_t y, size_t width, struct grid *grid)
 {
     const struct figure *load = &slot->device->load.utilization;
@@ -136,12 +137,12 @@ static void draw_chart_title(const struct top_picture *picture, const struct wir
 }
 
 /* The first row of the devices that get a chart, so that the selected one is among them. */
-static size_t first_charted(const struct model_list *list, size_t count)
+static size_t first_charted(const struct top_list *list, size_t count)
 {
     size_t devices = 0; /* up to the selected one */
 
     for (size_t i = 0; i <= list->selected_row && i < list->rows.count; i++)
-        devices += !list->rows.items[i].again;
+        devices += !list->rows.items[i].continuation;
     return devices == 0 ? 0 : (devices - 1) / count * count;
 }
 
@@ -149,19 +150,20 @@ static size_t first_charted(const struct model_list *list, size_t count)
 static void draw_chart(const struct top_picture *picture, size_t slot, bool first, size_t x,
                        size_t width, struct layout_band band, struct grid *grid)
 {
-    const struct wire_slot *shown = &picture->view->look.slots.items[slot];
-    const struct history_series *series = history_find(picture->history, shown->device->id, slot);
+    const struct slot_info *shown = &picture->view->look.slots.items[slot];
+    const struct load_series *series = top_history_find(picture->history, shown->device->id, slot);
     struct layout_band area = {.y = band.y + 1, .height = band.height - 1};
 
     draw_chart_title(picture, shown, first, x, band.y, width, grid);
     for (size_t back = 0; back < width; back++)
-        draw_value(grid, x + width - 1 - back, area, history_value(picture->history, series, back));
+        draw_value(grid, x + width - 1 - back, area,
+                   top_history_value(picture->history, series, back));
 }
 
-void draw_charts(const struct top_picture *picture, const struct model *model,
+void draw_charts(const struct top_picture *picture, const struct top_model *model,
                  struct layout_band band, struct grid *grid)
 {
-    const struct model_list *list = &model->lists[PANE_DEVICES];
+    const struct top_list *list = &model->lists[PANE_DEVICES];
     size_t devices = count_devices(model);
     size_t abreast = count_abreast(devices, grid->width);
     size_t lines = draw_chart_lines(picture, model, grid->width);
@@ -179,7 +181,7 @@ void draw_charts(const struct top_picture *picture, const struct model *model,
     for (size_t i = 0, drawn = 0; i < list->rows.count && drawn < abreast * lines; i++) {
         struct layout_band place = {.y = band.y + drawn / abreast * height, .height = height};
 
-        if (list->rows.items[i].again)
+        if (list->rows.items[i].continuation)
             continue;
         if (skipped > 0) {
             skipped--;
@@ -193,25 +195,25 @@ void draw_charts(const struct top_picture *picture, const struct model *model,
 
 static const char map_title[] = "load ";
 
-bool draw_has_map(const struct top_picture *picture, const struct model *model, size_t width)
+bool draw_has_map(const struct top_picture *picture, const struct top_model *model, size_t width)
 {
     return draw_chart_lines(picture, model, width) > 0 &&
            strlen(map_title) + count_devices(model) <= width;
 }
 
-void draw_map(const struct top_picture *picture, const struct model *model, size_t y,
+void draw_map(const struct top_picture *picture, const struct top_model *model, size_t y,
               struct grid *grid)
 {
-    const struct model_list *list = &model->lists[PANE_DEVICES];
+    const struct top_list *list = &model->lists[PANE_DEVICES];
     size_t x = grid_put(grid, 0, y, grid->width, STYLE_FAINT, map_title);
 
     for (size_t i = 0; i < list->rows.count; i++) {
-        const struct model_row *row = &list->rows.items[i];
-        const struct wire_slot *slot = &picture->view->look.slots.items[row->slot];
+        const struct top_row *row = &list->rows.items[i];
+        const struct slot_info *slot = &picture->view->look.slots.items[row->slot];
         const struct figure *load = &slot->device->load.utilization;
-        int level = load->known ? level_of((int)load->value) : 0;
+        int level = load->known ? chart_level((int)load->value) : 0;
 
-        if (row->again)
+        if (row->continuation)
             continue;
         grid_fill(grid, x, y, 1, view_style(slot->state),
                   level == 0      ? '-'

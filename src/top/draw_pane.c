@@ -21,13 +21,13 @@ static const struct pane_kind *const kinds[PANE_COUNT] = {
 };
 
 /* "Devices 8", or "Devices 3 of 8" when the rest is filtered out. */
-static void append_label(struct text *out, const struct model *model, int pane)
+static void append_label(struct text *out, const struct top_model *model, int pane)
 {
-    const struct model_list *list = &model->lists[pane];
+    const struct top_list *list = &model->lists[pane];
     size_t count = 0;
 
     for (size_t i = 0; i < list->rows.count; i++)
-        count += !list->rows.items[i].again;
+        count += !list->rows.items[i].continuation;
     text_append_format(out, "%d %s ", pane + 1, kinds[pane]->title);
     if (count != list->total)
         text_append_format(out, "%zu of ", count);
@@ -35,7 +35,7 @@ static void append_label(struct text *out, const struct model *model, int pane)
 }
 
 /* The names of panes, the chosen one reversed. Returns the columns used. */
-static size_t draw_labels(const struct model *model, enum model_pane pane, size_t y, bool alone,
+static size_t draw_labels(const struct top_model *model, enum top_pane pane, size_t y, bool alone,
                           struct grid *grid)
 {
     size_t x = 0;
@@ -61,10 +61,10 @@ static size_t draw_labels(const struct model *model, enum model_pane pane, size_
 }
 
 /* "by load, falling", and which rows are seen when not all are. */
-static void describe_rows(const struct model *model, enum model_pane pane, struct text *out)
+static void describe_rows(const struct top_model *model, enum top_pane pane, struct text *out)
 {
-    const struct model_list *list = &model->lists[pane];
-    bool falling = model_column_falls(list->column) != list->reversed;
+    const struct top_list *list = &model->lists[pane];
+    bool falling = top_model_is_column_descending(list->column) != list->reversed;
     size_t last = list->first + list->page;
 
     if (list->rows.count > list->page && list->page > 0)
@@ -77,7 +77,7 @@ static void describe_rows(const struct model *model, enum model_pane pane, struc
                            falling ? ", falling" : "");
 }
 
-static void draw_title(const struct model *model, enum model_pane pane, size_t y, bool alone,
+static void draw_title(const struct top_model *model, enum top_pane pane, size_t y, bool alone,
                        struct grid *grid)
 {
     struct text words = {0};
@@ -92,10 +92,10 @@ static void draw_title(const struct model *model, enum model_pane pane, size_t y
 }
 
 /* The columns with a mark at the one that rows are sorted by. */
-static void mark_columns(const struct pane_kind *kind, const struct model_list *list, bool unicode,
+static void mark_columns(const struct pane_kind *kind, const struct top_list *list, bool unicode,
                          struct table_column *columns, char *heading, size_t size)
 {
-    bool falling = model_column_falls(list->column) != list->reversed;
+    bool falling = top_model_is_column_descending(list->column) != list->reversed;
 
     for (size_t i = 0; i < kind->column_count; i++) {
         columns[i] = kind->columns[i].table;
@@ -158,7 +158,7 @@ static size_t find_end(const struct grid *grid, size_t y)
 
 /* The notes of the rows that are seen, each behind what its row has. */
 static bool draw_notes(const struct top_picture *picture, const struct pane_kind *kind,
-                       const struct model_list *list, struct layout_band band, struct grid *grid)
+                       const struct top_list *list, struct layout_band band, struct grid *grid)
 {
     size_t min = find_heading(grid, band.y, kind->note_after) + NOTE_DISTANCE;
     bool failed = false;
@@ -182,8 +182,8 @@ static struct pane_facts find_facts(const struct pool_view *view, const struct g
 {
     struct pane_facts facts = {
         .width = grid->width, .unicode = grid->unicode, .leases = view->look.leases.count > 0};
-    const struct wire_lease *lease;
-    const struct wire_slot *slot;
+    const struct lease_info *lease;
+    const struct slot_info *slot;
 
     vector_for_each (slot, &view->look.slots)
         facts.memory |= view_memory_used(slot->device).known;
@@ -196,7 +196,7 @@ static struct pane_facts find_facts(const struct pool_view *view, const struct g
 
 /* The rows below their headings. */
 static int draw_rows(const struct top_picture *picture, const struct pane_kind *kind,
-                     const struct model_list *list, struct layout_band band, struct grid *grid)
+                     const struct top_list *list, struct layout_band band, struct grid *grid)
 {
     struct terminal terminal = {.width = grid->width, .colour = true, .unicode = grid->unicode};
     struct pane_facts facts = find_facts(picture->view, grid);
@@ -226,10 +226,10 @@ static int draw_rows(const struct top_picture *picture, const struct pane_kind *
     return code;
 }
 
-int draw_pane(const struct top_picture *picture, struct model *model, enum model_pane pane,
+int draw_pane(const struct top_picture *picture, struct top_model *model, enum top_pane pane,
               struct layout_band band, bool alone, struct grid *grid)
 {
-    struct model_list *list = &model->lists[pane];
+    struct top_list *list = &model->lists[pane];
     struct layout_band below = {.y = band.y + 1, .height = band.height - 1};
     int code;
 
@@ -238,7 +238,7 @@ int draw_pane(const struct top_picture *picture, struct model *model, enum model
     /* Where there is room for one thing only, it is not the title. */
     if (band.height < 3)
         below = band;
-    model_scroll(list, below.height > 1 ? below.height - 1 : 1);
+    top_model_scroll(list, below.height > 1 ? below.height - 1 : 1);
     if (band.height >= 3 || list->rows.count == 0)
         draw_title(model, pane, band.y, alone, grid);
     if (list->rows.count == 0) {

@@ -59,7 +59,7 @@ struct pen {
     struct grid_cell *last;
 };
 
-static struct pen pen_at(struct grid *grid, size_t x, size_t y, size_t room)
+static struct pen place_pen(struct grid *grid, size_t x, size_t y, size_t room)
 {
     size_t end = x > SIZE_MAX - room ? SIZE_MAX : x + room;
 
@@ -112,7 +112,7 @@ size_t grid_put(struct grid *grid, size_t x, size_t y, size_t room, enum style s
                 const char *line)
 {
     size_t length = strlen(line);
-    struct pen pen = pen_at(grid, x, y, room);
+    struct pen pen = place_pen(grid, x, y, room);
     struct pen before = pen; /* where the cut mark would stand */
 
     if (x >= pen.end || y >= grid->height)
@@ -150,16 +150,17 @@ static size_t find_style(const char *line, size_t length, enum style *ret_style)
                                         STYLE_BAD};
 
     for (size_t i = 0; i < COUNT(styles); i++) {
-        const char *start = style_start(styles[i]);
+        const char *start = terminal_style_start(styles[i]);
 
         if (strlen(start) <= length && memcmp(line, start, strlen(start)) == 0) {
             *ret_style = styles[i];
             return strlen(start);
         }
     }
-    if (strlen(style_end()) <= length && memcmp(line, style_end(), strlen(style_end())) == 0) {
+    if (strlen(terminal_style_end()) <= length &&
+        memcmp(line, terminal_style_end(), strlen(terminal_style_end())) == 0) {
         *ret_style = STYLE_PLAIN;
-        return strlen(style_end());
+        return strlen(terminal_style_end());
     }
     return 0;
 }
@@ -167,7 +168,7 @@ static size_t find_style(const char *line, size_t length, enum style *ret_style)
 void grid_put_styled(struct grid *grid, size_t x, size_t y, size_t room, const char *line,
                      size_t length)
 {
-    struct pen pen = pen_at(grid, x, y, room);
+    struct pen pen = place_pen(grid, x, y, room);
     enum style style = STYLE_PLAIN;
 
     for (size_t i = 0; i < length;) {
@@ -187,7 +188,7 @@ void grid_put_styled(struct grid *grid, size_t x, size_t y, size_t room, const c
 void grid_fill(struct grid *grid, size_t x, size_t y, size_t count, enum style style,
                uint32_t character)
 {
-    struct pen pen = pen_at(grid, x, y, count);
+    struct pen pen = place_pen(grid, x, y, count);
 
     while (write_character(&pen, style, character))
         ;

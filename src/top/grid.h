@@ -46,8 +46,8 @@ size_t grid_put(struct grid *grid, size_t x, size_t y, size_t room, enum style s
 size_t grid_put_right(struct grid *grid, size_t x, size_t y, size_t room, enum style style,
                       const char *line);
 
-/* The same for a line of our own making, of up to `length` bytes, with style_start and style_end
- * in it: base/text/table.h writes such. */
+/* The same for a line of our own making, of up to `length` bytes, with terminal_style_start and
+ * terminal_style_end in it: base/text/table.h writes such. */
 void grid_put_styled(struct grid *grid, size_t x, size_t y, size_t room, const char *line,
                      size_t length);
 

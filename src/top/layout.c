@@ -15,7 +15,7 @@ enum {
 };
 
 /* Takes rows from the top of what is left. */
-static struct layout_band take(struct layout_band *left, size_t height)
+static struct layout_band take_rows(struct layout_band *left, size_t height)
 {
     struct layout_band band = {.y = left->y, .height = height};
 
@@ -27,31 +27,31 @@ static struct layout_band take(struct layout_band *left, size_t height)
 }
 
 /* An empty pane says so in its title's next row. */
-static size_t need_of(const struct layout_wish *wish, int pane)
+static size_t rows_needed(const struct layout_input *input, int pane)
 {
-    return wish->rows[pane] == 0 ? FRAME : FRAME + wish->rows[pane];
+    return input->rows[pane] == 0 ? FRAME : FRAME + input->rows[pane];
 }
 
 /* The heights of the panes within so many rows. Returns what is left over. */
-static size_t share_out(const struct layout_wish *wish, size_t room, size_t heights[PANE_COUNT])
+static size_t share_rows(const struct layout_input *input, size_t room, size_t heights[PANE_COUNT])
 {
     size_t others = room / OTHERS_PART > OTHERS ? room / OTHERS_PART : OTHERS;
     size_t left = room;
 
     if (room < SEVERAL - 2) {
-        heights[wish->pane] = room;
+        heights[input->pane] = room;
         return 0;
     }
     for (int pane = 0; pane < PANE_COUNT; pane++) {
-        size_t need = need_of(wish, pane);
+        size_t need = rows_needed(input, pane);
 
         heights[pane] = need < others ? need : others;
         left -= heights[pane];
     }
     /* First whom the keys go to, then from the top. */
     for (int turn = -1; turn < PANE_COUNT; turn++) {
-        int pane = turn < 0 ? (int)wish->pane : turn;
-        size_t more = need_of(wish, pane) - heights[pane];
+        int pane = turn < 0 ? (int)input->pane : turn;
+        size_t more = rows_needed(input, pane) - heights[pane];
 
         if (more > left)
             more = left;
@@ -62,9 +62,9 @@ static size_t share_out(const struct layout_wish *wish, size_t room, size_t heig
 }
 
 /* With a map of the devices or without. */
-static struct layout decide(const struct layout_wish *wish, bool map)
+static struct layout compute_layout(const struct layout_input *input, bool map)
 {
-    struct layout_band left = {.height = wish->height};
+    struct layout_band left = {.height = input->height};
     struct layout layout = {0};
     size_t heights[PANE_COUNT] = {0};
     size_t spare;
@@ -73,30 +73,30 @@ static struct layout decide(const struct layout_wish *wish, bool map)
         left.height--;
         layout.footer = (struct layout_band){.y = left.height, .height = 1};
     }
-    if (wish->detail && left.height >= DETAIL_MIN) {
+    if (input->detail && left.height >= DETAIL_MIN) {
         left.height -= DETAIL;
         layout.detail = (struct layout_band){.y = left.height, .height = DETAIL};
     }
-    layout.header = take(&left, left.height > 1 ? 1 : 0);
-    if (wish->notes)
-        layout.note = take(&left, left.height > 1 ? 1 : 0);
+    layout.header = take_rows(&left, left.height > 1 ? 1 : 0);
+    if (input->notes)
+        layout.note = take_rows(&left, left.height > 1 ? 1 : 0);
     if (map)
-        layout.map = take(&left, 1);
-    spare = share_out(wish, left.height, heights);
-    if (wish->charts > 0 && spare >= CHARTS_MIN)
+        layout.map = take_rows(&left, 1);
+    spare = share_rows(input, left.height, heights);
+    if (input->charts > 0 && spare >= CHARTS_MIN)
         layout.charts =
-            take(&left, spare / wish->charts > CHART_MAX ? wish->charts * CHART_MAX : spare);
+            take_rows(&left, spare / input->charts > CHART_MAX ? input->charts * CHART_MAX : spare);
     for (int pane = 0; pane < PANE_COUNT; pane++)
-        layout.panes[pane] = take(&left, heights[pane]);
+        layout.panes[pane] = take_rows(&left, heights[pane]);
     return layout;
 }
 
-struct layout layout_decide(const struct layout_wish *wish)
+struct layout layout_compute(const struct layout_input *input)
 {
-    struct layout layout = decide(wish, false);
+    struct layout layout = compute_layout(input, false);
     size_t shown = layout.panes[PANE_DEVICES].height;
 
-    if (wish->map && wish->height >= MAP_MIN && shown < need_of(wish, PANE_DEVICES))
-        layout = decide(wish, true);
+    if (input->map && input->height >= MAP_MIN && shown < rows_needed(input, PANE_DEVICES))
+        layout = compute_layout(input, true);
     return layout;
 }

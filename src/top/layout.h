@@ -16,9 +16,9 @@ struct layout_band {
     size_t height;
 };
 
-struct layout_wish {
+struct layout_input {
     size_t height;           /* of the screen */
-    enum model_pane pane;    /* that keys go to: it is always shown */
+    enum top_pane pane;      /* that keys go to: it is always shown */
     size_t rows[PANE_COUNT]; /* of each pane, without titles and headings */
     bool notes;              /* there is something to say below the first line */
     size_t charts;           /* how many lines of charts there are to draw */
@@ -36,6 +36,6 @@ struct layout {
     struct layout_band footer;
 };
 
-struct layout layout_decide(const struct layout_wish *wish);
+struct layout layout_compute(const struct layout_input *input);
 
 #endif

@@ -18,7 +18,7 @@ static size_t count_run(const struct device_id_list *devices, size_t from)
     return count;
 }
 
-void words_append_devices(struct text *out, const struct device_id_list *devices)
+void lease_label_append_devices(struct text *out, const struct device_id_list *devices)
 {
     for (size_t i = 0; i < devices->count;) {
         size_t run = count_run(devices, i);
@@ -32,7 +32,7 @@ void words_append_devices(struct text *out, const struct device_id_list *devices
     }
 }
 
-const char *words_job(const struct wire_lease *lease)
+const char *lease_label_job(const struct lease_info *lease)
 {
     if (lease->name != NULL)
         return lease->name;

@@ -9,9 +9,9 @@
 #include "wire/wire.h"
 
 /* Appends devices as "nvidia0,nvidia1"; three and more in a row as "nvidia0-7". */
-void words_append_devices(struct text *out, const struct device_id_list *devices);
+void lease_label_append_devices(struct text *out, const struct device_id_list *devices);
 
 /* What a lease is for: its name, else its command. */
-const char *words_job(const struct wire_lease *lease);
+const char *lease_label_job(const struct lease_info *lease);
 
 #endif

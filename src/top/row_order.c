@@ -7,24 +7,24 @@
 #include "base/text/text.h"
 #include "view/judge.h"
 
-static struct order_key key_of_number(int64_t number)
+static struct row_key number_key(int64_t number)
 {
-    return (struct order_key){.known = true, .number = number};
+    return (struct row_key){.known = true, .number = number};
 }
 
-static struct order_key key_of_optional(struct optional_number number)
+static struct row_key optional_key(struct optional_number number)
 {
-    return (struct order_key){.known = number.known, .number = view_time(number.value)};
+    return (struct row_key){.known = number.known, .number = view_time(number.value)};
 }
 
-static struct order_key key_of_figure(const struct figure *figure)
+static struct row_key figure_key(const struct figure *figure)
 {
-    return (struct order_key){.known = figure->known, .number = figure->value};
+    return (struct row_key){.known = figure->known, .number = figure->value};
 }
 
-static struct order_key key_of_text(const char *text, bool *ret_failed)
+static struct row_key text_key(const char *text, bool *ret_failed)
 {
-    struct order_key key = {.known = text != NULL};
+    struct row_key key = {.known = text != NULL};
 
     if (text != NULL) {
         key.text = strdup(text);
@@ -34,12 +34,12 @@ static struct order_key key_of_text(const char *text, bool *ret_failed)
 }
 
 /* What needs somebody comes first. */
-static int64_t rank_of_state(enum wire_state state)
+static int64_t state_rank(enum slot_state state)
 {
-    static const enum wire_state ranks[] = {
-        WIRE_STATE_SICK,      WIRE_STATE_GONE,   WIRE_STATE_SQUATTED, WIRE_STATE_DRAINING,
-        WIRE_STATE_ELSEWHERE, WIRE_STATE_LEASED, WIRE_STATE_SHARED,   WIRE_STATE_FREE,
-        WIRE_STATE_ASLEEP,    WIRE_STATE_DRAINED};
+    static const enum slot_state ranks[] = {
+        SLOT_STATE_SICK,      SLOT_STATE_GONE,   SLOT_STATE_SQUATTED, SLOT_STATE_DRAINING,
+        SLOT_STATE_ELSEWHERE, SLOT_STATE_LEASED, SLOT_STATE_SHARED,   SLOT_STATE_FREE,
+        SLOT_STATE_ASLEEP,    SLOT_STATE_DRAINED};
 
     for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
         if (ranks[i] == state)
@@ -48,90 +48,90 @@ static int64_t rank_of_state(enum wire_state state)
     return -1;
 }
 
-static struct order_key key_of_device(const struct wire_slot *slot, enum view_column column,
-                                      bool *ret_failed)
+static struct row_key device_key(const struct slot_info *slot, enum view_column column,
+                                 bool *ret_failed)
 {
     switch (column) {
     case VIEW_COLUMN_MODEL:
-        return key_of_text(view_model(slot->device), ret_failed);
+        return text_key(view_model(slot->device), ret_failed);
     case VIEW_COLUMN_LOAD:
-        return key_of_figure(&slot->device->load.utilization);
+        return figure_key(&slot->device->load.utilization);
     case VIEW_COLUMN_MEMORY:
-        return key_of_optional(view_memory_used(slot->device));
+        return optional_key(view_memory_used(slot->device));
     case VIEW_COLUMN_TEMPERATURE:
-        return key_of_figure(&slot->device->load.temperature);
+        return figure_key(&slot->device->load.temperature);
     case VIEW_COLUMN_POWER:
-        return key_of_figure(&slot->device->load.power);
+        return figure_key(&slot->device->load.power);
     case VIEW_COLUMN_STATE:
-        return key_of_number(rank_of_state(slot->state));
+        return number_key(state_rank(slot->state));
     default:
-        return (struct order_key){0};
+        return (struct row_key){0};
     }
 }
 
-static struct order_key key_of_lease(const struct wire_lease *lease, enum view_column column,
-                                     const struct pool_view *view, struct user_names *users,
-                                     bool *ret_failed)
+static struct row_key lease_key(const struct lease_info *lease, enum view_column column,
+                                const struct pool_view *view, struct user_names *users,
+                                bool *ret_failed)
 {
     switch (column) {
     case VIEW_COLUMN_LEASE:
-        return key_of_number(view_time(lease->id));
+        return number_key(view_time(lease->id));
     case VIEW_COLUMN_USER:
-        return key_of_text(user_names_find(users, lease->uid), ret_failed);
+        return text_key(user_names_find(users, lease->uid), ret_failed);
     case VIEW_COLUMN_HELD:
-        return key_of_number(view_span(lease->granted, view->look.time));
+        return number_key(view_span(lease->granted, view->look.time));
     case VIEW_COLUMN_LEFT:
-        return key_of_optional(lease->expires);
+        return optional_key(lease->expires);
     case VIEW_COLUMN_JOB:
-        return key_of_text(lease->name != NULL ? lease->name : lease->command, ret_failed);
+        return text_key(lease->name != NULL ? lease->name : lease->command, ret_failed);
     case VIEW_COLUMN_DEVICES:
-        return key_of_number((int64_t)lease->devices.count);
+        return number_key((int64_t)lease->devices.count);
     case VIEW_COLUMN_IDLE:
-        return key_of_optional(lease->idle);
+        return optional_key(lease->idle);
     default:
-        return (struct order_key){0};
+        return (struct row_key){0};
     }
 }
 
-static struct order_key key_of_claim(const struct wire_claim *claim, enum view_column column,
-                                     const struct pool_view *view, struct user_names *users,
-                                     bool *ret_failed)
+static struct row_key claim_key(const struct claim_info *claim, enum view_column column,
+                                const struct pool_view *view, struct user_names *users,
+                                bool *ret_failed)
 {
     switch (column) {
     case VIEW_COLUMN_QUEUE:
-        return key_of_number(claim->position);
+        return number_key(claim->position);
     case VIEW_COLUMN_CLAIM:
-        return key_of_number(view_time(claim->id));
+        return number_key(view_time(claim->id));
     case VIEW_COLUMN_USER:
-        return key_of_text(user_names_find(users, claim->uid), ret_failed);
+        return text_key(user_names_find(users, claim->uid), ret_failed);
     case VIEW_COLUMN_WAITING:
-        return key_of_number(view_span(claim->since, view->look.time));
+        return number_key(view_span(claim->since, view->look.time));
     case VIEW_COLUMN_STARTS:
-        return key_of_optional(claim->estimate);
+        return optional_key(claim->estimate);
     case VIEW_COLUMN_JOB:
-        return key_of_text(claim->name != NULL ? claim->name : claim->command, ret_failed);
+        return text_key(claim->name != NULL ? claim->name : claim->command, ret_failed);
     default:
-        return (struct order_key){0};
+        return (struct row_key){0};
     }
 }
 
-struct order_key order_key_of(const struct model_row *row, enum view_column column,
-                              const struct pool_view *view, struct user_names *users,
-                              bool *ret_failed)
+struct row_key row_order_key(const struct top_row *row, enum view_column column,
+                             const struct pool_view *view, struct user_names *users,
+                             bool *ret_failed)
 {
     const struct wire_message *look = &view->look;
-    struct order_key key = {0};
+    struct row_key key = {0};
 
-    if (row->claim != MODEL_NOTHING)
-        return key_of_claim(&look->claims.items[row->claim], column, view, users, ret_failed);
-    if (row->slot != MODEL_NOTHING)
-        key = key_of_device(&look->slots.items[row->slot], column, ret_failed);
-    if (!key.known && row->lease != MODEL_NOTHING)
-        key = key_of_lease(&look->leases.items[row->lease], column, view, users, ret_failed);
+    if (row->claim != TOP_NOTHING)
+        return claim_key(&look->claims.items[row->claim], column, view, users, ret_failed);
+    if (row->slot != TOP_NOTHING)
+        key = device_key(&look->slots.items[row->slot], column, ret_failed);
+    if (!key.known && row->lease != TOP_NOTHING)
+        key = lease_key(&look->leases.items[row->lease], column, view, users, ret_failed);
     return key;
 }
 
-static int compare(const struct order_key *a, const struct order_key *b, bool falling)
+static int compare_keys(const struct row_key *a, const struct row_key *b, bool falling)
 {
     int order;
 
@@ -148,15 +148,15 @@ static int compare(const struct order_key *a, const struct order_key *b, bool fa
 
 static int compare_rising(const void *one, const void *other)
 {
-    return compare(one, other, false);
+    return compare_keys(one, other, false);
 }
 
 static int compare_falling(const void *one, const void *other)
 {
-    return compare(one, other, true);
+    return compare_keys(one, other, true);
 }
 
-void order_sort(struct order_key *keys, size_t count, bool falling)
+void row_order_sort(struct row_key *keys, size_t count, bool falling)
 {
     if (count > 0)
         qsort(keys, count, sizeof(*keys), falling ? compare_falling : compare_rising);
@@ -170,7 +170,7 @@ static void append_field(struct text *fields, const char *field)
     text_append_char(fields, '\n');
 }
 
-static void append_lease(struct text *fields, const struct wire_lease *lease,
+static void append_lease(struct text *fields, const struct lease_info *lease,
                          struct user_names *users)
 {
     text_append_format(fields, "%" PRIu64 "\n", lease->id);
@@ -183,13 +183,13 @@ static void append_lease(struct text *fields, const struct wire_lease *lease,
 static void append_device(struct text *fields, const struct pool_view *view, size_t place,
                           struct user_names *users)
 {
-    const struct wire_slot *slot = &view->look.slots.items[place];
+    const struct slot_info *slot = &view->look.slots.items[place];
     const struct device_process *process;
 
     append_field(fields, device_id_format(slot->device->id).text);
     append_field(fields, slot->device->name);
-    append_field(fields, choice_name(wire_state_names, (int)slot->state));
-    if (slot->state == WIRE_STATE_SHARED)
+    append_field(fields, choice_name(slot_state_names, (int)slot->state));
+    if (slot->state == SLOT_STATE_SHARED)
         append_field(fields, choice_name(sharing_names, (int)slot->sharing));
     append_field(fields, slot->reason);
     vector_for_each (process, &slot->device->processes) {
@@ -203,7 +203,7 @@ static void append_device(struct text *fields, const struct pool_view *view, siz
         append_lease(fields, &view->look.leases.items[view->uses.items[use].lease], users);
 }
 
-static void append_claim(struct text *fields, const struct wire_claim *claim,
+static void append_claim(struct text *fields, const struct claim_info *claim,
                          struct user_names *users)
 {
     text_append_format(fields, "%" PRIu64 "\n", claim->id);
@@ -213,14 +213,14 @@ static void append_claim(struct text *fields, const struct wire_claim *claim,
     append_field(fields, claim->request);
 }
 
-static void append_row(struct text *fields, const struct model_row *row,
-                       const struct pool_view *view, struct user_names *users)
+static void append_row(struct text *fields, const struct top_row *row, const struct pool_view *view,
+                       struct user_names *users)
 {
     const struct device_id *id;
 
-    if (row->claim != MODEL_NOTHING) {
+    if (row->claim != TOP_NOTHING) {
         append_claim(fields, &view->look.claims.items[row->claim], users);
-    } else if (row->slot != MODEL_NOTHING) {
+    } else if (row->slot != TOP_NOTHING) {
         append_device(fields, view, row->slot, users);
     } else {
         append_lease(fields, &view->look.leases.items[row->lease], users);
@@ -229,10 +229,11 @@ static void append_row(struct text *fields, const struct model_row *row,
     }
 }
 
-bool order_row_passes(const struct model_row *row, const char *filter, const struct pool_view *view,
-                      struct user_names *users, bool *ret_failed)
+bool row_order_matches_filter(const struct top_row *row, const char *filter,
+                              const struct pool_view *view, struct user_names *users,
+                              bool *ret_failed)
 {
-    char words[MODEL_FILTER_MAX + 1];
+    char words[TOP_FILTER_MAX + 1];
     struct text fields = {0};
     char *rest = words;
     char *word;

@@ -24,7 +24,7 @@ enum { CLAIMS_MAX = 5000 };
 
 /* What happens to leases and claims is seen this soon, unless devices are to be looked at less
  * often than once a second: one pace is the pace of all news. */
-#define SHOWN_EVERY (DURATION_SECOND / 5)
+#define REFRESH_INTERVAL (DURATION_SECOND / 5)
 
 /* How long something that was done is told of. */
 #define MESSAGE_TIME (15 * DURATION_SECOND)
@@ -32,32 +32,32 @@ enum { CLAIMS_MAX = 5000 };
 struct top {
     struct follower follower;
     struct user_names users;
-    struct history history;
+    struct load_history history;
     struct control control;
     struct action action;
     struct grid grid;
-    int signals;       /* a signalfd */
-    int ended_by;      /* the signal that ends us; 0: none */
-    bool quits;        /* somebody has had enough */
-    bool dirty;        /* something has changed since it was drawn */
-    bool anew;         /* the screen is in disorder */
-    int64_t step;      /* of the history: how often devices are looked at */
-    int64_t since;     /* when it began, by clock_now() */
-    unsigned said;     /* messages so far */
-    int64_t said_at;   /* when the last came, by clock_now() */
-    int64_t seen_time; /* of the view that rows were made of */
-    int64_t paused_at; /* the time that is shown while all stands still */
+    int signals;            /* a signalfd */
+    int ended_by;           /* the signal that ends us; 0: none */
+    bool quits;             /* somebody has had enough */
+    bool dirty;             /* something has changed since it was drawn */
+    bool redraw_all;        /* the screen is in disorder */
+    int64_t step;           /* of the history: how often devices are looked at */
+    int64_t since;          /* when it began, by clock_now() */
+    unsigned message_count; /* messages so far */
+    int64_t message_time;   /* when the last came, by clock_now() */
+    int64_t seen_time;      /* of the view that rows were made of */
+    int64_t paused_at;      /* the time that is shown while all stands still */
 };
 
 /* ---- What is shown ---- */
 
-static bool is_still(const struct top *top)
+static bool is_frozen(const struct top *top)
 {
     return top->control.paused || follower_state(&top->follower) != FOLLOW_LIVE;
 }
 
 /* The daemon's time, unless all stands still. */
-static int64_t time_shown(const struct top *top)
+static int64_t shown_time(const struct top *top)
 {
     return top->control.paused ? top->paused_at : follower_time(&top->follower);
 }
@@ -67,7 +67,7 @@ static const char *string_or_null(const struct text *text)
     return text->length == 0 ? NULL : text_string(text);
 }
 
-static int show(struct top *top, struct berth_error *error)
+static int draw_screen(struct top *top, struct berth_error *error)
 {
     const struct control *control = &top->control;
     struct top_picture picture = {
@@ -76,7 +76,7 @@ static int show(struct top *top, struct berth_error *error)
         .users = &top->users,
         .history = &top->history,
         .step = top->step,
-        .now = time_shown(top),
+        .now = shown_time(top),
         .state = follower_state(&top->follower),
         .reason = top->follower.reason.message,
         .paused = control->paused,
@@ -98,14 +98,14 @@ static int show(struct top *top, struct berth_error *error)
         code = draw(&picture, &top->control.model, &top->grid);
     if (code < 0)
         return error_set_memory(error);
-    display_show(&top->grid, top->anew);
-    top->dirty = top->anew = false;
+    display_show(&top->grid, top->redraw_all);
+    top->dirty = top->redraw_all = false;
     return 0;
 }
 
 /* ---- What happens ---- */
 
-static int take_view(struct top *top, int news, struct berth_error *error)
+static int apply_view(struct top *top, int news, struct berth_error *error)
 {
     const struct pool_view *view = &top->follower.view;
     int64_t step = (clock_now() - top->since) / top->step;
@@ -117,11 +117,11 @@ static int take_view(struct top *top, int news, struct berth_error *error)
     top->seen_time = view->look.time;
     code = control_update(&top->control, view, &top->users);
     if (code == 0 && (news & (WIRE_NEWS_LOAD | WIRE_NEWS_HELLO)) != 0)
-        code = history_note(&top->history, step, view);
+        code = top_history_add(&top->history, step, view);
     return code < 0 ? error_set_memory(error) : 0;
 }
 
-static int follow(struct top *top, struct berth_error *error)
+static int follow_pool(struct top *top, struct berth_error *error)
 {
     enum follow_state before = follower_state(&top->follower);
     int news;
@@ -135,63 +135,64 @@ static int follow(struct top *top, struct berth_error *error)
     /* Rows are places in the view, which any step may have replaced. */
     if (news != 0 || before != follower_state(&top->follower) ||
         top->follower.view.look.time != top->seen_time)
-        return take_view(top, news, error);
+        return apply_view(top, news, error);
     return 0;
 }
 
-static const char *thing_of(struct control_deed deed)
+static const char *command_target(struct control_command command)
 {
-    return deed.type == WIRE_STOP ? "lease" : "claim";
+    return command.type == WIRE_STOP ? "lease" : "claim";
 }
 
-static void begin_deed(struct top *top)
+static void begin_command(struct top *top)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct control_deed deed = top->control.deed;
+    struct control_command command = top->control.command;
 
-    if (top->action.deed.type != 0) {
-        control_say(&top->control, STYLE_WARNING,
-                    "one thing at a time: %s %" PRIu64 " is asked for", thing_of(top->action.deed),
-                    top->action.deed.id);
+    if (top->action.command.type != 0) {
+        control_show_message(&top->control, STYLE_WARNING,
+                             "one thing at a time: %s %" PRIu64 " is asked for",
+                             command_target(top->action.command), top->action.command.id);
         return;
     }
-    if (action_begin(&top->action, &top->follower.address, deed, &error) < 0)
-        control_say(&top->control, STYLE_BAD, "%s %" PRIu64 ": %s", thing_of(deed), deed.id,
-                    error.message);
+    if (action_begin(&top->action, &top->follower.address, command, &error) < 0)
+        control_show_message(&top->control, STYLE_BAD, "%s %" PRIu64 ": %s",
+                             command_target(command), command.id, error.message);
     else
-        control_say(&top->control, STYLE_PLAIN, "%s %" PRIu64 ": asking the daemon", thing_of(deed),
-                    deed.id);
+        control_show_message(&top->control, STYLE_PLAIN, "%s %" PRIu64 ": asking the daemon",
+                             command_target(command), command.id);
 }
 
-static void go_on_with_deed(struct top *top)
+static void continue_command(struct top *top)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct control_deed deed = top->action.deed;
+    struct control_command command = top->action.command;
     int code = action_step(&top->action, &error);
 
     if (code == ACTION_PENDING)
         return;
     top->dirty = true;
     if (code < 0)
-        control_say(&top->control, STYLE_BAD, "%s %" PRIu64 " is as it was: %s", thing_of(deed),
-                    deed.id, error.message);
+        control_show_message(&top->control, STYLE_BAD, "%s %" PRIu64 " is as it was: %s",
+                             command_target(command), command.id, error.message);
     else
-        control_say(&top->control, STYLE_GOOD, "%s %" PRIu64 " is %s", thing_of(deed), deed.id,
-                    deed.type == WIRE_STOP ? "being ended" : "cancelled");
+        control_show_message(&top->control, STYLE_GOOD, "%s %" PRIu64 " is %s",
+                             command_target(command), command.id,
+                             command.type == WIRE_STOP ? "being ended" : "cancelled");
 }
 
 /* Stops, as SIGTSTP that is on its way wants it, unless nobody is there to let us go on. */
-static void stop(struct top *top)
+static void suspend_self(struct top *top)
 {
     sigset_t only;
 
     sigemptyset(&only);
     sigaddset(&only, SIGTSTP);
-    display_leave();
+    display_suspend();
     sigprocmask(SIG_UNBLOCK, &only, NULL);
     sigprocmask(SIG_BLOCK, &only, NULL);
-    display_return();
-    top->dirty = top->anew = true;
+    display_resume();
+    top->dirty = top->redraw_all = true;
 }
 
 /* Returns 0 or an error. */
@@ -201,32 +202,32 @@ static int press_keys(struct top *top, struct berth_error *error)
 
     while (!top->quits && display_next_key(&key)) {
         /* Before there is anything to see, one can only leave. */
-        int wish = top->follower.has_view ? control_press(&top->control, key, &top->follower.view,
-                                                          &top->users, (uint32_t)geteuid())
-                   : key.kind == CONTROL_INTERRUPT || key.character == 'q' ? CONTROL_QUIT
-                                                                           : CONTROL_NOTHING;
+        int result = top->follower.has_view ? control_press(&top->control, key, &top->follower.view,
+                                                            &top->users, (uint32_t)geteuid())
+                     : key.kind == CONTROL_INTERRUPT || key.character == 'q' ? CONTROL_RESULT_QUIT
+                                                                             : CONTROL_RESULT_NONE;
 
         top->dirty = true;
-        if (wish < 0)
+        if (result < 0)
             return error_set_memory(error);
-        if (wish == CONTROL_QUIT)
+        if (result == CONTROL_RESULT_QUIT)
             top->quits = true;
-        if (wish == CONTROL_QUIT && key.kind == CONTROL_INTERRUPT)
+        if (result == CONTROL_RESULT_QUIT && key.kind == CONTROL_INTERRUPT)
             top->ended_by = SIGINT;
         /* As the terminal would do, to all that it runs. */
-        if (wish == CONTROL_STOP && kill(0, SIGTSTP) == 0)
-            stop(top);
-        if (wish == CONTROL_ANEW)
-            top->anew = true;
-        if (wish == CONTROL_PAUSE)
+        if (result == CONTROL_RESULT_SUSPEND && kill(0, SIGTSTP) == 0)
+            suspend_self(top);
+        if (result == CONTROL_RESULT_REDRAW)
+            top->redraw_all = true;
+        if (result == CONTROL_RESULT_PAUSE)
             top->paused_at = follower_time(&top->follower);
-        if (wish == CONTROL_DO)
-            begin_deed(top);
+        if (result == CONTROL_RESULT_EXECUTE)
+            begin_command(top);
     }
     return 0;
 }
 
-static void hear_signals(struct top *top)
+static void read_signals(struct top *top)
 {
     struct signalfd_siginfo heard;
 
@@ -234,11 +235,11 @@ static void hear_signals(struct top *top)
         switch (heard.ssi_signo) {
         case SIGWINCH:
         case SIGCONT:
-            top->dirty = top->anew = true;
+            top->dirty = top->redraw_all = true;
             break;
         case SIGTSTP:
             raise(SIGTSTP);
-            stop(top);
+            suspend_self(top);
             break;
         default:
             top->ended_by = (int)heard.ssi_signo;
@@ -250,14 +251,14 @@ static void hear_signals(struct top *top)
 /* ---- The loop ---- */
 
 /* A message is not left standing when it is long past. */
-static void forget_message(struct top *top)
+static void expire_message(struct top *top)
 {
     struct control *control = &top->control;
 
-    if (top->said != control->said) {
-        top->said = control->said;
-        top->said_at = clock_now();
-    } else if (control->message.length > 0 && clock_now() - top->said_at >= MESSAGE_TIME) {
+    if (top->message_count != control->message_count) {
+        top->message_count = control->message_count;
+        top->message_time = clock_now();
+    } else if (control->message.length > 0 && clock_now() - top->message_time >= MESSAGE_TIME) {
         text_clear(&control->message);
         top->dirty = true;
     }
@@ -271,12 +272,12 @@ static int64_t time_to_wait(const struct top *top)
 
     if (!top->control.paused)
         wait = follower_wait(&top->follower);
-    if (!is_still(top)) {
+    if (!is_frozen(top)) {
         /* The next second of the clock. */
-        left = DURATION_SECOND - time_shown(top) % DURATION_SECOND;
+        left = DURATION_SECOND - shown_time(top) % DURATION_SECOND;
         wait = left < wait ? left : wait;
     }
-    if (top->action.deed.type != 0) {
+    if (top->action.command.type != 0) {
         left = top->action.deadline - clock_now();
         left = left < 0 ? 0 : left;
         wait = left < wait ? left : wait;
@@ -284,7 +285,7 @@ static int64_t time_to_wait(const struct top *top)
     return wait;
 }
 
-static int turn(struct top *top, struct berth_error *error)
+static int run_once(struct top *top, struct berth_error *error)
 {
     struct pollfd waited[] = {
         {.fd = STDIN_FILENO, .events = POLLIN},
@@ -293,7 +294,7 @@ static int turn(struct top *top, struct berth_error *error)
         {.fd = action_descriptor(&top->action), .events = POLLIN},
     };
     int64_t wait = time_to_wait(top);
-    int64_t second = time_shown(top) / DURATION_SECOND;
+    int64_t second = shown_time(top) / DURATION_SECOND;
     struct timespec time = {wait / DURATION_SECOND, wait % DURATION_SECOND};
     int code;
 
@@ -303,14 +304,14 @@ static int turn(struct top *top, struct berth_error *error)
     if ((waited[0].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0 ||
         ((waited[0].revents & POLLIN) != 0 && display_is_gone()))
         top->quits = true;
-    hear_signals(top);
-    go_on_with_deed(top);
-    code = top->quits ? 0 : follow(top, error);
+    read_signals(top);
+    continue_command(top);
+    code = top->quits ? 0 : follow_pool(top, error);
     if (code == 0 && !top->quits)
         code = press_keys(top, error);
-    forget_message(top);
-    if (code == 0 && !top->quits && (top->dirty || time_shown(top) / DURATION_SECOND != second))
-        code = show(top, error);
+    expire_message(top);
+    if (code == 0 && !top->quits && (top->dirty || shown_time(top) / DURATION_SECOND != second))
+        code = draw_screen(top, error);
     return code;
 }
 
@@ -331,23 +332,23 @@ static int open_signals(sigset_t *ret_before)
     return signalfd(-1, &heard, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-static int watch(struct top *top, struct berth_error *error)
+static int run_loop(struct top *top, struct berth_error *error)
 {
     int code = display_open(error);
 
     top->dirty = true;
     while (code == 0 && !top->quits)
-        code = turn(top, error);
+        code = run_once(top, error);
     display_close();
     return code;
 }
 
-static void finish(struct top *top)
+static void finish_top(struct top *top)
 {
-    action_end(&top->action);
+    action_cancel(&top->action);
     follower_close(&top->follower);
     control_finish(&top->control);
-    history_finish(&top->history);
+    top_history_finish(&top->history);
     user_names_finish(&top->users);
     grid_finish(&top->grid);
     close(top->signals);
@@ -358,7 +359,7 @@ int top_run(const struct top_settings *settings, struct berth_error *error)
     const struct follow_settings following = {
         .inventory = settings->inventory,
         .kinds = WIRE_NEWS_ALL,
-        .interval = settings->interval <= DURATION_SECOND ? SHOWN_EVERY : settings->interval,
+        .interval = settings->interval <= DURATION_SECOND ? REFRESH_INTERVAL : settings->interval,
         .claims_max = CLAIMS_MAX,
     };
     struct top top = {.step = settings->interval, .since = clock_now()};
@@ -375,8 +376,8 @@ int top_run(const struct top_settings *settings, struct berth_error *error)
         code = error_set_errno(error, errno, "signalfd");
     control_init(&top.control, settings->column, settings->filter);
     if (code == 0)
-        code = watch(&top, error);
-    finish(&top);
+        code = run_loop(&top, error);
+    finish_top(&top);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return code < 0 ? code : top.ended_by;
 }

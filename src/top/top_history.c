@@ -4,7 +4,7 @@
 #include <berth/error.h>
 
 /* The place of a device's series; the count when there is none. */
-static size_t find(const struct history *history, struct device_id id, size_t hint)
+static size_t find_series(const struct load_history *history, struct device_id id, size_t hint)
 {
     if (hint < history->count && device_id_equals(history->items[hint].id, id))
         return hint;
@@ -15,10 +15,11 @@ static size_t find(const struct history *history, struct device_id id, size_t hi
     return history->count;
 }
 
-static struct history_series *need(struct history *history, struct device_id id, size_t hint)
+static struct load_series *find_or_add_series(struct load_history *history, struct device_id id,
+                                              size_t hint)
 {
-    size_t place = find(history, id, hint);
-    struct history_series *series;
+    size_t place = find_series(history, id, hint);
+    struct load_series *series;
 
     if (place < history->count)
         return &history->items[place];
@@ -26,88 +27,89 @@ static struct history_series *need(struct history *history, struct device_id id,
     if (series == NULL)
         return NULL;
     series->id = id;
-    for (size_t i = 0; i < HISTORY_LENGTH; i++)
-        series->values[i] = HISTORY_UNKNOWN;
+    for (size_t i = 0; i < LOAD_HISTORY_LENGTH; i++)
+        series->values[i] = LOAD_HISTORY_UNKNOWN;
     return series;
 }
 
-static int16_t *value_at(struct history_series *series, int64_t step)
+static int16_t *value_at(struct load_series *series, int64_t step)
 {
-    return &series->values[step % HISTORY_LENGTH];
+    return &series->values[step % LOAD_HISTORY_LENGTH];
 }
 
 /* Goes on to a step, of which nothing is known yet. */
-static void advance(struct history *history, int64_t step)
+static void advance_to_step(struct load_history *history, int64_t step)
 {
     int64_t from = history->step;
-    struct history_series *series;
+    struct load_series *series;
 
     vector_for_each (series, history) {
         int16_t last = *value_at(series, from);
-        int64_t first = step - from > HISTORY_LENGTH ? step - HISTORY_LENGTH : from;
+        int64_t first = step - from > LOAD_HISTORY_LENGTH ? step - LOAD_HISTORY_LENGTH : from;
 
         for (int64_t i = first + 1; i <= step; i++)
-            *value_at(series, i) = HISTORY_UNKNOWN;
+            *value_at(series, i) = LOAD_HISTORY_UNKNOWN;
         if (step - from == 2)
             *value_at(series, from + 1) = last;
     }
     history->step = step;
 }
 
-static void forget_gone(struct history *history)
+static void drop_gone_devices(struct load_history *history)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < history->count; i++) {
-        if (history->step - history->items[i].seen < HISTORY_LENGTH)
+        if (history->step - history->items[i].seen < LOAD_HISTORY_LENGTH)
             history->items[kept++] = history->items[i];
     }
     history->count = kept;
 }
 
-static int16_t load_of(const struct device *device)
+static int16_t device_load(const struct device *device)
 {
     const struct figure *figure = &device->load.utilization;
 
     if (!figure->known || device->old || figure->value < 0)
-        return HISTORY_UNKNOWN;
+        return LOAD_HISTORY_UNKNOWN;
     return (int16_t)(figure->value > 1000 ? 1000 : figure->value);
 }
 
-int history_note(struct history *history, int64_t step, const struct pool_view *view)
+int top_history_add(struct load_history *history, int64_t step, const struct pool_view *view)
 {
     if (step > history->step)
-        advance(history, step);
+        advance_to_step(history, step);
     for (size_t i = 0; i < view->look.slots.count; i++) {
         const struct device *device = view->look.slots.items[i].device;
-        struct history_series *series = need(history, device->id, i);
+        struct load_series *series = find_or_add_series(history, device->id, i);
 
         if (series == NULL)
             return BERTH_ERROR_MEMORY;
         series->seen = history->step;
-        *value_at(series, history->step) = load_of(device);
+        *value_at(series, history->step) = device_load(device);
     }
-    forget_gone(history);
+    drop_gone_devices(history);
     return 0;
 }
 
-const struct history_series *history_find(const struct history *history, struct device_id id,
-                                          size_t hint)
+const struct load_series *top_history_find(const struct load_history *history, struct device_id id,
+                                           size_t hint)
 {
-    size_t place = find(history, id, hint);
+    size_t place = find_series(history, id, hint);
 
     return place < history->count ? &history->items[place] : NULL;
 }
 
-int history_value(const struct history *history, const struct history_series *series, size_t back)
+int top_history_value(const struct load_history *history, const struct load_series *series,
+                      size_t back)
 {
-    if (series == NULL || back >= HISTORY_LENGTH || history->step < (int64_t)back)
-        return HISTORY_UNKNOWN;
-    return series->values[(history->step - (int64_t)back) % HISTORY_LENGTH];
+    if (series == NULL || back >= LOAD_HISTORY_LENGTH || history->step < (int64_t)back)
+        return LOAD_HISTORY_UNKNOWN;
+    return series->values[(history->step - (int64_t)back) % LOAD_HISTORY_LENGTH];
 }
 
-void history_finish(struct history *history)
+void top_history_finish(struct load_history *history)
 {
     vector_finish(history);
-    *history = (struct history){0};
+    *history = (struct load_history){0};
 }

@@ -20,7 +20,7 @@ static const enum view_column columns[PANE_COUNT][COLUMNS_MAX] = {
                     VIEW_COLUMN_STARTS, VIEW_COLUMN_JOB},
 };
 
-static size_t count_columns(enum model_pane pane)
+static size_t count_columns(enum top_pane pane)
 {
     size_t count = 0;
 
@@ -29,7 +29,7 @@ static size_t count_columns(enum model_pane pane)
     return count;
 }
 
-bool model_has_column(enum model_pane pane, enum view_column column)
+bool top_model_has_column(enum top_pane pane, enum view_column column)
 {
     for (size_t i = 0; i < count_columns(pane); i++) {
         if (columns[pane][i] == column)
@@ -38,7 +38,7 @@ bool model_has_column(enum model_pane pane, enum view_column column)
     return false;
 }
 
-bool model_column_falls(enum view_column column)
+bool top_model_is_column_descending(enum view_column column)
 {
     switch (column) {
     case VIEW_COLUMN_LOAD:
@@ -55,27 +55,27 @@ bool model_column_falls(enum view_column column)
     }
 }
 
-void model_init(struct model *model, enum view_column column)
+void top_model_init(struct top_model *model, enum view_column column)
 {
-    *model = (struct model){.pane = PANE_DEVICES};
+    *model = (struct top_model){.pane = PANE_DEVICES};
     for (int pane = 0; pane < PANE_COUNT; pane++)
-        model->lists[pane].column = model_has_column(pane, column) ? column : columns[pane][0];
+        model->lists[pane].column = top_model_has_column(pane, column) ? column : columns[pane][0];
     /* Keys go where the order was meant for. */
     while (model->pane < PANE_QUEUE && column != VIEW_COLUMN_NONE &&
-           !model_has_column(model->pane, column))
+           !top_model_has_column(model->pane, column))
         model->pane++;
 }
 
-void model_finish(struct model *model)
+void top_model_finish(struct top_model *model)
 {
     for (int pane = 0; pane < PANE_COUNT; pane++)
         vector_finish(&model->lists[pane].rows);
 }
 
 /* The first row of the thing at `place` of a pane; a device may have more. */
-static struct model_row row_at(enum model_pane pane, size_t place, const struct pool_view *view)
+static struct top_row row_at(enum top_pane pane, size_t place, const struct pool_view *view)
 {
-    struct model_row row = {MODEL_NOTHING, MODEL_NOTHING, MODEL_NOTHING, MODEL_NOTHING, false};
+    struct top_row row = {TOP_NOTHING, TOP_NOTHING, TOP_NOTHING, TOP_NOTHING, false};
     size_t use;
 
     switch (pane) {
@@ -96,7 +96,7 @@ static struct model_row row_at(enum model_pane pane, size_t place, const struct 
     return row;
 }
 
-static size_t count_things(enum model_pane pane, const struct pool_view *view)
+static size_t count_items(enum top_pane pane, const struct pool_view *view)
 {
     switch (pane) {
     case PANE_LEASES:
@@ -109,63 +109,63 @@ static size_t count_things(enum model_pane pane, const struct pool_view *view)
 }
 
 /* The keys of the things that pass the filter. Returns how many they are. */
-static size_t find_keys(const struct model *model, enum model_pane pane,
+static size_t make_keys(const struct top_model *model, enum top_pane pane,
                         const struct pool_view *view, struct user_names *users,
-                        struct order_key *keys, bool *ret_failed)
+                        struct row_key *keys, bool *ret_failed)
 {
-    const struct model_list *list = &model->lists[pane];
-    size_t total = count_things(pane, view);
+    const struct top_list *list = &model->lists[pane];
+    size_t total = count_items(pane, view);
     size_t count = 0;
 
     for (size_t place = 0; place < total; place++) {
-        struct model_row row = row_at(pane, place, view);
+        struct top_row row = row_at(pane, place, view);
 
-        if (!order_row_passes(&row, model->filter, view, users, ret_failed))
+        if (!row_order_matches_filter(&row, model->filter, view, users, ret_failed))
             continue;
         /* The first column is the order that they have. */
         keys[count] = list->column == columns[pane][0]
-                          ? (struct order_key){.known = true, .number = (int64_t)place}
-                          : order_key_of(&row, list->column, view, users, ret_failed);
+                          ? (struct row_key){.known = true, .number = (int64_t)place}
+                          : row_order_key(&row, list->column, view, users, ret_failed);
         keys[count++].place = place;
     }
     return count;
 }
 
 /* Adds the rows of one thing. */
-static bool add_rows(struct model_list *list, enum model_pane pane, size_t place,
+static bool add_rows(struct top_list *list, enum top_pane pane, size_t place,
                      const struct pool_view *view)
 {
-    struct model_row made = row_at(pane, place, view);
+    struct top_row made = row_at(pane, place, view);
 
     do {
-        struct model_row *row = vector_append(&list->rows);
+        struct top_row *row = vector_append(&list->rows);
 
         if (row == NULL)
             return false;
         *row = made;
-        if (made.use == MODEL_NOTHING)
+        if (made.use == TOP_NOTHING)
             break;
         made.use++;
-        made.again = true;
+        made.continuation = true;
         if (made.use < view->uses.count)
             made.lease = view->uses.items[made.use].lease;
     } while (made.use < view->uses.count && view->uses.items[made.use].slot == place);
     return true;
 }
 
-static int make_rows(struct model *model, enum model_pane pane, const struct pool_view *view,
+static int make_rows(struct top_model *model, enum top_pane pane, const struct pool_view *view,
                      struct user_names *users)
 {
-    struct model_list *list = &model->lists[pane];
-    struct order_key *keys = calloc(count_things(pane, view) + 1, sizeof(*keys));
+    struct top_list *list = &model->lists[pane];
+    struct row_key *keys = calloc(count_items(pane, view) + 1, sizeof(*keys));
     bool failed = keys == NULL;
     size_t count = 0;
 
     list->rows.count = 0;
-    list->total = count_things(pane, view);
+    list->total = count_items(pane, view);
     if (!failed)
-        count = find_keys(model, pane, view, users, keys, &failed);
-    order_sort(keys, count, model_column_falls(list->column) != list->reversed);
+        count = make_keys(model, pane, view, users, keys, &failed);
+    row_order_sort(keys, count, top_model_is_column_descending(list->column) != list->reversed);
     for (size_t i = 0; i < count && !failed; i++)
         failed = !add_rows(list, pane, keys[i].place, view);
     for (size_t i = 0; i < count; i++)
@@ -176,24 +176,24 @@ static int make_rows(struct model *model, enum model_pane pane, const struct poo
     return failed ? BERTH_ERROR_MEMORY : 0;
 }
 
-static struct model_key key_of_row(const struct model_row *row, const struct pool_view *view)
+static struct top_row_key make_row_key(const struct top_row *row, const struct pool_view *view)
 {
-    struct model_key key = {0};
+    struct top_row_key key = {0};
 
-    if (row->slot != MODEL_NOTHING)
+    if (row->slot != TOP_NOTHING)
         key.device = view->look.slots.items[row->slot].device->id;
-    if (row->lease != MODEL_NOTHING)
+    if (row->lease != TOP_NOTHING)
         key.id = view->look.leases.items[row->lease].id;
-    if (row->claim != MODEL_NOTHING)
+    if (row->claim != TOP_NOTHING)
         key.id = view->look.claims.items[row->claim].id;
     return key;
 }
 
 /* Finds what was selected, or at least its device; else what is in its place now. */
-static void select_again(struct model_list *list, enum model_pane pane,
-                         const struct pool_view *view)
+static void restore_selection(struct top_list *list, enum top_pane pane,
+                              const struct pool_view *view)
 {
-    size_t near = MODEL_NOTHING;
+    size_t near = TOP_NOTHING;
 
     if (list->rows.count == 0) {
         list->selected_row = 0;
@@ -201,7 +201,7 @@ static void select_again(struct model_list *list, enum model_pane pane,
         return;
     }
     for (size_t i = 0; list->chosen && i < list->rows.count; i++) {
-        struct model_key key = key_of_row(&list->rows.items[i], view);
+        struct top_row_key key = make_row_key(&list->rows.items[i], view);
         bool same_device =
             pane == PANE_DEVICES && device_id_equals(key.device, list->selected.device);
 
@@ -209,34 +209,35 @@ static void select_again(struct model_list *list, enum model_pane pane,
             list->selected_row = i;
             return;
         }
-        if (same_device && near == MODEL_NOTHING)
+        if (same_device && near == TOP_NOTHING)
             near = i;
     }
     if (!list->chosen)
         list->selected_row = 0;
-    else if (near != MODEL_NOTHING)
+    else if (near != TOP_NOTHING)
         list->selected_row = near;
     else if (list->selected_row >= list->rows.count)
         list->selected_row = list->rows.count - 1;
-    list->selected = key_of_row(&list->rows.items[list->selected_row], view);
+    list->selected = make_row_key(&list->rows.items[list->selected_row], view);
 }
 
-int model_update(struct model *model, const struct pool_view *view, struct user_names *users)
+int top_model_update(struct top_model *model, const struct pool_view *view,
+                     struct user_names *users)
 {
     int code = 0;
 
     for (int pane = 0; pane < PANE_COUNT && code == 0; pane++) {
         code = make_rows(model, pane, view, users);
-        select_again(&model->lists[pane], pane, view);
+        restore_selection(&model->lists[pane], pane, view);
     }
     for (int pane = 0; pane < PANE_COUNT && code < 0; pane++)
         model->lists[pane].rows.count = 0;
     return code;
 }
 
-void model_move(struct model *model, const struct pool_view *view, long rows)
+void top_model_move(struct top_model *model, const struct pool_view *view, long rows)
 {
-    struct model_list *list = &model->lists[model->pane];
+    struct top_list *list = &model->lists[model->pane];
     size_t distance = rows < 0 ? 0 - (size_t)rows : (size_t)rows;
     size_t room;
 
@@ -247,10 +248,10 @@ void model_move(struct model *model, const struct pool_view *view, long rows)
         distance = room;
     list->selected_row = rows < 0 ? list->selected_row - distance : list->selected_row + distance;
     list->chosen = list->selected_row > 0;
-    list->selected = key_of_row(&list->rows.items[list->selected_row], view);
+    list->selected = make_row_key(&list->rows.items[list->selected_row], view);
 }
 
-void model_scroll(struct model_list *list, size_t page)
+void top_model_scroll(struct top_list *list, size_t page)
 {
     size_t max = list->rows.count > page ? list->rows.count - page : 0;
 
@@ -265,16 +266,16 @@ void model_scroll(struct model_list *list, size_t page)
         list->first = list->selected_row - page + 1;
 }
 
-const struct model_row *model_selected(const struct model *model, enum model_pane pane)
+const struct top_row *top_model_selected(const struct top_model *model, enum top_pane pane)
 {
-    const struct model_list *list = &model->lists[pane];
+    const struct top_list *list = &model->lists[pane];
 
     return list->selected_row < list->rows.count ? &list->rows.items[list->selected_row] : NULL;
 }
 
-void model_choose_column(struct model *model, int direction)
+void top_model_choose_column(struct top_model *model, int direction)
 {
-    struct model_list *list = &model->lists[model->pane];
+    struct top_list *list = &model->lists[model->pane];
     size_t count = count_columns(model->pane);
 
     for (size_t i = 0; i < count; i++) {

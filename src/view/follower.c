@@ -193,7 +193,7 @@ int follower_open_on(struct follower *follower, int descriptor,
     return code;
 }
 
-static void finish_ended(struct wire_ended *ended)
+static void finish_ended(struct ended_lease *ended)
 {
     free(ended->lease->name);
     free(ended->lease->command);
@@ -203,7 +203,7 @@ static void finish_ended(struct wire_ended *ended)
 
 void follower_forget_ended(struct follower *follower)
 {
-    struct wire_ended *ended;
+    struct ended_lease *ended;
 
     vector_for_each (ended, &follower->ended)
         finish_ended(ended);

@@ -85,12 +85,12 @@ struct follower {
     int64_t seen_at;       /* when the view came */
     struct pool_view view; /* the newest that is complete; its queue may be cut (claims_max) */
     struct {
-        VECTOR_OF(struct wire_ended);
+        VECTOR_OF(struct ended_lease);
     } ended;       /* leases that are over, oldest first, until they are forgotten */
     uint64_t lost; /* others that are over, and of which nothing is known; likewise */
-    struct wire_tally tally;
-    struct wire_histogram waited; /* the tally's */
-    struct wire_histogram held;
+    struct pool_tally tally;
+    struct duration_histogram waited; /* the tally's */
+    struct duration_histogram held;
 };
 
 /* Finds the pool and dials, starting the user's own daemon where none runs. The follower is not to

@@ -41,7 +41,7 @@ uint32_t follow_sections_of(uint32_t kinds)
 static int take_ended(struct follower *follower, struct wire_message *message,
                       struct berth_error *error)
 {
-    struct wire_ended *ended;
+    struct ended_lease *ended;
 
     if (!follower->settings.keeps_ended)
         return 0;
@@ -54,15 +54,15 @@ static int take_ended(struct follower *follower, struct wire_message *message,
     return 0;
 }
 
-static void take_tally(struct follower *follower, const struct wire_tally *tally)
+static void take_tally(struct follower *follower, const struct pool_tally *tally)
 {
     if (tally == NULL)
         return;
     follower->tally = *tally;
     follower->tally.waited = &follower->waited;
     follower->tally.held = &follower->held;
-    follower->waited = (struct wire_histogram){0};
-    follower->held = (struct wire_histogram){0};
+    follower->waited = (struct duration_histogram){0};
+    follower->held = (struct duration_histogram){0};
     if (tally->waited != NULL)
         follower->waited = *tally->waited;
     if (tally->held != NULL)

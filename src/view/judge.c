@@ -83,9 +83,9 @@ void view_add_memory(struct table *table, const struct device *device, bool besi
     text_finish(&memory);
 }
 
-const struct wire_lease *view_find_lease(const struct pool_view *view, uint64_t id)
+const struct lease_info *view_find_lease(const struct pool_view *view, uint64_t id)
 {
-    const struct wire_lease *lease;
+    const struct lease_info *lease;
 
     vector_for_each (lease, &view->look.leases) {
         if (lease->id == id)
@@ -94,12 +94,12 @@ const struct wire_lease *view_find_lease(const struct pool_view *view, uint64_t 
     return NULL;
 }
 
-bool view_lingers(const struct pool_view *view, const struct wire_slot *slot,
+bool view_lingers(const struct pool_view *view, const struct slot_info *slot,
                   const struct device_process *process)
 {
-    const struct wire_lease *lease;
+    const struct lease_info *lease;
 
-    if (slot->state != WIRE_STATE_DRAINING && (slot->blocks & WIRE_BLOCK_DIRTY) == 0)
+    if (slot->state != SLOT_STATE_DRAINING && (slot->blocks & SLOT_BLOCK_DIRTY) == 0)
         return false;
     if (process->squats)
         return false;
@@ -109,7 +109,7 @@ bool view_lingers(const struct pool_view *view, const struct wire_slot *slot,
     return lease == NULL || lease->draining;
 }
 
-bool view_is_squatted(const struct wire_slot *slot)
+bool view_is_squatted(const struct slot_info *slot)
 {
     const struct device_process *process;
 
@@ -120,25 +120,25 @@ bool view_is_squatted(const struct wire_slot *slot)
     return false;
 }
 
-bool view_is_drained(const struct wire_slot *slot)
+bool view_is_drained(const struct slot_info *slot)
 {
-    return slot->reason_time != 0 || (slot->blocks & WIRE_BLOCK_DRAINED) != 0;
+    return slot->reason_time != 0 || (slot->blocks & SLOT_BLOCK_DRAINED) != 0;
 }
 
 struct view_census view_count(const struct pool_view *view)
 {
     struct view_census census = {0};
-    const struct wire_slot *slot;
+    const struct slot_info *slot;
 
     vector_for_each (slot, &view->look.slots) {
-        if (slot->device->partitioned || slot->state == WIRE_STATE_GONE)
+        if (slot->device->partitioned || slot->state == SLOT_STATE_GONE)
             continue;
         census.devices++;
-        if (wire_state_is_free(slot->state)) {
+        if (pool_info_state_is_free(slot->state)) {
             census.free++;
-        } else if (slot->state == WIRE_STATE_LEASED) {
+        } else if (slot->state == SLOT_STATE_LEASED) {
             census.leased++;
-        } else if (slot->state == WIRE_STATE_SHARED) {
+        } else if (slot->state == SLOT_STATE_SHARED) {
             census.shared++;
             census.share_left += slot->share_used < SHARE_WHOLE;
         } else {
@@ -175,36 +175,36 @@ struct quantity_text view_start(uint64_t estimate, int64_t past)
     return start;
 }
 
-const char *view_note(const struct wire_slot *slot)
+const char *view_note(const struct slot_info *slot)
 {
     if (slot->device->health == HEALTH_SICK && slot->device->health_reason != NULL)
         return slot->device->health_reason;
     switch (slot->state) {
-    case WIRE_STATE_SQUATTED:
+    case SLOT_STATE_SQUATTED:
         return view_is_squatted(slot) ? NULL : "in use without a lease";
-    case WIRE_STATE_ELSEWHERE:
+    case SLOT_STATE_ELSEWHERE:
         return "held by another pool";
-    case WIRE_STATE_DRAINED:
+    case SLOT_STATE_DRAINED:
         return view_is_drained(slot) ? NULL : "out of service";
-    case WIRE_STATE_GONE:
+    case SLOT_STATE_GONE:
         return NULL;
     default:
         return slot->device->old ? "does not answer now" : NULL;
     }
 }
 
-enum style view_style(enum wire_state state)
+enum style view_style(enum slot_state state)
 {
     switch (state) {
-    case WIRE_STATE_FREE:
+    case SLOT_STATE_FREE:
         return STYLE_GOOD;
-    case WIRE_STATE_LEASED:
-    case WIRE_STATE_SHARED:
+    case SLOT_STATE_LEASED:
+    case SLOT_STATE_SHARED:
         return STYLE_PLAIN;
-    case WIRE_STATE_SICK:
-    case WIRE_STATE_GONE:
+    case SLOT_STATE_SICK:
+    case SLOT_STATE_GONE:
         return STYLE_BAD;
-    case WIRE_STATE_ASLEEP:
+    case SLOT_STATE_ASLEEP:
         return STYLE_FAINT;
     default:
         return STYLE_WARNING;
@@ -212,12 +212,12 @@ enum style view_style(enum wire_state state)
 }
 
 /* Shorter pauses are noise. */
-bool view_is_idle(const struct wire_lease *lease)
+bool view_is_idle(const struct lease_info *lease)
 {
     return lease->idle.known && (lease->idle_warned || lease->idle.value >= DURATION_MINUTE);
 }
 
-const char *view_reason(const struct wire_claim *claim)
+const char *view_reason(const struct claim_info *claim)
 {
     static const char lead[] = "wanted ";
     const char *rest = claim->why;

@@ -32,32 +32,32 @@ void view_append_pool(const struct pool_view *view, const struct pool_address *a
 
 /* What a device's state means, for people; NULL: the state says it all. Who uses it without a
  * lease, and why it is out of service, is said elsewhere if it is known. */
-const char *view_note(const struct wire_slot *slot);
+const char *view_note(const struct slot_info *slot);
 
 /* How a state is to look. */
-enum style view_style(enum wire_state state);
+enum style view_style(enum slot_state state);
 
 /* Whether a lease is held and has not been used for long enough to speak of it. */
-bool view_is_idle(const struct wire_lease *lease);
+bool view_is_idle(const struct lease_info *lease);
 
 /* Why a claim waits, without the request that this repeats; NULL: unknown. */
-const char *view_reason(const struct wire_claim *claim);
+const char *view_reason(const struct claim_info *claim);
 
 /* The lease of an id; NULL: there is none, or not any more. */
-const struct wire_lease *view_find_lease(const struct pool_view *view, uint64_t id);
+const struct lease_info *view_find_lease(const struct pool_view *view, uint64_t id);
 
 /* When a claim is expected to start, `past` nanoseconds after that was said: "now", "in 5m". */
 struct quantity_text view_start(uint64_t estimate, int64_t past);
 
 /* Whether a process is what is left of a lease that has ended. */
-bool view_lingers(const struct pool_view *view, const struct wire_slot *slot,
+bool view_lingers(const struct pool_view *view, const struct slot_info *slot,
                   const struct device_process *process);
 
 /* Whether it is known who uses the device without a lease. */
-bool view_is_squatted(const struct wire_slot *slot);
+bool view_is_squatted(const struct slot_info *slot);
 
 /* Whether the device is out of service, or will be once its leases have ended. */
-bool view_is_drained(const struct wire_slot *slot);
+bool view_is_drained(const struct slot_info *slot);
 
 /* The model without its vendor, which the id names already; NULL: unknown. */
 const char *view_model(const struct device *device);

@@ -59,7 +59,7 @@ static void write_process(struct json *json, const struct device_process *proces
 
 /* Those that squat, or else those that linger. */
 static void write_processes(struct json *json, const char *key, const struct pool_view *view,
-                            const struct wire_slot *slot, bool squatters, struct user_names *users)
+                            const struct slot_info *slot, bool squatters, struct user_names *users)
 {
     const struct device_process *process;
 
@@ -72,7 +72,7 @@ static void write_processes(struct json *json, const char *key, const struct poo
     json_array_end(json);
 }
 
-static void write_drain(struct json *json, const struct wire_slot *slot, struct user_names *users)
+static void write_drain(struct json *json, const struct slot_info *slot, struct user_names *users)
 {
     json_key(json, "drain");
     if (!view_is_drained(slot)) {
@@ -89,7 +89,7 @@ static void write_drain(struct json *json, const struct wire_slot *slot, struct 
 static void write_device(struct json *json, const struct pool_view *view, size_t slot, size_t *use,
                          struct user_names *users)
 {
-    const struct wire_slot *item = &view->look.slots.items[slot];
+    const struct slot_info *item = &view->look.slots.items[slot];
     size_t last = SIZE_MAX;
     bool leased = *use < view->uses.count && view->uses.items[*use].slot == slot;
 
@@ -98,7 +98,7 @@ static void write_device(struct json *json, const struct pool_view *view, size_t
     write_bool(json, "leased", leased);
     json_string_member(json, "sharing",
                        leased ? choice_name(sharing_names, (int)item->sharing) : NULL);
-    json_string_member(json, "state", choice_name(wire_state_names, (int)item->state));
+    json_string_member(json, "state", choice_name(slot_state_names, (int)item->state));
     json_key(json, "leases");
     json_array_begin(json);
     for (; *use < view->uses.count && view->uses.items[*use].slot == slot; (*use)++) {
@@ -126,7 +126,7 @@ static void write_seconds(struct json *json, const char *key, struct optional_nu
         json_null(json);
 }
 
-static void write_lease_devices(struct json *json, const struct wire_lease *lease)
+static void write_lease_devices(struct json *json, const struct lease_info *lease)
 {
     const struct device_id *id;
 
@@ -151,7 +151,7 @@ static const char *priority_name(enum priority priority)
                        (int)(priority == PRIORITY_UNSAID ? PRIORITY_NORMAL : priority));
 }
 
-void pool_write_lease(struct json *json, const struct wire_lease *lease, struct user_names *users)
+void pool_write_lease(struct json *json, const struct lease_info *lease, struct user_names *users)
 {
     json_object_begin(json);
     write_unsigned(json, "id", lease->id);
@@ -173,13 +173,13 @@ void pool_write_lease(struct json *json, const struct wire_lease *lease, struct 
     write_bool(json, "adopted", lease->adopted);
     write_bool(json, "preparing", lease->preparing);
     write_bool(json, "draining", lease->draining);
-    json_string_member(json, "ending", lease->end != 0 ? wire_end_describe(lease->end) : NULL);
+    json_string_member(json, "ending", lease->end != 0 ? pool_info_describe_end(lease->end) : NULL);
     write_time(json, "force_at", lease->force_at);
     json_number_member(json, "parent", lease->parent != 0, lease->parent);
     json_object_end(json);
 }
 
-static void write_claim(struct json *json, const struct wire_claim *claim, struct user_names *users)
+static void write_claim(struct json *json, const struct claim_info *claim, struct user_names *users)
 {
     json_object_begin(json);
     write_unsigned(json, "id", claim->id);
@@ -211,7 +211,7 @@ void pool_write_devices(struct json *json, const struct pool_view *view, struct 
 
 static void write_leases(struct json *json, const struct pool_view *view, struct user_names *users)
 {
-    const struct wire_lease *lease;
+    const struct lease_info *lease;
 
     json_array_begin(json);
     vector_for_each (lease, &view->look.leases)
@@ -221,7 +221,7 @@ static void write_leases(struct json *json, const struct pool_view *view, struct
 
 void pool_write_queue(struct json *json, const struct pool_view *view, struct user_names *users)
 {
-    const struct wire_claim *claim;
+    const struct claim_info *claim;
 
     json_array_begin(json);
     vector_for_each (claim, &view->look.claims)

@@ -23,6 +23,6 @@ void pool_write_queue(struct json *json, const struct pool_view *view, struct us
 void pool_write_problems(struct json *json, const struct pool_view *view);
 
 /* One lease, an object. */
-void pool_write_lease(struct json *json, const struct wire_lease *lease, struct user_names *users);
+void pool_write_lease(struct json *json, const struct lease_info *lease, struct user_names *users);
 
 #endif

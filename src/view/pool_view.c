@@ -45,7 +45,7 @@ int pool_view_add_page(struct pool_view *view, struct wire_message *page,
                        struct pool_view_place *place, struct berth_error *error)
 {
     struct wire_message *look = &view->look;
-    const struct wire_slot *slot;
+    const struct slot_info *slot;
 
     vector_for_each (slot, &page->slots) {
         if (slot->device == NULL)
@@ -174,7 +174,7 @@ static void mix(uint64_t *fingerprint, uint64_t number)
     }
 }
 
-static void mix_slot(uint64_t *fingerprint, const struct wire_slot *slot)
+static void mix_slot(uint64_t *fingerprint, const struct slot_info *slot)
 {
     const struct device_process *process;
 
@@ -193,7 +193,7 @@ static void mix_slot(uint64_t *fingerprint, const struct wire_slot *slot)
     }
 }
 
-static void mix_lease(uint64_t *fingerprint, const struct wire_lease *lease)
+static void mix_lease(uint64_t *fingerprint, const struct lease_info *lease)
 {
     mix(fingerprint, lease->id);
     mix(fingerprint, lease->draining);
@@ -206,9 +206,9 @@ static void mix_lease(uint64_t *fingerprint, const struct wire_lease *lease)
 uint64_t pool_view_fingerprint(const struct pool_view *view)
 {
     uint64_t fingerprint = UINT64_C(0xcbf29ce484222325);
-    const struct wire_slot *slot;
-    const struct wire_lease *lease;
-    const struct wire_claim *claim;
+    const struct slot_info *slot;
+    const struct lease_info *lease;
+    const struct claim_info *claim;
     const struct problem *problem;
 
     vector_for_each (slot, &view->look.slots)

@@ -11,36 +11,36 @@
 /* More changes of leases at once are told by telling everything. */
 enum { CHANGES_MAX = 200 };
 
-struct reader {
+struct event_client {
     struct list_link link;
-    struct readers *readers;
-    struct connection *connection;
+    struct event_clients *clients;
+    struct http_connection *connection;
     bool is_behind;
 };
 
-void readers_init(struct readers *readers, const struct follower *follower,
-                  struct user_names *users)
+void event_clients_init(struct event_clients *clients, const struct follower *follower,
+                        struct user_names *users)
 {
-    *readers = (struct readers){.follower = follower, .users = users};
-    list_init(&readers->list);
-    readers->state_since = clock_read(CLOCK_REALTIME);
+    *clients = (struct event_clients){.follower = follower, .users = users};
+    list_init(&clients->list);
+    clients->state_since = clock_read(CLOCK_REALTIME);
 }
 
-void readers_finish(struct readers *readers)
+void event_clients_finish(struct event_clients *clients)
 {
-    vector_finish(&readers->leases);
-    text_finish(&readers->devices);
-    recent_finish(&readers->recent);
-    text_finish(&readers->queue);
-    shared_text_release(readers->greeting);
-    readers->greeting = NULL;
+    vector_finish(&clients->leases);
+    text_finish(&clients->devices);
+    recent_loads_finish(&clients->recent);
+    text_finish(&clients->queue);
+    web_shared_text_release(clients->greeting);
+    clients->greeting = NULL;
 }
 
-static const char *reason_of(const struct readers *readers)
+static const char *state_reason(const struct event_clients *clients)
 {
-    const struct follower *follower = readers->follower;
+    const struct follower *follower = clients->follower;
 
-    switch (readers->state) {
+    switch (clients->state) {
     case FOLLOW_GONE:
         return follower->reason.message[0] == '\0' ? NULL : follower->reason.message;
     case FOLLOW_SILENT:
@@ -51,158 +51,158 @@ static const char *reason_of(const struct readers *readers)
 }
 
 /* Everything, for somebody who knows nothing. */
-static struct shared_text *greet(struct readers *readers)
+static struct shared_text *make_greeting(struct event_clients *clients)
 {
-    const struct follower *follower = readers->follower;
+    const struct follower *follower = clients->follower;
     struct text text = {0};
 
-    if (readers->greeting != NULL)
-        return readers->greeting;
+    if (clients->greeting != NULL)
+        return clients->greeting;
     text_append(&text, "retry: 2000\n");
     if (follower->has_view) {
-        events_write_hello(&follower->view, &readers->recent, readers->state, readers->users,
+        events_write_hello(&follower->view, &clients->recent, clients->state, clients->users,
                            &text);
         events_write_load(&follower->view, &text);
     }
-    events_write_state(readers->state, readers->state_since, reason_of(readers), &text);
-    readers->greeting = shared_text_create(&text);
-    return readers->greeting;
+    events_write_state(clients->state, clients->state_since, state_reason(clients), &text);
+    clients->greeting = web_shared_text_create(&text);
+    return clients->greeting;
 }
 
-static void forget_greeting(struct readers *readers)
+static void forget_greeting(struct event_clients *clients)
 {
-    shared_text_release(readers->greeting);
-    readers->greeting = NULL;
+    web_shared_text_release(clients->greeting);
+    clients->greeting = NULL;
 }
 
-static void greet_reader(struct reader *reader)
+static void send_greeting(struct event_client *client)
 {
-    struct shared_text *greeting = greet(reader->readers);
+    struct shared_text *greeting = make_greeting(client->clients);
 
     /* Without memory it is tried again when there is something to say. */
-    reader->is_behind = greeting == NULL;
+    client->is_behind = greeting == NULL;
     if (greeting != NULL)
-        connection_send(reader->connection, greeting);
+        http_answer_send_stream(client->connection, greeting);
 }
 
-static void send_all(struct readers *readers, struct shared_text *shared)
+static void send_to_all(struct event_clients *clients, struct shared_text *shared)
 {
-    list_for_each (link, &readers->list) {
-        struct reader *reader = container_of(link, struct reader, link);
+    list_for_each (link, &clients->list) {
+        struct event_client *client = container_of(link, struct event_client, link);
 
-        if (!reader->is_behind && connection_unsent(reader->connection) > SERVER_STREAM_MAX)
-            reader->is_behind = true;
-        if (!reader->is_behind)
-            connection_send(reader->connection, shared);
-        else if (connection_unsent(reader->connection) == 0)
-            greet_reader(reader); /* there was no memory when it had caught up */
+        if (!client->is_behind && http_answer_unsent(client->connection) > HTTP_STREAM_MAX)
+            client->is_behind = true;
+        if (!client->is_behind)
+            http_answer_send_stream(client->connection, shared);
+        else if (http_answer_unsent(client->connection) == 0)
+            send_greeting(client); /* there was no memory when it had caught up */
     }
 }
 
 /* Sends the text to all of them, and empties it. */
-static void broadcast(struct readers *readers, struct text *text)
+static void broadcast_text(struct event_clients *clients, struct text *text)
 {
     struct shared_text *shared;
 
-    if (readers->count == 0 || text->length == 0) {
+    if (clients->count == 0 || text->length == 0) {
         text_finish(text);
         return;
     }
-    shared = shared_text_create(text);
+    shared = web_shared_text_create(text);
     if (shared != NULL)
-        send_all(readers, shared);
-    shared_text_release(shared);
+        send_to_all(clients, shared);
+    web_shared_text_release(shared);
 }
 
 static void on_drained(void *context)
 {
-    struct reader *reader = context;
+    struct event_client *client = context;
 
-    if (reader->is_behind)
-        greet_reader(reader);
+    if (client->is_behind)
+        send_greeting(client);
 }
 
 static void on_closed(void *context)
 {
-    struct reader *reader = context;
-    struct readers *readers = reader->readers;
+    struct event_client *client = context;
+    struct event_clients *clients = client->clients;
 
-    list_unlink(&reader->link);
-    readers->count--;
-    free(reader);
-    if (readers->changed != NULL)
-        readers->changed(readers->context);
+    list_unlink(&client->link);
+    clients->count--;
+    free(client);
+    if (clients->changed != NULL)
+        clients->changed(clients->context);
 }
 
-static uint64_t mix_optional(struct optional_number number)
+static uint64_t hash_optional(struct optional_number number)
 {
     return number.known ? hash_mix(number.value + 1) : 0;
 }
 
 /* What people would notice of a lease. */
-static uint64_t fingerprint_of(const struct wire_lease *lease)
+static uint64_t hash_lease(const struct lease_info *lease)
 {
     uint64_t flags = (uint64_t)lease->draining | (uint64_t)lease->idle_warned << 1 |
                      (uint64_t)lease->preparing << 2 | (uint64_t)lease->adopted << 3 |
                      (uint64_t)lease->end << 4;
     uint64_t print = hash_mix(flags + 1);
 
-    print = hash_mix(print ^ mix_optional(lease->expires));
-    print = hash_mix(print ^ mix_optional(lease->force_at));
+    print = hash_mix(print ^ hash_optional(lease->expires));
+    print = hash_mix(print ^ hash_optional(lease->force_at));
     print = hash_mix(print ^ (uint64_t)(uint32_t)lease->pid);
     if (lease->name != NULL)
         print = hash_mix(print ^ hash_bytes(lease->name, strlen(lease->name)));
     return print;
 }
 
-static int compare_told(const void *one, const void *other)
+static int compare_sent(const void *one, const void *other)
 {
-    uint64_t left = ((const struct told_lease *)one)->id;
-    uint64_t right = ((const struct told_lease *)other)->id;
+    uint64_t left = ((const struct sent_lease *)one)->id;
+    uint64_t right = ((const struct sent_lease *)other)->id;
 
     return left < right ? -1 : left > right;
 }
 
-static struct told_lease *find_told(struct told_leases *leases, uint64_t id)
+static struct sent_lease *find_sent(struct sent_leases *leases, uint64_t id)
 {
-    const struct told_lease key = {.id = id};
+    const struct sent_lease key = {.id = id};
 
     return leases->count == 0
                ? NULL
-               : bsearch(&key, leases->items, leases->count, sizeof(*leases->items), compare_told);
+               : bsearch(&key, leases->items, leases->count, sizeof(*leases->items), compare_sent);
 }
 
 /* All leases that are there now, as told. Returns false when there is no memory. */
-static bool note_leases(const struct pool_view *view, struct told_leases *ret_leases)
+static bool collect_leases(const struct pool_view *view, struct sent_leases *ret_leases)
 {
-    const struct wire_lease *lease;
+    const struct lease_info *lease;
 
     if (vector_reserve(ret_leases, view->look.leases.count) < 0)
         return false;
     vector_for_each (lease, &view->look.leases)
-        *(struct told_lease *)vector_append(ret_leases) =
-            (struct told_lease){.id = lease->id, .fingerprint = fingerprint_of(lease)};
+        *(struct sent_lease *)vector_append(ret_leases) =
+            (struct sent_lease){.id = lease->id, .fingerprint = hash_lease(lease)};
     if (ret_leases->count > 0)
-        qsort(ret_leases->items, ret_leases->count, sizeof(*ret_leases->items), compare_told);
+        qsort(ret_leases->items, ret_leases->count, sizeof(*ret_leases->items), compare_sent);
     return true;
 }
 
 /* Writes the leases that are over. Returns how many. */
-static size_t write_ended(struct readers *readers, struct told_leases *now, struct text *out)
+static size_t write_ended(struct event_clients *clients, struct sent_leases *now, struct text *out)
 {
-    const struct follower *follower = readers->follower;
-    const struct wire_ended *ended;
+    const struct follower *follower = clients->follower;
+    const struct ended_lease *ended;
     size_t written = 0;
 
     vector_for_each (ended, &follower->ended) {
-        struct told_lease *before = find_told(&readers->leases, ended->lease->id);
-        struct told_lease *still = find_told(now, ended->lease->id);
+        struct sent_lease *before = find_sent(&clients->leases, ended->lease->id);
+        struct sent_lease *still = find_sent(now, ended->lease->id);
 
         if (before != NULL && before->ended)
             continue;
         if (before == NULL)
-            events_write_lease("granted", ended->lease, readers->users, out);
-        events_write_ended(ended, readers->users, out);
+            events_write_lease("granted", ended->lease, clients->users, out);
+        events_write_ended(ended, clients->users, out);
         if (before != NULL)
             before->ended = true;
         if (still != NULL)
@@ -213,20 +213,21 @@ static size_t write_ended(struct readers *readers, struct told_leases *now, stru
 }
 
 /* Writes the leases that are new or otherwise than they were. Returns how many. */
-static size_t write_changed(struct readers *readers, struct told_leases *now, struct text *out)
+static size_t write_changed(struct event_clients *clients, struct sent_leases *now,
+                            struct text *out)
 {
-    const struct wire_lease *lease;
+    const struct lease_info *lease;
     size_t written = 0;
 
-    vector_for_each (lease, &readers->follower->view.look.leases) {
-        struct told_lease *before = find_told(&readers->leases, lease->id);
-        struct told_lease *mine = find_told(now, lease->id);
+    vector_for_each (lease, &clients->follower->view.look.leases) {
+        struct sent_lease *before = find_sent(&clients->leases, lease->id);
+        struct sent_lease *mine = find_sent(now, lease->id);
 
         if (before != NULL && before->ended)
             mine->ended = true;
         if (mine->ended || (before != NULL && before->fingerprint == mine->fingerprint))
             continue;
-        events_write_lease(before == NULL ? "granted" : "changed", lease, readers->users, out);
+        events_write_lease(before == NULL ? "granted" : "changed", lease, clients->users, out);
         written++;
     }
     return written;
@@ -234,16 +235,16 @@ static size_t write_changed(struct readers *readers, struct told_leases *now, st
 
 /* Adds those that are gone from the look, which is younger than the news that it follows: their
  * ends come with the next. Returns false when one's end did not come, or there is no memory. */
-static bool keep_absent(const struct told_leases *before, uint64_t news, struct told_leases *now)
+static bool keep_absent(const struct sent_leases *before, uint64_t news, struct sent_leases *now)
 {
-    const struct told_lease *lease;
-    struct told_leases absent = {0};
+    const struct sent_lease *lease;
+    struct sent_leases absent = {0};
     bool good = true;
 
     vector_for_each (lease, before) {
-        struct told_lease *mine;
+        struct sent_lease *mine;
 
-        if (lease->ended || find_told(now, lease->id) != NULL)
+        if (lease->ended || find_sent(now, lease->id) != NULL)
             continue;
         mine = vector_append(&absent);
         good = mine != NULL && (!lease->absent || lease->absent_since == news);
@@ -256,33 +257,33 @@ static bool keep_absent(const struct told_leases *before, uint64_t news, struct 
     if (good && absent.count > 0) {
         good = vector_reserve(now, now->count + absent.count) == 0;
         for (size_t i = 0; good && i < absent.count; i++)
-            *(struct told_lease *)vector_append(now) = absent.items[i];
-        qsort(now->items, now->count, sizeof(*now->items), compare_told);
+            *(struct sent_lease *)vector_append(now) = absent.items[i];
+        qsort(now->items, now->count, sizeof(*now->items), compare_sent);
     }
     vector_finish(&absent);
     return good;
 }
 
 /* Appends what is new of the leases. Returns false when everything is to be told instead. */
-static bool write_leases(struct readers *readers, struct text *out)
+static bool write_leases(struct event_clients *clients, struct text *out)
 {
-    const struct follower *follower = readers->follower;
-    struct told_leases now = {0};
-    bool good = follower->ended.count <= CHANGES_MAX && note_leases(&follower->view, &now);
+    const struct follower *follower = clients->follower;
+    struct sent_leases now = {0};
+    bool good = follower->ended.count <= CHANGES_MAX && collect_leases(&follower->view, &now);
 
     if (good) {
-        size_t written = write_ended(readers, &now, out);
+        size_t written = write_ended(clients, &now, out);
 
-        good = keep_absent(&readers->leases, follower->news_count, &now) &&
-               written + write_changed(readers, &now, out) <= CHANGES_MAX;
+        good = keep_absent(&clients->leases, follower->news_count, &now) &&
+               written + write_changed(clients, &now, out) <= CHANGES_MAX;
     }
-    vector_finish(&readers->leases);
-    readers->leases = now;
+    vector_finish(&clients->leases);
+    clients->leases = now;
     return good;
 }
 
 /* Puts the new text in place of the old one. Returns whether it differs. */
-static bool replace(struct text *before, struct text *now)
+static bool replace_text(struct text *before, struct text *now)
 {
     bool differs = text_failed(now) || before->length != now->length ||
                    (now->length > 0 && memcmp(before->bytes, now->bytes, now->length) != 0);
@@ -294,136 +295,136 @@ static bool replace(struct text *before, struct text *now)
 }
 
 /* Returns whether there was something new. */
-static bool write_devices(struct readers *readers, struct text *out)
+static bool write_devices(struct event_clients *clients, struct text *out)
 {
-    const struct pool_view *view = &readers->follower->view;
+    const struct pool_view *view = &clients->follower->view;
     struct text facts = {0};
 
-    events_write_devices_facts(view, readers->users, &facts);
-    if (!replace(&readers->devices, &facts))
+    events_write_devices_facts(view, clients->users, &facts);
+    if (!replace_text(&clients->devices, &facts))
         return false;
-    events_write_devices(view, readers->users, out);
+    events_write_devices(view, clients->users, out);
     return true;
 }
 
-static void write_queue(struct readers *readers, struct text *out)
+static void write_queue(struct event_clients *clients, struct text *out)
 {
-    const struct pool_view *view = &readers->follower->view;
+    const struct pool_view *view = &clients->follower->view;
     struct text queue = {0};
 
-    events_write_queue(view, readers->users, &queue);
-    if (text_failed(&queue) || queue.length != readers->queue.length ||
-        memcmp(queue.bytes, readers->queue.bytes, queue.length) != 0)
+    events_write_queue(view, clients->users, &queue);
+    if (text_failed(&queue) || queue.length != clients->queue.length ||
+        memcmp(queue.bytes, clients->queue.bytes, queue.length) != 0)
         text_append_bytes(out, queue.bytes, text_failed(&queue) ? 0 : queue.length);
-    replace(&readers->queue, &queue);
+    replace_text(&clients->queue, &queue);
 }
 
 /* Everything to all. */
-static void tell_everything(struct readers *readers, struct text *out)
+static void write_everything(struct event_clients *clients, struct text *out)
 {
     struct text unsaid = {0};
 
-    write_devices(readers, &unsaid);
-    write_queue(readers, &unsaid);
+    write_devices(clients, &unsaid);
+    write_queue(clients, &unsaid);
     text_finish(&unsaid);
     text_clear(out);
-    events_write_hello(&readers->follower->view, &readers->recent, readers->state, readers->users,
+    events_write_hello(&clients->follower->view, &clients->recent, clients->state, clients->users,
                        out);
-    events_write_load(&readers->follower->view, out);
+    events_write_load(&clients->follower->view, out);
 }
 
 /* Nobody was there to be told: what is now is what they know. */
-static void note_everything(struct readers *readers)
+static void reset_sent_state(struct event_clients *clients)
 {
     struct text unsaid = {0};
 
-    forget_greeting(readers);
-    vector_finish(&readers->leases);
-    if (!readers->follower->has_view)
+    forget_greeting(clients);
+    vector_finish(&clients->leases);
+    if (!clients->follower->has_view)
         return;
-    note_leases(&readers->follower->view, &readers->leases);
-    write_devices(readers, &unsaid);
-    write_queue(readers, &unsaid);
+    collect_leases(&clients->follower->view, &clients->leases);
+    write_devices(clients, &unsaid);
+    write_queue(clients, &unsaid);
     text_finish(&unsaid);
 }
 
-enum follow_state readers_state(const struct readers *readers)
+enum follow_state event_clients_state(const struct event_clients *clients)
 {
-    enum follow_state state = follower_state(readers->follower);
+    enum follow_state state = follower_state(clients->follower);
 
-    return state == FOLLOW_LIVE && readers->is_awaiting ? FOLLOW_GONE : state;
+    return state == FOLLOW_LIVE && clients->is_awaiting ? FOLLOW_GONE : state;
 }
 
-static bool is_state_new(struct readers *readers, uint32_t news)
+static bool update_state(struct event_clients *clients, uint32_t news)
 {
     enum follow_state state;
 
     if (news != 0)
-        readers->is_awaiting = false;
-    else if (follower_state(readers->follower) == FOLLOW_GONE)
-        readers->is_awaiting = true;
-    state = readers_state(readers);
-    if (state == readers->state)
+        clients->is_awaiting = false;
+    else if (follower_state(clients->follower) == FOLLOW_GONE)
+        clients->is_awaiting = true;
+    state = event_clients_state(clients);
+    if (state == clients->state)
         return false;
-    readers->state = state;
-    readers->state_since = clock_read(CLOCK_REALTIME);
+    clients->state = state;
+    clients->state_since = clock_read(CLOCK_REALTIME);
     return true;
 }
 
-void readers_tell(struct readers *readers, uint32_t news)
+void event_clients_notify(struct event_clients *clients, uint32_t news)
 {
-    bool is_other = is_state_new(readers, news);
+    bool is_other = update_state(clients, news);
     struct text text = {0};
 
     if (news == 0 && !is_other)
         return;
     if ((news & (WIRE_NEWS_HELLO | WIRE_NEWS_LOAD)) != 0)
-        recent_note(&readers->recent, &readers->follower->view);
-    forget_greeting(readers);
-    if (readers->count == 0)
+        recent_loads_add(&clients->recent, &clients->follower->view);
+    forget_greeting(clients);
+    if (clients->count == 0)
         return;
     if (news != 0) {
-        bool told = write_leases(readers, &text);
+        bool complete = write_leases(clients, &text);
 
-        if ((news & WIRE_NEWS_HELLO) != 0 || !told) {
-            tell_everything(readers, &text);
+        if ((news & WIRE_NEWS_HELLO) != 0 || !complete) {
+            write_everything(clients, &text);
         } else {
-            write_queue(readers, &text);
+            write_queue(clients, &text);
             /* Whether a device is leased is a part of both. */
-            if (write_devices(readers, &text) || (news & WIRE_NEWS_LOAD) != 0)
-                events_write_load(&readers->follower->view, &text);
+            if (write_devices(clients, &text) || (news & WIRE_NEWS_LOAD) != 0)
+                events_write_load(&clients->follower->view, &text);
         }
     }
     if (is_other)
-        events_write_state(readers->state, readers->state_since, reason_of(readers), &text);
-    broadcast(readers, &text);
+        events_write_state(clients->state, clients->state_since, state_reason(clients), &text);
+    broadcast_text(clients, &text);
 }
 
-void readers_tick(struct readers *readers)
+void event_clients_send_tick(struct event_clients *clients)
 {
     struct text text = {0};
 
-    readers_tell(readers, 0);
+    event_clients_notify(clients, 0);
     events_write_tick(clock_read(CLOCK_REALTIME), &text);
-    broadcast(readers, &text);
+    broadcast_text(clients, &text);
 }
 
-void readers_add(struct readers *readers, struct connection *connection)
+void event_clients_add(struct event_clients *clients, struct http_connection *connection)
 {
     static const struct stream_events events = {.drained = on_drained, .closed = on_closed};
-    struct reader *reader = calloc(1, sizeof(*reader));
+    struct event_client *client = calloc(1, sizeof(*client));
 
-    if (reader == NULL) {
-        connection_answer_line(connection, 503, "out of memory");
+    if (client == NULL) {
+        http_answer_send_line(connection, 503, "out of memory");
         return;
     }
-    if (readers->count == 0)
-        note_everything(readers);
-    *reader = (struct reader){.readers = readers, .connection = connection};
-    list_append(&readers->list, &reader->link);
-    readers->count++;
-    connection_stream(connection, "text/event-stream; charset=utf-8", &events, reader);
-    greet_reader(reader);
-    if (readers->changed != NULL)
-        readers->changed(readers->context);
+    if (clients->count == 0)
+        reset_sent_state(clients);
+    *client = (struct event_client){.clients = clients, .connection = connection};
+    list_append(&clients->list, &client->link);
+    clients->count++;
+    http_answer_start_stream(connection, "text/event-stream; charset=utf-8", &events, client);
+    send_greeting(client);
+    if (clients->changed != NULL)
+        clients->changed(clients->context);
 }

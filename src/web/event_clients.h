@@ -14,7 +14,7 @@
 #include "web/recent_loads.h"
 
 /* A lease that readers know. */
-struct told_lease {
+struct sent_lease {
     uint64_t id;
     uint64_t fingerprint;
     bool ended;            /* they were told that it is over */
@@ -22,11 +22,11 @@ struct told_lease {
     uint64_t absent_since; /* so many news: with the next its end should have come */
 };
 
-struct told_leases {
-    VECTOR_OF(struct told_lease); /* by id */
+struct sent_leases {
+    VECTOR_OF(struct sent_lease); /* by id */
 };
 
-struct readers {
+struct event_clients {
     const struct follower *follower;
     struct user_names *users;
     struct list list;
@@ -35,10 +35,10 @@ struct readers {
     void *context;
 
     /* What they were told last. */
-    struct told_leases leases;
+    struct sent_leases leases;
     struct text devices;
     struct text queue;
-    struct recent recent;
+    struct recent_loads recent;
     enum follow_state state;
     int64_t state_since;
     bool is_awaiting; /* the daemon was gone, and has not told what is since */
@@ -47,20 +47,20 @@ struct readers {
     struct shared_text *greeting;
 };
 
-void readers_init(struct readers *readers, const struct follower *follower,
-                  struct user_names *users);
+void event_clients_init(struct event_clients *clients, const struct follower *follower,
+                        struct user_names *users);
 /* When no connection is left. */
-void readers_finish(struct readers *readers);
+void event_clients_finish(struct event_clients *clients);
 
 /* Makes the connection one of them. */
-void readers_add(struct readers *readers, struct connection *connection);
+void event_clients_add(struct event_clients *clients, struct http_connection *connection);
 
 /* Tells what follower_step said is new, and how the follower stands. */
-void readers_tell(struct readers *readers, uint32_t news);
+void event_clients_notify(struct event_clients *clients, uint32_t news);
 /* How we stand with the daemon: live only when what is known is what is. */
-enum follow_state readers_state(const struct readers *readers);
+enum follow_state event_clients_state(const struct event_clients *clients);
 
 /* Tells the time, so that a page knows that we are there. */
-void readers_tick(struct readers *readers);
+void event_clients_send_tick(struct event_clients *clients);
 
 #endif

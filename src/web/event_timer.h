@@ -10,16 +10,16 @@
 
 #include "base/text/quantity.h"
 
-static inline struct timeval timer_interval(int64_t time)
+static inline struct timeval event_timer_interval(int64_t time)
 {
     return (struct timeval){.tv_sec = time / DURATION_SECOND,
                             .tv_usec = time % DURATION_SECOND / 1000};
 }
 
 /* Fires after `time`, also when it was to fire at another one. */
-static inline void timer_start(struct event *timer, int64_t time)
+static inline void event_timer_start(struct event *timer, int64_t time)
 {
-    struct timeval interval = timer_interval(time);
+    struct timeval interval = event_timer_interval(time);
 
     evtimer_add(timer, &interval);
 }

@@ -18,7 +18,7 @@ static const struct choice state_names[] = {
 };
 
 /* The writer escapes every line break, so that what follows is one line. */
-static void begin(struct json *json, const char *name, const char *schema, struct text *out)
+static void begin_event(struct json *json, const char *name, const char *schema, struct text *out)
 {
     text_append(out, "event: ");
     text_append(out, name);
@@ -29,7 +29,7 @@ static void begin(struct json *json, const char *name, const char *schema, struc
         json_string_member(json, "schema", schema);
 }
 
-static void end(struct json *json)
+static void end_event(struct json *json)
 {
     json_object_end(json);
     json_finish(json);
@@ -48,7 +48,7 @@ static void write_bool(struct json *json, const char *key, bool value)
 }
 
 /* The view with the front of its queue. */
-static struct pool_view front_of(const struct pool_view *view)
+static struct pool_view queue_front(const struct pool_view *view)
 {
     struct pool_view front = *view;
 
@@ -57,20 +57,20 @@ static struct pool_view front_of(const struct pool_view *view)
     return front;
 }
 
-void events_write_hello(const struct pool_view *view, const struct recent *recent,
+void events_write_hello(const struct pool_view *view, const struct recent_loads *recent,
                         enum follow_state state, struct user_names *users, struct text *out)
 {
-    struct pool_view front = front_of(view);
+    struct pool_view front = queue_front(view);
     struct json json;
 
-    begin(&json, "hello", "berth.hello/1", out);
+    begin_event(&json, "hello", "berth.hello/1", out);
     json_string_member(&json, "version", BERTH_VERSION);
     write_time(&json, "time", view->look.time);
     pool_write_members(&json, &front, users);
     json_key(&json, "recent");
-    recent_write(recent, view->look.time, &json);
+    recent_loads_write(recent, view->look.time, &json);
     json_string_member(&json, "state", choice_name(state_names, (int)state));
-    end(&json);
+    end_event(&json);
 }
 
 static void write_figure(struct json *json, const char *key, const struct figure *figure)
@@ -82,7 +82,7 @@ static void write_figure(struct json *json, const char *key, const struct figure
         json_null(json);
 }
 
-static void write_device_load(struct json *json, const struct wire_slot *slot, bool leased)
+static void write_device_load(struct json *json, const struct slot_info *slot, bool leased)
 {
     const struct device *device = slot->device;
     const struct load *load = &device->load;
@@ -92,7 +92,7 @@ static void write_device_load(struct json *json, const struct wire_slot *slot, b
     json_object_begin(json);
     json_string_member(json, "id", device_id_format(device->id).text);
     write_bool(json, "leased", leased);
-    json_string_member(json, "state", choice_name(wire_state_names, (int)slot->state));
+    json_string_member(json, "state", choice_name(slot_state_names, (int)slot->state));
     write_figure(json, "utilization", &load->utilization);
     json_number_member(json, "memory_used", used.known, used.value);
     json_number_member(json, "memory_total", device->memory_total.known,
@@ -113,7 +113,7 @@ void events_write_load(const struct pool_view *view, struct text *out)
     struct json json;
     size_t use = 0;
 
-    begin(&json, "load", "berth.load/1", out);
+    begin_event(&json, "load", "berth.load/1", out);
     write_time(&json, "time", view->look.time);
     json_key(&json, "devices");
     json_array_begin(&json);
@@ -125,7 +125,7 @@ void events_write_load(const struct pool_view *view, struct text *out)
             use++;
     }
     json_array_end(&json);
-    end(&json);
+    end_event(&json);
 }
 
 static void write_devices(struct json *json, const struct pool_view *view, struct user_names *users)
@@ -140,13 +140,13 @@ void events_write_devices(const struct pool_view *view, struct user_names *users
 {
     struct json json;
 
-    begin(&json, "devices", "berth.devices-event/1", out);
+    begin_event(&json, "devices", "berth.devices-event/1", out);
     write_devices(&json, view, users);
-    end(&json);
+    end_event(&json);
 }
 
 /* The device without what changes all the time. */
-static void still_device(struct device *device, struct device_process *processes)
+static void clear_changing_figures(struct device *device, struct device_process *processes)
 {
     device->load = (struct load){0};
     if (device->processes.count > 0)
@@ -161,7 +161,7 @@ void events_write_devices_facts(const struct pool_view *view, struct user_names 
 {
     size_t count = view->look.slots.count;
     struct pool_view still = *view;
-    struct wire_slot *slots = calloc(count + 1, sizeof(*slots));
+    struct slot_info *slots = calloc(count + 1, sizeof(*slots));
     struct device *devices = calloc(count + 1, sizeof(*devices));
     struct device_process *processes;
     struct json json;
@@ -178,7 +178,7 @@ void events_write_devices_facts(const struct pool_view *view, struct user_names 
             slots[i] = view->look.slots.items[i];
             devices[i] = *slots[i].device;
             slots[i].device = &devices[i];
-            still_device(&devices[i], processes + all);
+            clear_changing_figures(&devices[i], processes + all);
             all += devices[i].processes.count;
         }
         still.look.slots.items = slots;
@@ -193,52 +193,52 @@ void events_write_devices_facts(const struct pool_view *view, struct user_names 
     free(slots);
 }
 
-static void write_lease(const char *what, const struct wire_lease *lease,
-                        const struct wire_ended *ended, struct user_names *users, struct text *out)
+static void write_lease(const char *what, const struct lease_info *lease,
+                        const struct ended_lease *ended, struct user_names *users, struct text *out)
 {
     struct json json;
 
-    begin(&json, "lease", "berth.lease/1", out);
+    begin_event(&json, "lease", "berth.lease/1", out);
     json_string_member(&json, "what", what);
     json_key(&json, "lease");
     pool_write_lease(&json, lease, users);
     json_string_member(&json, "end",
-                       ended != NULL ? choice_name(wire_end_names, (int)ended->end) : NULL);
+                       ended != NULL ? choice_name(lease_end_names, (int)ended->end) : NULL);
     json_string_member(&json, "ended_at",
                        ended != NULL ? quantity_format_time(ended->time).text : NULL);
     json_number_member(&json, "exit_code", ended != NULL && ended->exit_code.known,
                        ended != NULL ? ended->exit_code.value : 0);
-    end(&json);
+    end_event(&json);
 }
 
-void events_write_lease(const char *what, const struct wire_lease *lease, struct user_names *users,
+void events_write_lease(const char *what, const struct lease_info *lease, struct user_names *users,
                         struct text *out)
 {
     write_lease(what, lease, NULL, users, out);
 }
 
-void events_write_ended(const struct wire_ended *ended, struct user_names *users, struct text *out)
+void events_write_ended(const struct ended_lease *ended, struct user_names *users, struct text *out)
 {
     const char *what = "released";
 
-    if (ended->end == WIRE_END_EXPIRED)
+    if (ended->end == LEASE_END_EXPIRED)
         what = "expired";
-    else if (ended->end == WIRE_END_REVOKED || ended->end == WIRE_END_STOPPED ||
-             ended->end == WIRE_END_IDLE)
+    else if (ended->end == LEASE_END_REVOKED || ended->end == LEASE_END_STOPPED ||
+             ended->end == LEASE_END_IDLE)
         what = "revoked";
     write_lease(what, ended->lease, ended, users, out);
 }
 
 void events_write_queue(const struct pool_view *view, struct user_names *users, struct text *out)
 {
-    struct pool_view front = front_of(view);
+    struct pool_view front = queue_front(view);
     struct json json;
 
-    begin(&json, "queue", "berth.queue/1", out);
+    begin_event(&json, "queue", "berth.queue/1", out);
     json_number_member(&json, "pending", true, view->look.pending);
     json_key(&json, "queue");
     pool_write_queue(&json, &front, users);
-    end(&json);
+    end_event(&json);
 }
 
 void events_write_state(enum follow_state state, int64_t since, const char *reason,
@@ -246,18 +246,18 @@ void events_write_state(enum follow_state state, int64_t since, const char *reas
 {
     struct json json;
 
-    begin(&json, "state", "berth.state/1", out);
+    begin_event(&json, "state", "berth.state/1", out);
     json_string_member(&json, "state", choice_name(state_names, (int)state));
     write_time(&json, "since", since);
     json_string_member(&json, "reason", reason);
-    end(&json);
+    end_event(&json);
 }
 
 void events_write_tick(int64_t now, struct text *out)
 {
     struct json json;
 
-    begin(&json, "tick", NULL, out);
+    begin_event(&json, "tick", NULL, out);
     write_time(&json, "time", now);
-    end(&json);
+    end_event(&json);
 }

@@ -18,7 +18,7 @@
 #define EVENTS_CLAIMS_MAX 500
 
 /* The whole pool: "hello". */
-void events_write_hello(const struct pool_view *view, const struct recent *recent,
+void events_write_hello(const struct pool_view *view, const struct recent_loads *recent,
                         enum follow_state state, struct user_names *users, struct text *out);
 
 /* How busy the devices are: "load". */
@@ -33,10 +33,11 @@ void events_write_devices_facts(const struct pool_view *view, struct user_names 
                                 struct text *out);
 
 /* A lease that is there: "lease"; `what` is "granted" or "changed". */
-void events_write_lease(const char *what, const struct wire_lease *lease, struct user_names *users,
+void events_write_lease(const char *what, const struct lease_info *lease, struct user_names *users,
                         struct text *out);
 /* One that is over. */
-void events_write_ended(const struct wire_ended *ended, struct user_names *users, struct text *out);
+void events_write_ended(const struct ended_lease *ended, struct user_names *users,
+                        struct text *out);
 
 /* "queue". */
 void events_write_queue(const struct pool_view *view, struct user_names *users, struct text *out);

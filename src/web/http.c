@@ -8,7 +8,7 @@
 #include "base/count.h"
 
 /* What the headers of one request have told so far. */
-struct reading {
+struct http_reading {
     struct http_request request;
     bool is_newer; /* HTTP/1.1 */
     bool says_close;
@@ -40,7 +40,7 @@ static bool equals_ignoring_case(struct span span, const char *string)
 }
 
 /* Takes away everything up to `end`, and `end` itself. */
-static bool take_until(struct span *span, char end, struct span *ret_part)
+static bool read_until(struct span *span, char end, struct span *ret_part)
 {
     const char *found = span->length == 0 ? NULL : memchr(span->bytes, end, span->length);
 
@@ -52,7 +52,7 @@ static bool take_until(struct span *span, char end, struct span *ret_part)
     return true;
 }
 
-static enum http_method method_of(struct span name)
+static enum http_method find_method(struct span name)
 {
     if (span_equals(name, "GET"))
         return HTTP_GET;
@@ -71,21 +71,21 @@ static bool is_target(struct span target)
 }
 
 /* 0, or the status that answers it. */
-static int read_first_line(struct span line, struct reading *reading)
+static int read_first_line(struct span line, struct http_reading *reading)
 {
     struct http_request *request = &reading->request;
     struct span method;
     struct span target;
 
-    if (!take_until(&line, ' ', &method) || !is_token(method) || !take_until(&line, ' ', &target) ||
+    if (!read_until(&line, ' ', &method) || !is_token(method) || !read_until(&line, ' ', &target) ||
         !is_target(target))
         return 400;
     if (span_equals(line, "HTTP/1.1"))
         reading->is_newer = true;
     else if (!span_equals(line, "HTTP/1.0"))
         return line.length > 5 && memcmp(line.bytes, "HTTP/", 5) == 0 ? 505 : 400;
-    request->method = method_of(method);
-    if (take_until(&target, '?', &request->path))
+    request->method = find_method(method);
+    if (read_until(&target, '?', &request->path))
         request->query = target;
     else
         request->path = target;
@@ -103,11 +103,11 @@ static bool is_header_value(struct span value)
     return true;
 }
 
-static int read_length(struct span value, struct reading *reading)
+static int read_length(struct span value, struct http_reading *reading)
 {
     uint64_t number;
 
-    if (reading->has_length || !span_take_number(&value, &number) || value.length > 0)
+    if (reading->has_length || !span_read_number(&value, &number) || value.length > 0)
         return 400;
     if (number > HTTP_BODY_MAX)
         return 413;
@@ -116,12 +116,12 @@ static int read_length(struct span value, struct reading *reading)
     return 0;
 }
 
-static void read_connection(struct span value, struct reading *reading)
+static void read_connection(struct span value, struct http_reading *reading)
 {
     while (value.length > 0) {
         struct span word;
 
-        if (!take_until(&value, ',', &word)) {
+        if (!read_until(&value, ',', &word)) {
             word = value;
             value.length = 0;
         }
@@ -142,7 +142,7 @@ static const struct {
     {"Sec-Fetch-Site", offsetof(struct http_request, fetch_site)},
 };
 
-static int keep_header(struct span name, struct span value, struct reading *reading)
+static int store_header(struct span name, struct span value, struct http_reading *reading)
 {
     for (size_t i = 0; i < COUNT(kept_headers); i++) {
         if (equals_ignoring_case(name, kept_headers[i].name)) {
@@ -157,12 +157,12 @@ static int keep_header(struct span name, struct span value, struct reading *read
     return 0;
 }
 
-static int read_header(struct span line, struct reading *reading)
+static int read_header(struct span line, struct http_reading *reading)
 {
     struct span name;
     struct span value;
 
-    if (!take_until(&line, ':', &name) || !is_token(name) || !is_header_value(line))
+    if (!read_until(&line, ':', &name) || !is_token(name) || !is_header_value(line))
         return 400;
     value = span_trim(line);
     if (equals_ignoring_case(name, "Host")) {
@@ -178,23 +178,23 @@ static int read_header(struct span line, struct reading *reading)
         return 501;
     if (equals_ignoring_case(name, "Connection"))
         read_connection(value, reading);
-    return keep_header(name, value, reading);
+    return store_header(name, value, reading);
 }
 
 /* A line that ends with a carriage return and a newline. Returns HTTP_COMPLETE, HTTP_INCOMPLETE or
  * a status. */
-static int take_line(struct span *rest, struct span *ret_line)
+static int read_line(struct span *rest, struct span *ret_line)
 {
-    if (!span_take_line(rest, ret_line))
+    if (!span_read_line(rest, ret_line))
         return HTTP_INCOMPLETE;
-    return span_take_end(ret_line, "\r") ? HTTP_COMPLETE : 400;
+    return span_drop_suffix(ret_line, "\r") ? HTTP_COMPLETE : 400;
 }
 
 /* All lines up to the empty one. Returns HTTP_COMPLETE, HTTP_INCOMPLETE or a status. */
-static int read_head(struct span *rest, struct reading *reading)
+static int read_head(struct span *rest, struct http_reading *reading)
 {
     struct span line;
-    int found = take_line(rest, &line);
+    int found = read_line(rest, &line);
 
     if (found == HTTP_INCOMPLETE)
         return rest->length > HTTP_LINE_MAX ? 414 : HTTP_INCOMPLETE;
@@ -204,7 +204,7 @@ static int read_head(struct span *rest, struct reading *reading)
         return 414;
     found = read_first_line(line, reading);
     for (size_t count = 0; found == 0; count++) {
-        found = take_line(rest, &line);
+        found = read_line(rest, &line);
         if (found != HTTP_COMPLETE || line.length == 0)
             return found;
         found = count == HTTP_HEADERS_MAX ? 431 : read_header(line, reading);
@@ -214,7 +214,7 @@ static int read_head(struct span *rest, struct reading *reading)
 
 int http_parse(const char *bytes, size_t length, struct http_request *ret_request)
 {
-    struct reading reading = {0};
+    struct http_reading reading = {0};
     struct http_request *request = &reading.request;
     struct span rest = {bytes, length};
     int found = read_head(&rest, &reading);
@@ -277,7 +277,7 @@ static int digit_of(char character)
 }
 
 /* The next character of an encoded text; -1 when it is not encoded well. */
-static int take_encoded(struct span *text)
+static int read_encoded(struct span *text)
 {
     int high;
     int low;
@@ -302,7 +302,7 @@ static bool append_decoded(struct span value, struct text *out)
     size_t before = out->length;
 
     while (value.length > 0) {
-        int character = take_encoded(&value);
+        int character = read_encoded(&value);
 
         if (character <= 0) {
             out->length = before;
@@ -321,11 +321,11 @@ bool http_form_find(struct span form, const char *key, struct text *out)
         struct span value;
         struct span name;
 
-        if (!take_until(&form, '&', &value)) {
+        if (!read_until(&form, '&', &value)) {
             value = form;
             form.length = 0;
         }
-        if (take_until(&value, '=', &name) && span_equals(name, key))
+        if (read_until(&value, '=', &name) && span_equals(name, key))
             return append_decoded(value, out);
     }
     return false;
@@ -337,12 +337,12 @@ bool http_cookie_find(struct span header, const char *name, struct span *ret_val
         struct span value;
         struct span found;
 
-        if (!take_until(&header, ';', &value)) {
+        if (!read_until(&header, ';', &value)) {
             value = header;
             header.length = 0;
         }
         value = span_trim(value);
-        if (take_until(&value, '=', &found) && span_equals(found, name)) {
+        if (read_until(&value, '=', &found) && span_equals(found, name)) {
             *ret_value = value;
             return true;
         }
@@ -355,12 +355,12 @@ bool http_tag_matches(struct span header, const char *tag)
     while (header.length > 0) {
         struct span word;
 
-        if (!take_until(&header, ',', &word)) {
+        if (!read_until(&header, ',', &word)) {
             word = header;
             header.length = 0;
         }
         word = span_trim(word);
-        span_take_beginning(&word, "W/");
+        span_skip_prefix(&word, "W/");
         if (span_equals(word, tag) || span_equals(word, "*"))
             return true;
     }

@@ -11,7 +11,7 @@
 #include "web/event_timer.h"
 #include "web/http_connection.h"
 
-struct shared_text *shared_text_create(struct text *text)
+struct shared_text *web_shared_text_create(struct text *text)
 {
     struct shared_text *shared = text_failed(text) ? NULL : malloc(sizeof(*shared));
 
@@ -24,7 +24,7 @@ struct shared_text *shared_text_create(struct text *text)
     return shared;
 }
 
-void shared_text_release(struct shared_text *shared)
+void web_shared_text_release(struct shared_text *shared)
 {
     if (shared == NULL || --shared->references > 0)
         return;
@@ -36,7 +36,7 @@ static void release_reference(const void *bytes, size_t length, void *shared)
 {
     (void)bytes;
     (void)length;
-    shared_text_release(shared);
+    web_shared_text_release(shared);
 }
 
 static void add_shared(struct evbuffer *out, struct shared_text *shared)
@@ -44,7 +44,7 @@ static void add_shared(struct evbuffer *out, struct shared_text *shared)
     shared->references++;
     if (evbuffer_add_reference(out, shared->text.bytes, shared->text.length, release_reference,
                                shared) != 0)
-        shared_text_release(shared);
+        web_shared_text_release(shared);
 }
 
 static void add_date(struct evbuffer *out)
@@ -59,7 +59,7 @@ static void add_date(struct evbuffer *out)
         evbuffer_add_printf(out, "Date: %s\r\n", date);
 }
 
-static void add_head(struct connection *connection, struct evbuffer *out, int status,
+static void add_head(struct http_connection *connection, struct evbuffer *out, int status,
                      const char *type, const char *headers)
 {
     evbuffer_add_printf(out,
@@ -74,7 +74,7 @@ static void add_head(struct connection *connection, struct evbuffer *out, int st
     add_date(out);
 }
 
-static void add_content(const struct answer *answer, struct evbuffer *out)
+static void add_content(const struct http_answer *answer, struct evbuffer *out)
 {
     if (answer->shared != NULL)
         add_shared(out, answer->shared);
@@ -84,7 +84,7 @@ static void add_content(const struct answer *answer, struct evbuffer *out)
         evbuffer_add(out, answer->bytes, answer->length);
 }
 
-void connection_answer(struct connection *connection, const struct answer *answer)
+void http_answer_send(struct http_connection *connection, const struct http_answer *answer)
 {
     size_t length = answer->shared != NULL ? answer->shared->text.length : answer->length;
     struct evbuffer *out = evbuffer_new();
@@ -92,7 +92,7 @@ void connection_answer(struct connection *connection, const struct answer *answe
     connection->events = NULL;
     if (out == NULL) {
         /* Nothing can be said: the timer closes it. */
-        timer_start(connection->timer, 0);
+        event_timer_start(connection->timer, 0);
         return;
     }
     add_head(connection, out, answer->status, answer->type, answer->headers);
@@ -104,15 +104,15 @@ void connection_answer(struct connection *connection, const struct answer *answe
         add_content(answer, out);
     if (answer->delay > 0) {
         connection->held = out;
-        timer_start(connection->timer, answer->delay);
+        event_timer_start(connection->timer, answer->delay);
         return;
     }
-    timer_start(connection->timer, connection->server->settings.times.answer);
+    event_timer_start(connection->timer, connection->server->settings.timeouts.answer);
     bufferevent_write_buffer(connection->buffers, out);
     evbuffer_free(out);
 }
 
-void connection_answer_line(struct connection *connection, int status, const char *format, ...)
+void http_answer_send_line(struct http_connection *connection, int status, const char *format, ...)
 {
     char line[512];
     va_list arguments;
@@ -121,23 +121,23 @@ void connection_answer_line(struct connection *connection, int status, const cha
     vsnprintf(line, sizeof(line) - 1, format, arguments);
     va_end(arguments);
     strcat(line, "\n");
-    connection_answer(connection,
-                      &(struct answer){.status = status, .bytes = line, .length = strlen(line)});
+    http_answer_send(
+        connection, &(struct http_answer){.status = status, .bytes = line, .length = strlen(line)});
 }
 
-void connection_wait(struct connection *connection, const struct stream_events *events,
-                     void *context)
+void http_answer_defer(struct http_connection *connection, const struct stream_events *events,
+                       void *context)
 {
     connection->events = events;
     connection->context = context;
-    timer_start(connection->timer, connection->server->settings.times.wait);
+    event_timer_start(connection->timer, connection->server->settings.timeouts.wait);
 }
 
-void connection_stream(struct connection *connection, const char *type,
-                       const struct stream_events *events, void *context)
+void http_answer_start_stream(struct http_connection *connection, const char *type,
+                              const struct stream_events *events, void *context)
 {
     struct evbuffer *out = bufferevent_get_output(connection->buffers);
-    int queued = SERVER_STREAM_QUEUED;
+    int queued = HTTP_STREAM_QUEUED;
 
     /* Else the kernel keeps megabytes for one that reads slowly, all of them old. */
     setsockopt(bufferevent_getfd(connection->buffers), SOL_SOCKET, SO_SNDBUF, &queued,
@@ -152,12 +152,12 @@ void connection_stream(struct connection *connection, const char *type,
     bufferevent_enable(connection->buffers, EV_READ);
 }
 
-size_t connection_unsent(const struct connection *connection)
+size_t http_answer_unsent(const struct http_connection *connection)
 {
     return evbuffer_get_length(bufferevent_get_output(connection->buffers));
 }
 
-void connection_send(struct connection *connection, struct shared_text *text)
+void http_answer_send_stream(struct http_connection *connection, struct shared_text *text)
 {
     add_shared(bufferevent_get_output(connection->buffers), text);
 }

@@ -20,18 +20,18 @@ enum phase {
     PHASE_LINGERING, /* all is said; what comes is thrown away */
 };
 
-struct server {
+struct http_server {
     struct event_base *base;
-    struct server_settings settings;
+    struct http_server_settings settings;
     struct evconnlistener *listener;
     struct event *resume; /* accepts again */
     struct list connections;
     size_t count;
 };
 
-struct connection {
+struct http_connection {
     struct list_link link;
-    struct server *server;
+    struct http_server *server;
     struct bufferevent *buffers;
     struct event *timer;
     struct evbuffer *held; /* an answer that is sent later; NULL: none */

@@ -12,7 +12,7 @@
 #include "web/event_timer.h"
 #include "web/http_connection.h"
 
-static const struct server_times default_times = {
+static const struct http_server_timeouts default_times = {
     .head = 10 * DURATION_SECOND,
     .idle = 75 * DURATION_SECOND,
     .answer = 120 * DURATION_SECOND,
@@ -23,7 +23,7 @@ static const struct server_times default_times = {
 /* When there are no more descriptors. */
 static const int64_t accept_pause = DURATION_SECOND / 4;
 
-static void close_connection(struct connection *connection)
+static void close_connection(struct http_connection *connection)
 {
     const struct stream_events *events = connection->events;
 
@@ -40,10 +40,10 @@ static void close_connection(struct connection *connection)
     free(connection);
 }
 
-static void next_request(struct connection *connection);
+static void read_request(struct http_connection *connection);
 
 /* Everything is said, and taken. */
-static void after_answer(struct connection *connection)
+static void finish_answer(struct http_connection *connection)
 {
     struct evbuffer *in = bufferevent_get_input(connection->buffers);
 
@@ -54,18 +54,18 @@ static void after_answer(struct connection *connection)
         evbuffer_drain(in, evbuffer_get_length(in));
         shutdown(bufferevent_getfd(connection->buffers), SHUT_WR);
         bufferevent_enable(connection->buffers, EV_READ);
-        timer_start(connection->timer, connection->server->settings.times.linger);
+        event_timer_start(connection->timer, connection->server->settings.timeouts.linger);
         return;
     }
     connection->phase = PHASE_IDLE;
     bufferevent_enable(connection->buffers, EV_READ);
-    timer_start(connection->timer, connection->server->settings.times.idle);
+    event_timer_start(connection->timer, connection->server->settings.timeouts.idle);
     if (evbuffer_get_length(in) > 0)
-        next_request(connection);
+        read_request(connection);
 }
 
 /* Looks for a whole request in what has come. */
-static void next_request(struct connection *connection)
+static void read_request(struct http_connection *connection)
 {
     struct evbuffer *in = bufferevent_get_input(connection->buffers);
     size_t length = evbuffer_get_length(in);
@@ -79,7 +79,7 @@ static void next_request(struct connection *connection)
     found = bytes == NULL ? 503 : http_parse(bytes, length, &request);
     if (found == HTTP_INCOMPLETE) {
         if (connection->phase == PHASE_IDLE)
-            timer_start(connection->timer, connection->server->settings.times.head);
+            event_timer_start(connection->timer, connection->server->settings.timeouts.head);
         connection->phase = PHASE_READING;
         return;
     }
@@ -88,7 +88,7 @@ static void next_request(struct connection *connection)
     if (found != HTTP_COMPLETE) {
         connection->keeps = false;
         connection->is_head = false;
-        connection_answer_line(connection, found, "%s", http_status_name(found));
+        http_answer_send_line(connection, found, "%s", http_status_name(found));
         return;
     }
     connection->keeps = request.keeps;
@@ -101,22 +101,22 @@ static void next_request(struct connection *connection)
 
 static void on_read(struct bufferevent *buffers, void *context)
 {
-    struct connection *connection = context;
+    struct http_connection *connection = context;
     struct evbuffer *in = bufferevent_get_input(buffers);
 
     if (connection->phase == PHASE_IDLE || connection->phase == PHASE_READING)
-        next_request(connection);
+        read_request(connection);
     else if (connection->phase != PHASE_ANSWERING)
         evbuffer_drain(in, evbuffer_get_length(in));
 }
 
 static void on_written(struct bufferevent *buffers, void *context)
 {
-    struct connection *connection = context;
+    struct http_connection *connection = context;
 
     (void)buffers;
     if (connection->phase == PHASE_ANSWERING && connection->held == NULL)
-        after_answer(connection);
+        finish_answer(connection);
     else if (connection->phase == PHASE_STREAMING)
         connection->events->drained(connection->context);
 }
@@ -130,28 +130,28 @@ static void on_event(struct bufferevent *buffers, short what, void *context)
 
 static void on_timer(evutil_socket_t none, short what, void *context)
 {
-    struct connection *connection = context;
+    struct http_connection *connection = context;
 
     (void)none;
     (void)what;
     if (connection->phase == PHASE_ANSWERING && connection->events != NULL) {
         /* Whoever was to answer is not to any more. */
         connection->events->closed(connection->context);
-        connection_answer_line(connection, 503, "wanted an answer in time, found none");
+        http_answer_send_line(connection, 503, "wanted an answer in time, found none");
         return;
     }
     if (connection->held == NULL) {
         close_connection(connection);
         return;
     }
-    timer_start(connection->timer, connection->server->settings.times.answer);
+    event_timer_start(connection->timer, connection->server->settings.timeouts.answer);
     bufferevent_write_buffer(connection->buffers, connection->held);
     evbuffer_free(connection->held);
     connection->held = NULL;
 }
 
 /* Whether one more may come from there. */
-static bool has_room(const struct server *server, const struct sockaddr *peer)
+static bool has_room(const struct http_server *server, const struct sockaddr *peer)
 {
     size_t same_address_max = server->settings.connections / 4 * 3;
     size_t alike = 0;
@@ -161,14 +161,14 @@ static bool has_room(const struct server *server, const struct sockaddr *peer)
     if (server->count < same_address_max)
         return true;
     list_for_each (link, &server->connections) {
-        struct connection *other = container_of(link, struct connection, link);
+        struct http_connection *other = container_of(link, struct http_connection, link);
 
-        alike += listen_same_host(&other->peer.any, peer);
+        alike += listen_address_same_host(&other->peer.any, peer);
     }
     return alike < same_address_max;
 }
 
-static void turn_away(int descriptor)
+static void refuse_connection(int descriptor)
 {
     static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
                                  "Content-Length: 0\r\n\r\n";
@@ -177,10 +177,10 @@ static void turn_away(int descriptor)
     close(descriptor);
 }
 
-static bool begin_connection(struct connection *connection, int descriptor)
+static bool begin_connection(struct http_connection *connection, int descriptor)
 {
     struct event_base *base = connection->server->base;
-    struct timeval stalled = timer_interval(connection->server->settings.times.stalled);
+    struct timeval stalled = event_timer_interval(connection->server->settings.timeouts.stalled);
     int yes = 1;
 
     connection->timer = evtimer_new(base, on_timer, connection);
@@ -195,24 +195,24 @@ static bool begin_connection(struct connection *connection, int descriptor)
     bufferevent_setwatermark(connection->buffers, EV_READ, 0, HTTP_HEAD_MAX + HTTP_BODY_MAX + 1);
     bufferevent_set_timeouts(connection->buffers, NULL, &stalled);
     bufferevent_enable(connection->buffers, EV_READ | EV_WRITE);
-    timer_start(connection->timer, connection->server->settings.times.head);
+    event_timer_start(connection->timer, connection->server->settings.timeouts.head);
     return true;
 }
 
 static void on_accept(struct evconnlistener *listener, evutil_socket_t descriptor,
                       struct sockaddr *peer, int length, void *context)
 {
-    struct server *server = context;
-    struct connection *connection;
+    struct http_server *server = context;
+    struct http_connection *connection;
 
     (void)listener;
     if (!has_room(server, peer)) {
-        turn_away(descriptor);
+        refuse_connection(descriptor);
         return;
     }
     connection = calloc(1, sizeof(*connection));
     if (connection == NULL) {
-        turn_away(descriptor);
+        refuse_connection(descriptor);
         return;
     }
     connection->server = server;
@@ -227,8 +227,8 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t descripto
 
 static void on_accept_error(struct evconnlistener *listener, void *context)
 {
-    struct server *server = context;
-    struct timeval pause = timer_interval(accept_pause);
+    struct http_server *server = context;
+    struct timeval pause = event_timer_interval(accept_pause);
 
     evconnlistener_disable(listener);
     evtimer_add(server->resume, &pause);
@@ -236,44 +236,44 @@ static void on_accept_error(struct evconnlistener *listener, void *context)
 
 static void on_resume(evutil_socket_t none, short what, void *context)
 {
-    struct server *server = context;
+    struct http_server *server = context;
 
     (void)none;
     (void)what;
     evconnlistener_enable(server->listener);
 }
 
-static int64_t time_of(int64_t wanted, int64_t fallback)
+static int64_t timeout_or_default(int64_t wanted, int64_t fallback)
 {
     return wanted == 0 ? fallback : wanted;
 }
 
-static void set_times(struct server_times *times)
+static void set_timeouts(struct http_server_timeouts *timeouts)
 {
-    times->head = time_of(times->head, default_times.head);
-    times->idle = time_of(times->idle, default_times.idle);
-    times->answer = time_of(times->answer, default_times.answer);
-    times->wait = time_of(times->wait, default_times.wait);
-    times->linger = time_of(times->linger, default_times.linger);
-    times->stalled = time_of(times->stalled, default_times.stalled);
+    timeouts->head = timeout_or_default(timeouts->head, default_times.head);
+    timeouts->idle = timeout_or_default(timeouts->idle, default_times.idle);
+    timeouts->answer = timeout_or_default(timeouts->answer, default_times.answer);
+    timeouts->wait = timeout_or_default(timeouts->wait, default_times.wait);
+    timeouts->linger = timeout_or_default(timeouts->linger, default_times.linger);
+    timeouts->stalled = timeout_or_default(timeouts->stalled, default_times.stalled);
 }
 
-int server_create(struct event_base *base, const struct server_settings *settings,
-                  struct server **ret_server, struct berth_error *error)
+int http_server_create(struct event_base *base, const struct http_server_settings *settings,
+                       struct http_server **ret_server, struct berth_error *error)
 {
-    struct server *server = calloc(1, sizeof(*server));
+    struct http_server *server = calloc(1, sizeof(*server));
     int descriptor;
 
     if (server == NULL)
         return error_set_memory(error);
-    *server = (struct server){.base = base, .settings = *settings};
-    set_times(&server->settings.times);
+    *server = (struct http_server){.base = base, .settings = *settings};
+    set_timeouts(&server->settings.timeouts);
     if (server->settings.connections == 0)
-        server->settings.connections = SERVER_CONNECTIONS_MAX;
+        server->settings.connections = HTTP_CONNECTIONS_MAX;
     list_init(&server->connections);
-    descriptor = listen_open(&server->settings.address, error);
+    descriptor = listen_address_open(&server->settings.address, error);
     if (descriptor < 0) {
-        server_destroy(server);
+        http_server_destroy(server);
         return descriptor;
     }
     server->listener = evconnlistener_new(
@@ -282,7 +282,7 @@ int server_create(struct event_base *base, const struct server_settings *setting
     if (server->listener == NULL || server->resume == NULL) {
         if (server->listener == NULL)
             close(descriptor);
-        server_destroy(server);
+        http_server_destroy(server);
         return error_set_memory(error);
     }
     evconnlistener_set_error_cb(server->listener, on_accept_error);
@@ -290,12 +290,12 @@ int server_create(struct event_base *base, const struct server_settings *setting
     return 0;
 }
 
-void server_destroy(struct server *server)
+void http_server_destroy(struct http_server *server)
 {
     if (server == NULL)
         return;
     list_for_each (link, &server->connections)
-        close_connection(container_of(link, struct connection, link));
+        close_connection(container_of(link, struct http_connection, link));
     if (server->listener != NULL)
         evconnlistener_free(server->listener);
     if (server->resume != NULL)
@@ -303,7 +303,7 @@ void server_destroy(struct server *server)
     free(server);
 }
 
-const struct listen_address *server_address(const struct server *server)
+const struct listen_address *http_server_address(const struct http_server *server)
 {
     return &server->settings.address;
 }

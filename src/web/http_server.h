@@ -20,14 +20,14 @@
 /* At once; one address has three quarters of them at most, so that nobody takes the last ones
  * alone.
  */
-#define SERVER_CONNECTIONS_MAX 1024
+#define HTTP_CONNECTIONS_MAX 1024
 /* Unsent bytes of a stream from which on it counts as behind. */
-#define SERVER_STREAM_MAX (256 * 1024)
+#define HTTP_STREAM_MAX (256 * 1024)
 /* And how much of it the kernel may hold besides. */
-#define SERVER_STREAM_QUEUED (64 * 1024)
+#define HTTP_STREAM_QUEUED (64 * 1024)
 
-struct server;
-struct connection;
+struct http_server;
+struct http_connection;
 
 /* A text that many streams send, freed with the last of them. */
 struct shared_text {
@@ -35,10 +35,10 @@ struct shared_text {
     size_t references;
 };
 /* Takes over the text, and leaves an empty one. NULL: no memory, or the text had none. */
-struct shared_text *shared_text_create(struct text *text);
-void shared_text_release(struct shared_text *shared);
+struct shared_text *web_shared_text_create(struct text *text);
+void web_shared_text_release(struct shared_text *shared);
 
-struct answer {
+struct http_answer {
     int status;
     const char *type;    /* of the content; NULL: plain text */
     const char *headers; /* more of them, each ended by "\r\n"; NULL: none */
@@ -49,10 +49,10 @@ struct answer {
     int64_t delay;              /* nanoseconds until it is sent */
 };
 
-/* Called with a whole request, which is good until it returns. It calls connection_answer,
- * connection_stream or connection_wait before it does. */
-typedef void server_handler(void *context, struct connection *connection,
-                            const struct http_request *request);
+/* Called with a whole request, which is good until it returns. It calls http_answer_send,
+ * http_answer_start_stream or http_answer_defer before it does. */
+typedef void http_server_handler(void *context, struct http_connection *connection,
+                                 const struct http_request *request);
 
 /* What the owner of a stream, or of an answer that is to come, is told. */
 struct stream_events {
@@ -61,7 +61,7 @@ struct stream_events {
 };
 
 /* How long whom is waited for, nanoseconds; 0 is as usual. */
-struct server_times {
+struct http_server_timeouts {
     int64_t head;    /* for all of a request */
     int64_t idle;    /* for the next one */
     int64_t answer;  /* until all of an answer is taken */
@@ -70,41 +70,41 @@ struct server_times {
     int64_t stalled; /* while nothing at all is taken */
 };
 
-struct server_settings {
+struct http_server_settings {
     struct listen_address address;
-    struct server_times times;
-    size_t connections;  /* that there may be at once; 0: SERVER_CONNECTIONS_MAX */
+    struct http_server_timeouts timeouts;
+    size_t connections;  /* that there may be at once; 0: HTTP_CONNECTIONS_MAX */
     const char *headers; /* of every answer, each ended by "\r\n" */
-    server_handler *handler;
+    http_server_handler *handler;
     void *context;
 };
 
 /* Listens. The settings' strings stay the caller's. Fails with BERTH_ERROR_INVALID (the address is
  * taken, or not ours) or _IO, _MEMORY. */
-int server_create(struct event_base *base, const struct server_settings *settings,
-                  struct server **ret_server, struct berth_error *error);
+int http_server_create(struct event_base *base, const struct http_server_settings *settings,
+                       struct http_server **ret_server, struct berth_error *error);
 /* Ends all connections; streams are told. */
-void server_destroy(struct server *server);
+void http_server_destroy(struct http_server *server);
 
 /* Where it listens. */
-const struct listen_address *server_address(const struct server *server);
+const struct listen_address *http_server_address(const struct http_server *server);
 
-void connection_answer(struct connection *connection, const struct answer *answer);
+void http_answer_send(struct http_connection *connection, const struct http_answer *answer);
 /* A line of text. */
-void connection_answer_line(struct connection *connection, int status, const char *format, ...)
+void http_answer_send_line(struct http_connection *connection, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The answer follows later: connection_answer, unless `closed` is called before. It has
+/* The answer follows later: http_answer_send, unless `closed` is called before. It has
  * as long as the settings say. */
-void connection_wait(struct connection *connection, const struct stream_events *events,
-                     void *context);
+void http_answer_defer(struct http_connection *connection, const struct stream_events *events,
+                       void *context);
 
 /* Begins an answer that goes on until somebody ends it. */
-void connection_stream(struct connection *connection, const char *type,
-                       const struct stream_events *events, void *context);
+void http_answer_start_stream(struct http_connection *connection, const char *type,
+                              const struct stream_events *events, void *context);
 /* How many bytes of a stream are not yet taken. */
-size_t connection_unsent(const struct connection *connection);
+size_t http_answer_unsent(const struct http_connection *connection);
 /* Sends more of a stream. */
-void connection_send(struct connection *connection, struct shared_text *text);
+void http_answer_send_stream(struct http_connection *connection, struct shared_text *text);
 
 #endif

@@ -53,9 +53,9 @@ static bool has_line(const struct text *text, const char *line)
 }
 
 /* What the files are to say. Returns false when there is no memory. */
-static bool want(struct job_mapping *mapping, const struct pool_view *view)
+static bool fill_files(struct job_mapping *mapping, const struct pool_view *view)
 {
-    const struct wire_slot *slot;
+    const struct slot_info *slot;
     const struct pool_use *use;
     struct job_file *file;
 
@@ -112,8 +112,8 @@ static int write_file(const struct job_mapping *mapping, const char *name, const
     return error_set_errno(error, number, "--job-mapping: %s", name);
 }
 
-static int put_file(const struct job_mapping *mapping, struct job_file *file,
-                    struct berth_error *error)
+static int update_file(const struct job_mapping *mapping, struct job_file *file,
+                       struct berth_error *error)
 {
     char name[16];
     int code = 0;
@@ -145,10 +145,10 @@ int job_mapping_update(struct job_mapping *mapping, const struct pool_view *view
 
     if (!mapping->is_open)
         return 0;
-    if (!want(mapping, view))
+    if (!fill_files(mapping, view))
         return error_set_memory(error);
     vector_for_each (file, &mapping->files) {
-        int put = put_file(mapping, file, error);
+        int put = update_file(mapping, file, error);
 
         if (put < 0)
             code = put;
@@ -164,7 +164,7 @@ void job_mapping_close(struct job_mapping *mapping)
         return;
     vector_for_each (file, &mapping->files) {
         text_clear(&file->wanted);
-        put_file(mapping, file, NULL);
+        update_file(mapping, file, NULL);
         text_finish(&file->written);
         text_finish(&file->wanted);
     }

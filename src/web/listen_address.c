@@ -39,14 +39,15 @@ static bool parse_address(struct span text, struct listen_address *ret_address)
 }
 
 /* Takes "host:port" apart; without a port *ret_port is empty. */
-static bool split(struct span text, struct span *ret_host, struct span *ret_port, bool *ret_six)
+static bool split_host_port(struct span text, struct span *ret_host, struct span *ret_port,
+                            bool *ret_six)
 {
     const char *end;
 
     if (text.length == 0)
         return false;
     *ret_port = (struct span){"", 0};
-    *ret_six = span_take_beginning(&text, "[");
+    *ret_six = span_skip_prefix(&text, "[");
     if (*ret_six) {
         end = memchr(text.bytes, ']', text.length);
         if (end == NULL)
@@ -73,13 +74,14 @@ static bool parse_port(struct span text, uint16_t *ret_port)
 {
     uint64_t number;
 
-    if (!span_take_number(&text, &number) || text.length > 0 || number > UINT16_MAX)
+    if (!span_read_number(&text, &number) || text.length > 0 || number > UINT16_MAX)
         return false;
     *ret_port = (uint16_t)number;
     return true;
 }
 
-int listen_parse(const char *string, struct listen_address *ret_address, struct berth_error *error)
+int listen_address_parse(const char *string, struct listen_address *ret_address,
+                         struct berth_error *error)
 {
     struct listen_address address;
     struct span host;
@@ -87,7 +89,7 @@ int listen_parse(const char *string, struct listen_address *ret_address, struct 
     uint16_t number;
     bool is_six;
 
-    if (!split((struct span){string, strlen(string)}, &host, &port, &is_six))
+    if (!split_host_port((struct span){string, strlen(string)}, &host, &port, &is_six))
         goto wrong;
     if (span_equals(host, "localhost"))
         host = (struct span){"127.0.0.1", 9};
@@ -121,22 +123,22 @@ static bool is_loopback(const struct sockaddr *address)
     return false;
 }
 
-bool listen_is_loopback(const struct listen_address *address)
+bool listen_address_is_loopback(const struct listen_address *address)
 {
     return is_loopback(&address->any);
 }
 
-static bool is_any(const struct listen_address *address)
+static bool is_any_address(const struct listen_address *address)
 {
     if (address->any.sa_family == AF_INET)
         return address->four.sin_addr.s_addr == htonl(INADDR_ANY);
     return IN6_IS_ADDR_UNSPECIFIED(&address->six.sin6_addr) != 0;
 }
 
-struct listen_text listen_format(const struct listen_address *address)
+struct listen_address_text listen_address_format(const struct listen_address *address)
 {
     char digits[INET6_ADDRSTRLEN] = "";
-    struct listen_text result;
+    struct listen_address_text result;
 
     if (address->any.sa_family == AF_INET6) {
         inet_ntop(AF_INET6, &address->six.sin6_addr, digits, sizeof(digits));
@@ -150,7 +152,7 @@ struct listen_text listen_format(const struct listen_address *address)
     return result;
 }
 
-bool listen_same_host(const struct sockaddr *one, const struct sockaddr *other)
+bool listen_address_same_host(const struct sockaddr *one, const struct sockaddr *other)
 {
     if (one->sa_family != other->sa_family)
         return false;
@@ -162,14 +164,14 @@ bool listen_same_host(const struct sockaddr *one, const struct sockaddr *other)
                   &((const struct sockaddr_in6 *)(const void *)other)->sin6_addr, 8) == 0;
 }
 
-int listen_open(struct listen_address *address, struct berth_error *error)
+int listen_address_open(struct listen_address *address, struct berth_error *error)
 {
     int family = address->any.sa_family;
     int number = 1;
     int descriptor = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (descriptor < 0)
-        return error_set_errno(error, errno, "%s", listen_format(address).text);
+        return error_set_errno(error, errno, "%s", listen_address_format(address).text);
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &number, sizeof(number));
     if (family == AF_INET6)
         setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &number, sizeof(number));
@@ -181,8 +183,8 @@ int listen_open(struct listen_address *address, struct berth_error *error)
         if (number == EADDRINUSE)
             return error_set(error, BERTH_ERROR_INVALID,
                              "%s: wanted a free port, found one that is in use (port 0 takes any)",
-                             listen_format(address).text);
-        error_set_errno(error, number, "%s", listen_format(address).text);
+                             listen_address_format(address).text);
+        error_set_errno(error, number, "%s", listen_address_format(address).text);
         return error_wrap(error, BERTH_ERROR_INVALID, "--listen");
     }
     return descriptor;
@@ -201,13 +203,13 @@ static bool is_name(struct span name)
     return name.length > 0 && name.length < 256;
 }
 
-int listen_check_name(const char *string, struct berth_error *error)
+int listen_address_check_name(const char *string, struct berth_error *error)
 {
     struct listen_address address;
     struct span name = {string, strlen(string)};
     struct span inside = name;
 
-    if (span_take_beginning(&inside, "[") && span_take_end(&inside, "]")
+    if (span_skip_prefix(&inside, "[") && span_drop_suffix(&inside, "]")
             ? parse_address(inside, &address) && address.any.sa_family == AF_INET6
             : is_name(name))
         return 0;
@@ -231,7 +233,7 @@ static bool read_address(struct span host, bool is_six, struct listen_address *r
     return parse_address(host, ret_address) && is_six == (ret_address->any.sa_family == AF_INET6);
 }
 
-static bool is_among(const struct string_list *names, const struct listen_address *address)
+static bool is_listed(const struct string_list *names, const struct listen_address *address)
 {
     char **name;
 
@@ -241,15 +243,15 @@ static bool is_among(const struct string_list *names, const struct listen_addres
         struct span port;
         bool is_six;
 
-        if (split(host, &host, &port, &is_six) && read_address(host, is_six, &other) &&
+        if (split_host_port(host, &host, &port, &is_six) && read_address(host, is_six, &other) &&
             same_address(address, &other))
             return true;
     }
     return false;
 }
 
-bool listen_accepts_host(const struct listen_address *address, const struct string_list *names,
-                         struct span text)
+bool listen_address_accepts_host(const struct listen_address *address,
+                                 const struct string_list *names, struct span text)
 {
     struct listen_address found;
     struct span host;
@@ -258,11 +260,12 @@ bool listen_accepts_host(const struct listen_address *address, const struct stri
     bool is_six;
     char **name;
 
-    if (!split(text, &host, &port, &is_six) || (port.length > 0 && !parse_port(port, &number)))
+    if (!split_host_port(text, &host, &port, &is_six) ||
+        (port.length > 0 && !parse_port(port, &number)))
         return false;
     if (read_address(host, is_six, &found))
-        return is_loopback(&found.any) || is_any(address) || same_address(&found, address) ||
-               is_among(names, &found);
+        return is_loopback(&found.any) || is_any_address(address) ||
+               same_address(&found, address) || is_listed(names, &found);
     if (is_six)
         return false;
     if (host.length == strlen("localhost") &&

@@ -24,7 +24,7 @@ _Static_assert(FIGURE_POWER + 1 == METRICS_FIGURES, "a row has them all");
 #define HEAD(name, type, help) "# HELP " name " " help "\n# TYPE " name " " type "\n"
 
 /* One for each kind of figure. */
-static const struct family {
+static const struct metric_family {
     const char *head;
     const char *prefix;
     bool is_thousandths;
@@ -93,7 +93,7 @@ static void append_label(const char *name, const char *value, struct text *out)
     text_append_char(out, '"');
 }
 
-static bool same(const char *one, const char *other)
+static bool is_same_text(const char *one, const char *other)
 {
     return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
 }
@@ -114,7 +114,7 @@ static bool write_labels(const struct device *device, struct metrics_labels *lab
     labels->uuid = device->uuid == NULL ? NULL : strdup(device->uuid);
     labels->name = device->name == NULL ? NULL : strdup(device->name);
     labels->length = text.length;
-    labels->text = text_take(&text);
+    labels->text = text_detach(&text);
     if (labels->text != NULL && (device->uuid == NULL || labels->uuid != NULL) &&
         (device->name == NULL || labels->name != NULL))
         return true;
@@ -123,7 +123,7 @@ static bool write_labels(const struct device *device, struct metrics_labels *lab
 }
 
 /* Returns false when there is no memory. */
-static bool keep_labels(struct metrics *metrics, const struct pool_view *view)
+static bool update_labels(struct metrics *metrics, const struct pool_view *view)
 {
     size_t count = view->look.slots.count;
 
@@ -139,7 +139,7 @@ static bool keep_labels(struct metrics *metrics, const struct pool_view *view)
         struct metrics_labels *labels = &metrics->labels.items[i];
 
         if (labels->text != NULL && device_id_equals(labels->id, device->id) &&
-            same(labels->uuid, device->uuid) && same(labels->name, device->name))
+            is_same_text(labels->uuid, device->uuid) && is_same_text(labels->name, device->name))
             continue;
         if (!write_labels(device, labels))
             return false;
@@ -249,7 +249,7 @@ static void append_decimal(struct text *out, uint64_t number, unsigned decimals)
 /* The samples of one family, of all devices of which the figure is known. */
 static void write_family(const struct metrics *metrics, enum figure_kind kind, struct text *out)
 {
-    const struct family *family = &families[kind];
+    const struct metric_family *family = &families[kind];
     size_t prefix = strlen(family->prefix);
     size_t max = 0;
     const struct metrics_row *row;
@@ -259,7 +259,7 @@ static void write_family(const struct metrics *metrics, enum figure_kind kind, s
     text_append(out, family->head);
     vector_for_each (row, &metrics->rows)
         max += prefix + row->length + NUMBER_MAX + 1;
-    begin = at = text_place(out, max);
+    begin = at = text_reserve(out, max);
     if (begin == NULL)
         return;
     vector_for_each (row, &metrics->rows) {
@@ -270,7 +270,7 @@ static void write_family(const struct metrics *metrics, enum figure_kind kind, s
         at = put_figure(at + prefix + row->length, row->figures[kind], family->is_thousandths);
         *at++ = '\n';
     }
-    text_added(out, (size_t)(at - begin));
+    text_commit(out, (size_t)(at - begin));
 }
 
 static void write_gauge(const char *head, const char *name, uint64_t value, struct text *out)
@@ -284,21 +284,21 @@ static void write_gauge(const char *head, const char *name, uint64_t value, stru
 
 /* Every bucket counts those below its bound, also those of the buckets before it. */
 static void write_histogram(const char *head, const char *name,
-                            const struct wire_histogram *histogram, struct text *out)
+                            const struct duration_histogram *histogram, struct text *out)
 {
-    static const struct wire_histogram none = {0};
+    static const struct duration_histogram none = {0};
     uint64_t count = 0;
 
     if (histogram == NULL)
         histogram = &none;
     text_append(out, head);
-    for (size_t i = 0; i < WIRE_BUCKETS; i++) {
+    for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
         count += histogram->counts[i];
         text_append_format(out, "%s_bucket{le=\"", name);
-        if (i == WIRE_BUCKETS - 1)
+        if (i == HISTOGRAM_BUCKETS - 1)
             text_append(out, "+Inf");
         else
-            append_decimal(out, (uint64_t)wire_bucket_bounds[i], 9);
+            append_decimal(out, (uint64_t)histogram_bounds[i], 9);
         text_append(out, "\"} ");
         text_append_number(out, count);
         text_append_char(out, '\n');
@@ -310,7 +310,7 @@ static void write_histogram(const char *head, const char *name,
     text_append_char(out, '\n');
 }
 
-static void write_tally(const struct wire_tally *tally, struct text *out)
+static void write_tally(const struct pool_tally *tally, struct text *out)
 {
     const struct {
         const char *result;
@@ -337,13 +337,13 @@ static void write_tally(const struct wire_tally *tally, struct text *out)
 }
 
 void metrics_write(struct metrics *metrics, const struct pool_view *view,
-                   const struct wire_tally *tally, struct text *out)
+                   const struct pool_tally *tally, struct text *out)
 {
     const struct wire_message *look = &view->look;
 
     write_gauge(HEAD("berth_devices", "gauge", "Devices in the pool."), "berth_devices",
                 look->slots.count, out);
-    if (keep_labels(metrics, view)) {
+    if (update_labels(metrics, view)) {
         set_rows(metrics, view);
         for (size_t kind = 0; kind < METRICS_FIGURES; kind++)
             write_family(metrics, (enum figure_kind)kind, out);

@@ -47,7 +47,7 @@ void metrics_finish(struct metrics *metrics);
 /* Appends everything; `tally` may be NULL: nothing is known of what was counted. A failed
  * allocation is remembered by the text. */
 void metrics_write(struct metrics *metrics, const struct pool_view *view,
-                   const struct wire_tally *tally, struct text *out);
+                   const struct pool_tally *tally, struct text *out);
 
 /* Appends a label's value: backslashes, quotation marks and line breaks are escaped, broken UTF-8
  * is repaired. */

@@ -12,29 +12,29 @@
 #include "view/pool_view.h"
 
 /* One figure for each so long, and how many are kept. */
-#define RECENT_EVERY (5 * DURATION_SECOND)
-enum { RECENT_KEPT = 72 };
+#define RECENT_INTERVAL (5 * DURATION_SECOND)
+enum { RECENT_STEPS = 72 };
 
 struct recent_device {
     struct device_id id;
-    uint64_t last;                    /* the number of the newest step */
-    int32_t utilization[RECENT_KEPT]; /* by step, thousandths; RECENT_UNKNOWN */
+    uint64_t last;                     /* the number of the newest step */
+    int32_t utilization[RECENT_STEPS]; /* by step, thousandths; RECENT_UNKNOWN */
 };
 #define RECENT_UNKNOWN (-1)
 
-struct recent {
+struct recent_loads {
     VECTOR_OF(struct recent_device);
 };
 
 /* Takes in what a look at the pool says. Devices that are not there any more are forgotten. Without
  * memory some are. */
-void recent_note(struct recent *recent, const struct pool_view *view);
+void recent_loads_add(struct recent_loads *recent, const struct pool_view *view);
 
 /* One value: {every_s, until, devices: [{id, utilization: [...]}]}, oldest figure first, null for
  * what nobody sampled; `until` is the time of the last. Devices of which nothing is known are left
  * out. */
-void recent_write(const struct recent *recent, int64_t now, struct json *json);
+void recent_loads_write(const struct recent_loads *recent, int64_t now, struct json *json);
 
-void recent_finish(struct recent *recent);
+void recent_loads_finish(struct recent_loads *recent);
 
 #endif

@@ -18,31 +18,31 @@ static const int64_t wrong_token_delay = DURATION_SECOND;
 
 struct route {
     const char *path;
-    void (*answer)(struct web *web, struct connection *connection,
+    void (*answer)(struct web *web, struct http_connection *connection,
                    const struct http_request *request);
     bool is_post;
     bool is_open; /* tells nothing of the pool: needs no token */
 };
 
-static void answer_json(struct connection *connection, struct text *document)
+static void answer_json(struct http_connection *connection, struct text *document)
 {
     if (text_failed(document))
-        connection_answer_line(connection, 503, "out of memory");
+        http_answer_send_line(connection, 503, "out of memory");
     else
-        connection_answer(connection, &(struct answer){.status = 200,
-                                                       .type = "application/json",
-                                                       .headers = NO_STORE,
-                                                       .bytes = text_string(document),
-                                                       .length = document->length});
+        http_answer_send(connection, &(struct http_answer){.status = 200,
+                                                           .type = "application/json",
+                                                           .headers = NO_STORE,
+                                                           .bytes = text_string(document),
+                                                           .length = document->length});
     text_finish(document);
 }
 
 /* Whether the pool answers; else this answers that it does not. */
-static bool is_live(struct web *web, struct connection *connection)
+static bool is_live(struct web *web, struct http_connection *connection)
 {
     const char *reason = web->follower.reason.message;
 
-    switch (readers_state(&web->readers)) {
+    switch (event_clients_state(&web->clients)) {
     case FOLLOW_LIVE:
         if (web->follower.has_view)
             return true;
@@ -54,24 +54,24 @@ static bool is_live(struct web *web, struct connection *connection)
     case FOLLOW_GONE:
         break;
     }
-    connection_answer_line(connection, 503, "the pool is gone: %s",
-                           reason[0] == '\0' ? "it is being dialled again" : reason);
+    http_answer_send_line(connection, 503, "the pool is gone: %s",
+                          reason[0] == '\0' ? "it is being dialled again" : reason);
     return false;
 }
 
 /* ---- What is told of the pool ---- */
 
 /* A request whose answer waits for a look at the pool. */
-struct waiter {
+struct waiting_request {
     struct list_link link;
     uint64_t look;
-    struct connection *connection;
-    void (*answer)(struct web *web, struct connection *connection);
+    struct http_connection *connection;
+    void (*answer)(struct web *web, struct http_connection *connection);
 };
 
 static void on_waiter_closed(void *context)
 {
-    struct waiter *waiter = context;
+    struct waiting_request *waiter = context;
 
     list_unlink(&waiter->link);
     free(waiter);
@@ -79,20 +79,20 @@ static void on_waiter_closed(void *context)
 
 /* Answers with what is when it is asked for, and not with what was last told: scripts that have
  * just changed something want to see that. */
-static void answer_fresh(struct web *web, struct connection *connection, bool whole,
-                         void (*answer)(struct web *web, struct connection *connection))
+static void answer_fresh(struct web *web, struct http_connection *connection, bool whole,
+                         void (*answer)(struct web *web, struct http_connection *connection))
 {
     static const struct stream_events events = {.closed = on_waiter_closed};
-    uint64_t look = web_look(web, whole);
-    struct waiter *waiter = look == 0 ? NULL : calloc(1, sizeof(*waiter));
+    uint64_t look = web_refresh(web, whole);
+    struct waiting_request *waiter = look == 0 ? NULL : calloc(1, sizeof(*waiter));
 
     if (waiter == NULL) {
         answer(web, connection);
         return;
     }
-    *waiter = (struct waiter){.look = look, .connection = connection, .answer = answer};
+    *waiter = (struct waiting_request){.look = look, .connection = connection, .answer = answer};
     list_append(&web->waiting, &waiter->link);
-    connection_wait(connection, &events, waiter);
+    http_answer_defer(connection, &events, waiter);
 }
 
 void web_answer_waiting(struct web *web, bool all)
@@ -101,7 +101,7 @@ void web_answer_waiting(struct web *web, bool all)
 
     /* Whoever came later waits for a later look. */
     while ((link = list_first(&web->waiting)) != NULL) {
-        struct waiter *waiter = container_of(link, struct waiter, link);
+        struct waiting_request *waiter = container_of(link, struct waiting_request, link);
 
         if (!all && waiter->look > web->follower.seen)
             return;
@@ -111,7 +111,7 @@ void web_answer_waiting(struct web *web, bool all)
     }
 }
 
-static void write_status(struct web *web, struct connection *connection)
+static void write_status(struct web *web, struct http_connection *connection)
 {
     struct text document = {0};
 
@@ -121,14 +121,14 @@ static void write_status(struct web *web, struct connection *connection)
     answer_json(connection, &document);
 }
 
-static void answer_status(struct web *web, struct connection *connection,
+static void answer_status(struct web *web, struct http_connection *connection,
                           const struct http_request *request)
 {
     (void)request;
     answer_fresh(web, connection, true, write_status);
 }
 
-static void write_metrics(struct web *web, struct connection *connection)
+static void write_metrics(struct web *web, struct http_connection *connection)
 {
     struct text text = {0};
 
@@ -136,100 +136,101 @@ static void write_metrics(struct web *web, struct connection *connection)
         return;
     if (web->scrape == NULL) {
         metrics_write(&web->metrics, &web->follower.view, &web->follower.tally, &text);
-        web->scrape = shared_text_create(&text);
+        web->scrape = web_shared_text_create(&text);
     }
     if (web->scrape == NULL)
-        connection_answer_line(connection, 503, "out of memory");
+        http_answer_send_line(connection, 503, "out of memory");
     else
-        connection_answer(connection, &(struct answer){.status = 200,
-                                                       .type = METRICS_TYPE,
-                                                       .headers = NO_STORE,
-                                                       .shared = web->scrape});
+        http_answer_send(connection, &(struct http_answer){.status = 200,
+                                                           .type = METRICS_TYPE,
+                                                           .headers = NO_STORE,
+                                                           .shared = web->scrape});
 }
 
-static void answer_metrics(struct web *web, struct connection *connection,
+static void answer_metrics(struct web *web, struct http_connection *connection,
                            const struct http_request *request)
 {
     (void)request;
     answer_fresh(web, connection, false, write_metrics);
 }
 
-static void answer_events(struct web *web, struct connection *connection,
+static void answer_events(struct web *web, struct http_connection *connection,
                           const struct http_request *request)
 {
     /* A stream has no end whose length could be told. */
     if (request->method == HTTP_HEAD)
-        connection_answer(connection, &(struct answer){.status = 200,
-                                                       .type = "text/event-stream; charset=utf-8",
-                                                       .headers = NO_STORE});
+        http_answer_send(connection,
+                         &(struct http_answer){.status = 200,
+                                               .type = "text/event-stream; charset=utf-8",
+                                               .headers = NO_STORE});
     else
-        readers_add(&web->readers, connection);
+        event_clients_add(&web->clients, connection);
 }
 
-static void answer_past(struct web *web, struct connection *connection,
-                        const struct http_request *request, bool is_report)
+static void answer_from_history(struct web *web, struct http_connection *connection,
+                                const struct http_request *request, bool is_report)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct past_question question;
+    struct web_history_query question;
 
-    if (past_read_question(request->query, is_report, &question, &error) < 0)
-        connection_answer_line(connection, 400, "%s", error.message);
+    if (web_history_read_query(request->query, is_report, &question, &error) < 0)
+        http_answer_send_line(connection, 400, "%s", error.message);
     else
-        past_answer(&web->past, web->follower.view.about.history, &question, connection);
+        web_history_answer(&web->history, web->follower.view.about.history, &question, connection);
 }
 
-static void answer_history(struct web *web, struct connection *connection,
+static void answer_history(struct web *web, struct http_connection *connection,
                            const struct http_request *request)
 {
-    answer_past(web, connection, request, false);
+    answer_from_history(web, connection, request, false);
 }
 
-static void answer_report(struct web *web, struct connection *connection,
+static void answer_report(struct web *web, struct http_connection *connection,
                           const struct http_request *request)
 {
-    answer_past(web, connection, request, true);
+    answer_from_history(web, connection, request, true);
 }
 
-static void answer_health(struct web *web, struct connection *connection,
+static void answer_health(struct web *web, struct http_connection *connection,
                           const struct http_request *request)
 {
     (void)request;
     if (is_live(web, connection))
-        connection_answer(connection, &(struct answer){.status = 200,
-                                                       .headers = NO_STORE,
-                                                       .bytes = "ok\n",
-                                                       .length = 3,
-                                                       .is_static = true});
+        http_answer_send(connection, &(struct http_answer){.status = 200,
+                                                           .headers = NO_STORE,
+                                                           .bytes = "ok\n",
+                                                           .length = 3,
+                                                           .is_static = true});
 }
 
 /* ---- The token ---- */
 
-static void answer_home(struct connection *connection, struct text *headers)
+static void answer_home(struct http_connection *connection, struct text *headers)
 {
     text_append(headers, NO_STORE "Location: /\r\n");
     if (text_failed(headers))
-        connection_answer_line(connection, 503, "out of memory");
+        http_answer_send_line(connection, 503, "out of memory");
     else
-        connection_answer(connection,
-                          &(struct answer){.status = 303, .headers = text_string(headers)});
+        http_answer_send(connection,
+                         &(struct http_answer){.status = 303, .headers = text_string(headers)});
     text_finish(headers);
 }
 
-static void answer_no_token(struct connection *connection, enum token_judgement judgement)
+static void answer_no_token(struct http_connection *connection, enum token_result judgement)
 {
     static const char line[] = "wanted the token (Authorization: Bearer, or typed into the page)\n";
 
-    connection_answer(
+    http_answer_send(
         connection,
-        &(struct answer){.status = 401,
-                         .headers = NO_STORE "WWW-Authenticate: Bearer realm=\"berth\"\r\n",
-                         .bytes = line,
-                         .length = sizeof(line) - 1,
-                         .is_static = true,
-                         .delay = judgement == TOKEN_WRONG ? wrong_token_delay : 0});
+        &(struct http_answer){.status = 401,
+                              .headers = NO_STORE "WWW-Authenticate: Bearer realm=\"berth\"\r\n",
+                              .bytes = line,
+                              .length = sizeof(line) - 1,
+                              .is_static = true,
+                              .delay = judgement == TOKEN_WRONG ? wrong_token_delay : 0});
 }
 
-static void answer_login(struct web *web, struct connection *connection,
+static void answer_login(struct web *web, struct http_connection *connection,
                          const struct http_request *request)
 {
     struct text found = {0};
@@ -250,7 +251,7 @@ static void answer_login(struct web *web, struct connection *connection,
     answer_home(connection, &headers);
 }
 
-static void answer_logout(struct web *web, struct connection *connection,
+static void answer_logout(struct web *web, struct http_connection *connection,
                           const struct http_request *request)
 {
     struct text headers = {0};
@@ -272,7 +273,7 @@ static const struct asset *find_asset(struct span name)
     return NULL;
 }
 
-static void answer_asset(struct connection *connection, const struct asset *asset,
+static void answer_asset(struct http_connection *connection, const struct asset *asset,
                          const struct http_request *request)
 {
     char headers[128];
@@ -280,9 +281,9 @@ static void answer_asset(struct connection *connection, const struct asset *asse
     /* It is asked each time whether it is still the same: a page of one version must never meet the
      * scripts of another. */
     snprintf(headers, sizeof(headers), "Cache-Control: no-cache\r\nETag: %s\r\n", asset->tag);
-    connection_answer(
-        connection,
-        &(struct answer){.status = http_tag_matches(request->if_none_match, asset->tag) ? 304 : 200,
+    http_answer_send(connection,
+                     &(struct http_answer){
+                         .status = http_tag_matches(request->if_none_match, asset->tag) ? 304 : 200,
                          .type = asset->type,
                          .headers = headers,
                          .bytes = asset->bytes,
@@ -290,7 +291,7 @@ static void answer_asset(struct connection *connection, const struct asset *asse
                          .is_static = true});
 }
 
-static void answer_page(struct web *web, struct connection *connection,
+static void answer_page(struct web *web, struct http_connection *connection,
                         const struct http_request *request)
 {
     const struct asset *asset = find_asset((struct span){"index.html", strlen("index.html")});
@@ -299,7 +300,7 @@ static void answer_page(struct web *web, struct connection *connection,
     if (asset != NULL)
         answer_asset(connection, asset, request);
     else
-        connection_answer_line(connection, 404, "Not Found");
+        http_answer_send_line(connection, 404, "Not Found");
 }
 
 /* ---- Which is which ---- */
@@ -333,39 +334,40 @@ static bool is_our_page(const struct http_request *request)
            span_equals(request->fetch_site, "none");
 }
 
-static void answer_method(struct connection *connection, const char *allowed)
+static void answer_method(struct http_connection *connection, const char *allowed)
 {
     static const char line[] = "Method Not Allowed\n";
     char headers[64];
 
     snprintf(headers, sizeof(headers), "Allow: %s\r\n", allowed);
-    connection_answer(connection, &(struct answer){.status = 405,
-                                                   .headers = headers,
-                                                   .bytes = line,
-                                                   .length = sizeof(line) - 1,
-                                                   .is_static = true});
+    http_answer_send(connection, &(struct http_answer){.status = 405,
+                                                       .headers = headers,
+                                                       .bytes = line,
+                                                       .length = sizeof(line) - 1,
+                                                       .is_static = true});
 }
 
-void web_answer(void *context, struct connection *connection, const struct http_request *request)
+void web_answer(void *context, struct http_connection *connection,
+                const struct http_request *request)
 {
     struct web *web = context;
     const struct route *route = find_route(request->path);
     bool reads = request->method == HTTP_GET || request->method == HTTP_HEAD;
     struct span path = request->path;
     const struct asset *asset = NULL;
-    enum token_judgement judgement;
+    enum token_result judgement;
 
-    if (request->has_host &&
-        !listen_accepts_host(server_address(web->server), &web->hosts, request->host)) {
-        connection_answer_line(connection, 421,
-                               "wanted a Host of this server's (--host NAME adds one), found "
-                               "another");
+    if (request->has_host && !listen_address_accepts_host(http_server_address(web->server),
+                                                          &web->hosts, request->host)) {
+        http_answer_send_line(connection, 421,
+                              "wanted a Host of this server's (--host NAME adds one), found "
+                              "another");
         return;
     }
-    if (route == NULL && span_take_beginning(&path, "/assets/"))
+    if (route == NULL && span_skip_prefix(&path, "/assets/"))
         asset = find_asset(path);
     if (route == NULL && asset == NULL) {
-        connection_answer_line(connection, 404, "Not Found");
+        http_answer_send_line(connection, 404, "Not Found");
         return;
     }
     if (asset != NULL || !route->is_post ? !reads : request->method != HTTP_POST) {
@@ -377,10 +379,10 @@ void web_answer(void *context, struct connection *connection, const struct http_
         return;
     }
     if (route->is_post && !is_our_page(request)) {
-        connection_answer_line(connection, 403, "wanted our own page, found another site's");
+        http_answer_send_line(connection, 403, "wanted our own page, found another site's");
         return;
     }
-    judgement = route->is_open ? TOKEN_GOOD : token_judge(&web->token, request);
+    judgement = route->is_open ? TOKEN_GOOD : token_check(&web->token, request);
     if (judgement != TOKEN_GOOD)
         answer_no_token(connection, judgement);
     else

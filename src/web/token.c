@@ -32,18 +32,18 @@ static int check_file(int descriptor, const char *path, struct berth_error *erro
     return 0;
 }
 
-static int take(const char *path, const struct text *content, struct token *ret_token,
-                struct berth_error *error)
+static int parse_token(const char *path, const struct text *content, struct token *ret_token,
+                       struct berth_error *error)
 {
     struct span line = {text_string(content), content->length};
     struct token token = {0};
 
-    span_take_end(&line, "\n");
-    span_take_end(&line, "\r");
-    if (line.length < TOKEN_SHORTEST || line.length > TOKEN_MAX)
+    span_drop_suffix(&line, "\n");
+    span_drop_suffix(&line, "\r");
+    if (line.length < TOKEN_MIN || line.length > TOKEN_MAX)
         return error_set(error, BERTH_ERROR_INVALID,
                          "%s: wanted a token of %d to %d characters in one line, found %zu", path,
-                         TOKEN_SHORTEST, TOKEN_MAX, line.length);
+                         TOKEN_MIN, TOKEN_MAX, line.length);
     for (size_t i = 0; i < line.length; i++) {
         if (line.bytes[i] <= ' ' || line.bytes[i] > '~')
             return error_set(error, BERTH_ERROR_INVALID,
@@ -70,7 +70,7 @@ int token_read(const char *path, struct token *ret_token, struct berth_error *er
     if (code == 0)
         code = file_read_open(descriptor, path, 4096, &content, error);
     if (code == 0)
-        code = take(path, &content, ret_token, error);
+        code = parse_token(path, &content, ret_token, error);
     close(descriptor);
     if (content.bytes != NULL)
         explicit_bzero(content.bytes, content.length);
@@ -116,7 +116,7 @@ static bool cookie_equals(const struct token *token, struct span found)
     return equals;
 }
 
-enum token_judgement token_judge(const struct token *token, const struct http_request *request)
+enum token_result token_check(const struct token *token, const struct http_request *request)
 {
     static const char scheme[] = "Bearer ";
     struct span found = request->authorization;

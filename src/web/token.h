@@ -12,9 +12,9 @@
 #include "base/text/text.h"
 #include "web/http.h"
 
-#define TOKEN_SHORTEST 16
-#define TOKEN_MAX      256
-#define TOKEN_COOKIE   "berth_token"
+#define TOKEN_MIN    16
+#define TOKEN_MAX    256
+#define TOKEN_COOKIE "berth_token"
 
 /* Zeroed memory: none is wanted. */
 struct token {
@@ -22,7 +22,7 @@ struct token {
     size_t length;
 };
 
-enum token_judgement {
+enum token_result {
     TOKEN_GOOD, /* also where none is wanted */
     TOKEN_MISSING,
     TOKEN_WRONG,
@@ -37,7 +37,7 @@ int token_read(const char *path, struct token *ret_token, struct berth_error *er
 bool token_equals(const struct token *token, struct span found);
 
 /* What a request brings with it: `Authorization: Bearer`, or the cookie. */
-enum token_judgement token_judge(const struct token *token, const struct http_request *request);
+enum token_result token_check(const struct token *token, const struct http_request *request);
 
 /* Appends the headers that give a browser the cookie, or take it away. */
 void token_append_cookie(const struct token *token, struct text *out);

@@ -14,27 +14,27 @@
 #include "base/text/quantity.h"
 
 /* For how long an answer is good. */
-static const int64_t kept_time = 2 * DURATION_SECOND;
+static const int64_t cache_time = 2 * DURATION_SECOND;
 
 /* Belongs to the thread from its start until the pipe says that it is done. */
-struct past_job {
+struct history_job {
     pthread_t thread;
     int end; /* of the pipe */
-    struct past_question question;
+    struct web_history_query question;
     char *file;
     int64_t now;
     struct text document;
     struct berth_error error;
 };
 
-struct past_asker {
-    struct past *past;
-    struct connection *connection;
-    struct past_question question;
+struct history_request {
+    struct web_history *history;
+    struct http_connection *connection;
+    struct web_history_query question;
     char *file;
 };
 
-static void free_job(struct past_job *job)
+static void free_job(struct history_job *job)
 {
     if (job == NULL)
         return;
@@ -43,21 +43,22 @@ static void free_job(struct past_job *job)
     free(job);
 }
 
-static void remove_asker(struct past_asker *asker)
+static void remove_request(struct history_request *request)
 {
-    struct past *past = asker->past;
+    struct web_history *history = request->history;
     size_t at = 0;
 
-    while (past->askers.items[at] != asker)
+    while (history->requests.items[at] != request)
         at++;
-    past->askers.count--;
-    memmove(past->askers.items + at, past->askers.items + at + 1,
-            (past->askers.count - at) * sizeof(*past->askers.items));
-    free(asker->file);
-    free(asker);
+    history->requests.count--;
+    memmove(history->requests.items + at, history->requests.items + at + 1,
+            (history->requests.count - at) * sizeof(*history->requests.items));
+    free(request->file);
+    free(request);
 }
 
-static bool is_same(const struct past_question *one, const struct past_question *other)
+static bool is_same_query(const struct web_history_query *one,
+                          const struct web_history_query *other)
 {
     return one->is_report == other->is_report && one->hours == other->hours &&
            (!one->is_report || one->by == other->by);
@@ -66,7 +67,7 @@ static bool is_same(const struct past_question *one, const struct past_question 
 /* ---- In the thread ---- */
 
 static int write_report(struct history *history, const struct history_query *query,
-                        struct past_job *job)
+                        struct history_job *job)
 {
     struct history_report report = {0};
     int code = 0;
@@ -80,13 +81,13 @@ static int write_report(struct history *history, const struct history_query *que
     return code;
 }
 
-static void read_file(struct past_job *job)
+static void read_history(struct history_job *job)
 {
     const struct history_query query = {
         .since = job->now - (int64_t)job->question.hours * DURATION_HOUR,
         .until = job->now,
         .now = job->now,
-        .max = PAST_LEASES_MAX,
+        .max = WEB_HISTORY_LEASES_MAX,
     };
     struct history *history = NULL;
     int code = 0;
@@ -109,12 +110,12 @@ static void read_file(struct past_job *job)
     history_close(history);
 }
 
-static void *run(void *context)
+static void *run_job(void *context)
 {
-    struct past_job *job = context;
+    struct history_job *job = context;
     ssize_t sent;
 
-    read_file(job);
+    read_history(job);
     do {
         sent = write(job->end, "", 1);
     } while (sent < 0 && errno == EINTR);
@@ -123,182 +124,187 @@ static void *run(void *context)
 
 /* ---- Around it ---- */
 
-static void answer(struct connection *connection, struct shared_text *text)
+static void send_answer(struct http_connection *connection, struct shared_text *text)
 {
-    connection_answer(connection, &(struct answer){.status = 200,
-                                                   .type = "application/json",
-                                                   .headers = "Cache-Control: no-store\r\n",
-                                                   .shared = text});
+    http_answer_send(connection, &(struct http_answer){.status = 200,
+                                                       .type = "application/json",
+                                                       .headers = "Cache-Control: no-store\r\n",
+                                                       .shared = text});
 }
 
-static void refuse(struct connection *connection, const struct berth_error *error)
+static void send_refusal(struct http_connection *connection, const struct berth_error *error)
 {
-    connection_answer_line(connection, 503, "history: %s",
-                           error->message[0] == '\0' ? "out of memory" : error->message);
+    http_answer_send_line(connection, 503, "history: %s",
+                          error->message[0] == '\0' ? "out of memory" : error->message);
 }
 
 /* Starts what the first of those who wait asks. One at a time: a disk that hangs, hangs one. */
-static int start(struct past *past, const struct past_asker *asker, struct berth_error *error)
+static int start_job(struct web_history *history, const struct history_request *request,
+                     struct berth_error *error)
 {
-    struct past_job *job = calloc(1, sizeof(*job));
+    struct history_job *job = calloc(1, sizeof(*job));
     int number;
 
     if (job == NULL)
         return error_set_memory(error);
-    *job = (struct past_job){
-        .end = past->ends[1],
-        .question = asker->question,
-        .file = asker->file == NULL ? NULL : strdup(asker->file),
+    *job = (struct history_job){
+        .end = history->ends[1],
+        .question = request->question,
+        .file = request->file == NULL ? NULL : strdup(request->file),
         .now = clock_read(CLOCK_REALTIME),
         .error = BERTH_ERROR_INIT,
     };
-    number = asker->file != NULL && job->file == NULL
+    number = request->file != NULL && job->file == NULL
                  ? ENOMEM
-                 : pthread_create(&job->thread, NULL, run, job);
+                 : pthread_create(&job->thread, NULL, run_job, job);
     if (number != 0) {
         free_job(job);
         return error_set_errno(error, number, "a thread");
     }
-    past->running = job;
+    history->running = job;
     return 0;
 }
 
-static void start_next(struct past *past)
+static void start_next_job(struct web_history *history)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
-    while (past->running == NULL && past->askers.count > 0) {
-        struct past_asker *asker = past->askers.items[0];
+    while (history->running == NULL && history->requests.count > 0) {
+        struct history_request *request = history->requests.items[0];
 
-        if (start(past, asker, &error) < 0) {
-            refuse(asker->connection, &error);
-            remove_asker(asker);
+        if (start_job(history, request, &error) < 0) {
+            send_refusal(request->connection, &error);
+            remove_request(request);
         }
     }
 }
 
-static void keep(struct past *past, const struct past_question *question, struct shared_text *text)
+static void cache_answer(struct web_history *history, const struct web_history_query *question,
+                         struct shared_text *text)
 {
-    struct past_answer *kept = &past->answers[past->next];
+    struct cached_history *kept = &history->answers[history->next];
 
-    past->next = (past->next + 1) % PAST_ANSWERS_KEPT;
-    shared_text_release(kept->text);
+    history->next = (history->next + 1) % WEB_HISTORY_ANSWERS_MAX;
+    web_shared_text_release(kept->text);
     text->references++;
-    *kept = (struct past_answer){*question, text, clock_now() + kept_time};
+    *kept = (struct cached_history){*question, text, clock_now() + cache_time};
 }
 
 /* Tells everybody who asked that. */
-static void tell(struct past *past, struct past_job *job)
+static void answer_requests(struct web_history *history, struct history_job *job)
 {
-    struct shared_text *text = job->error.code == 0 ? shared_text_create(&job->document) : NULL;
+    struct shared_text *text = job->error.code == 0 ? web_shared_text_create(&job->document) : NULL;
 
     if (text != NULL)
-        keep(past, &job->question, text);
-    for (size_t i = 0; i < past->askers.count;) {
-        struct past_asker *asker = past->askers.items[i];
+        cache_answer(history, &job->question, text);
+    for (size_t i = 0; i < history->requests.count;) {
+        struct history_request *request = history->requests.items[i];
 
-        if (!is_same(&asker->question, &job->question)) {
+        if (!is_same_query(&request->question, &job->question)) {
             i++;
             continue;
         }
         if (text != NULL)
-            answer(asker->connection, text);
+            send_answer(request->connection, text);
         else
-            refuse(asker->connection, &job->error);
-        remove_asker(asker);
+            send_refusal(request->connection, &job->error);
+        remove_request(request);
     }
-    shared_text_release(text);
+    web_shared_text_release(text);
 }
 
 static void on_done(evutil_socket_t descriptor, short what, void *context)
 {
-    struct past *past = context;
-    struct past_job *job = past->running;
+    struct web_history *history = context;
+    struct history_job *job = history->running;
     char byte;
 
     (void)what;
     if (read(descriptor, &byte, 1) != 1 || job == NULL)
         return;
     pthread_join(job->thread, NULL);
-    past->running = NULL;
-    tell(past, job);
+    history->running = NULL;
+    answer_requests(history, job);
     free_job(job);
-    start_next(past);
+    start_next_job(history);
 }
 
-int past_init(struct past *past, struct event_base *base, struct berth_error *error)
+int web_history_init(struct web_history *history, struct event_base *base,
+                     struct berth_error *error)
 {
-    if (pipe2(past->ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    if (pipe2(history->ends, O_CLOEXEC | O_NONBLOCK) != 0) {
         int number = errno;
 
-        past->ends[0] = past->ends[1] = -1;
+        history->ends[0] = history->ends[1] = -1;
         return error_set_errno(error, number, "a pipe");
     }
-    past->done = event_new(base, past->ends[0], EV_READ | EV_PERSIST, on_done, past);
-    if (past->done == NULL || event_add(past->done, NULL) != 0)
+    history->done = event_new(base, history->ends[0], EV_READ | EV_PERSIST, on_done, history);
+    if (history->done == NULL || event_add(history->done, NULL) != 0)
         return error_set_memory(error);
     return 0;
 }
 
-void past_finish(struct past *past)
+void web_history_finish(struct web_history *history)
 {
     struct timespec until;
 
-    if (past->done == NULL)
+    if (history->done == NULL)
         return;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec++;
     /* One that hangs ends with us. */
-    if (past->running != NULL && pthread_timedjoin_np(past->running->thread, NULL, &until) == 0)
-        free_job(past->running);
-    for (size_t i = 0; i < PAST_ANSWERS_KEPT; i++)
-        shared_text_release(past->answers[i].text);
-    vector_finish(&past->askers);
-    event_free(past->done);
-    close(past->ends[0]);
-    close(past->ends[1]);
+    if (history->running != NULL &&
+        pthread_timedjoin_np(history->running->thread, NULL, &until) == 0)
+        free_job(history->running);
+    for (size_t i = 0; i < WEB_HISTORY_ANSWERS_MAX; i++)
+        web_shared_text_release(history->answers[i].text);
+    vector_finish(&history->requests);
+    event_free(history->done);
+    close(history->ends[0]);
+    close(history->ends[1]);
 }
 
 static void on_closed(void *context)
 {
-    remove_asker(context);
+    remove_request(context);
 }
 
-void past_answer(struct past *past, const char *file, const struct past_question *question,
-                 struct connection *connection)
+void web_history_answer(struct web_history *history, const char *file,
+                        const struct web_history_query *question,
+                        struct http_connection *connection)
 {
     static const struct stream_events events = {.closed = on_closed};
-    struct past_asker *asker;
-    struct past_asker **place;
+    struct history_request *request;
+    struct history_request **place;
 
-    for (size_t i = 0; i < PAST_ANSWERS_KEPT; i++) {
-        if (past->answers[i].text != NULL && clock_now() < past->answers[i].until &&
-            is_same(&past->answers[i].question, question)) {
-            answer(connection, past->answers[i].text);
+    for (size_t i = 0; i < WEB_HISTORY_ANSWERS_MAX; i++) {
+        if (history->answers[i].text != NULL && clock_now() < history->answers[i].until &&
+            is_same_query(&history->answers[i].question, question)) {
+            send_answer(connection, history->answers[i].text);
             return;
         }
     }
-    asker = calloc(1, sizeof(*asker));
-    place = asker == NULL ? NULL : vector_append(&past->askers);
+    request = calloc(1, sizeof(*request));
+    place = request == NULL ? NULL : vector_append(&history->requests);
     if (place == NULL) {
-        free(asker);
-        refuse(connection, &(struct berth_error)BERTH_ERROR_INIT);
+        free(request);
+        send_refusal(connection, &(struct berth_error)BERTH_ERROR_INIT);
         return;
     }
-    *place = asker;
-    *asker = (struct past_asker){
-        .past = past,
+    *place = request;
+    *request = (struct history_request){
+        .history = history,
         .connection = connection,
         .question = *question,
         .file = file == NULL ? NULL : strdup(file),
     };
-    if (file != NULL && asker->file == NULL) {
-        remove_asker(asker);
-        refuse(connection, &(struct berth_error)BERTH_ERROR_INIT);
+    if (file != NULL && request->file == NULL) {
+        remove_request(request);
+        send_refusal(connection, &(struct berth_error)BERTH_ERROR_INIT);
         return;
     }
-    connection_wait(connection, &events, asker);
-    start_next(past);
+    http_answer_defer(connection, &events, request);
+    start_next_job(history);
 }
 
 /* ---- What is asked ---- */
@@ -306,11 +312,11 @@ void past_answer(struct past *past, const char *file, const struct past_question
 static int read_hours(struct span query, uint32_t *ret_hours, struct berth_error *error)
 {
     struct text text = {0};
-    uint64_t hours = PAST_HOURS_DEFAULT;
+    uint64_t hours = WEB_HISTORY_HOURS_DEFAULT;
     int code = 0;
 
     if (http_form_find(query, "hours", &text))
-        code = quantity_parse_number(text_string(&text), 1, PAST_HOURS_MAX, &hours, error);
+        code = quantity_parse_number(text_string(&text), 1, WEB_HISTORY_HOURS_MAX, &hours, error);
     text_finish(&text);
     if (code < 0) {
         error_wrap(error, BERTH_ERROR_INVALID, "hours");
@@ -320,10 +326,10 @@ static int read_hours(struct span query, uint32_t *ret_hours, struct berth_error
     return 0;
 }
 
-int past_read_question(struct span query, bool is_report, struct past_question *ret_question,
-                       struct berth_error *error)
+int web_history_read_query(struct span query, bool is_report,
+                           struct web_history_query *ret_question, struct berth_error *error)
 {
-    struct past_question question = {.is_report = is_report};
+    struct web_history_query question = {.is_report = is_report};
     struct text text = {0};
     int by = HISTORY_BY_USER;
     int code = read_hours(query, &question.hours, error);

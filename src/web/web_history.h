@@ -14,47 +14,49 @@
 #include "history/history.h"
 #include "web/http_server.h"
 
-#define PAST_LEASES_MAX    5000
-#define PAST_HOURS_MAX     168
-#define PAST_HOURS_DEFAULT 24
-#define PAST_ANSWERS_KEPT  8
+#define WEB_HISTORY_LEASES_MAX    5000
+#define WEB_HISTORY_HOURS_MAX     168
+#define WEB_HISTORY_HOURS_DEFAULT 24
+#define WEB_HISTORY_ANSWERS_MAX   8
 
 /* What is asked. */
-struct past_question {
+struct web_history_query {
     bool is_report;
     enum history_by by;
     uint32_t hours;
 };
 
-struct past_job;
-struct past_asker;
+struct history_job;
+struct history_request;
 
 /* Zeroed memory is to be initialised. */
-struct past {
+struct web_history {
     int ends[2]; /* of the pipe by which the thread says that it is done */
     struct event *done;
-    struct past_job *running; /* NULL: nothing is asked now */
+    struct history_job *running; /* NULL: nothing is asked now */
     struct {
-        VECTOR_OF(struct past_asker *); /* in order */
-    } askers;
-    struct past_answer {
-        struct past_question question;
+        VECTOR_OF(struct history_request *); /* in order */
+    } requests;
+    struct cached_history {
+        struct web_history_query question;
         struct shared_text *text; /* NULL: none */
         int64_t until;            /* clock_now()'s */
-    } answers[PAST_ANSWERS_KEPT];
+    } answers[WEB_HISTORY_ANSWERS_MAX];
     size_t next; /* of the answers: which is replaced */
 };
 
-int past_init(struct past *past, struct event_base *base, struct berth_error *error);
+int web_history_init(struct web_history *history, struct event_base *base,
+                     struct berth_error *error);
 /* When no connection is left. */
-void past_finish(struct past *past);
+void web_history_finish(struct web_history *history);
 
 /* Answers with the document, of the leases in this file; NULL: none is kept. */
-void past_answer(struct past *past, const char *file, const struct past_question *question,
-                 struct connection *connection);
+void web_history_answer(struct web_history *history, const char *file,
+                        const struct web_history_query *question,
+                        struct http_connection *connection);
 
 /* Reads "hours=24" and, for reports, "by=user" from a query. Fails with BERTH_ERROR_INVALID. */
-int past_read_question(struct span query, bool is_report, struct past_question *ret_question,
-                       struct berth_error *error);
+int web_history_read_query(struct span query, bool is_report,
+                           struct web_history_query *ret_question, struct berth_error *error);
 
 #endif

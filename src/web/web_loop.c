@@ -40,13 +40,13 @@ static const uint32_t idle_kinds = WIRE_NEWS_HELLO | WIRE_NEWS_LEASE | WIRE_NEWS
 
 /* ---- The pool ---- */
 
-static void step(struct web *web);
+static void step_follower(struct web *web);
 
 static void on_follower(evutil_socket_t descriptor, short what, void *context)
 {
     (void)descriptor;
     (void)what;
-    step(context);
+    step_follower(context);
 }
 
 /* Waits for what the follower waits for. */
@@ -61,16 +61,17 @@ static void wait_for_pool(struct web *web)
         event_add(web->readable, NULL);
     }
     /* A microsecond too early would be once too often. */
-    timer_start(web->timer, wait + 1000);
+    event_timer_start(web->timer, wait + 1000);
 }
 
-static void tell_ready(struct web *web)
+static void notify_ready(struct web *web)
 {
     char url[128];
 
     if (web->ready == NULL)
         return;
-    snprintf(url, sizeof(url), "http://%s/", listen_format(server_address(web->server)).text);
+    snprintf(url, sizeof(url), "http://%s/",
+             listen_address_format(http_server_address(web->server)).text);
     web->ready(url);
     web->ready = NULL;
 }
@@ -86,16 +87,16 @@ static void update_mapping(struct web *web)
     web->mapping_failed = failed;
 }
 
-static void take_news(struct web *web, uint32_t news)
+static void handle_news(struct web *web, uint32_t news)
 {
     update_mapping(web);
-    readers_tell(&web->readers, news);
+    event_clients_notify(&web->clients, news);
     follower_forget_ended(&web->follower);
-    tell_ready(web);
+    notify_ready(web);
 }
 
 /* Takes in what the pool says. */
-static void step(struct web *web)
+static void step_follower(struct web *web)
 {
     uint64_t seen = web->follower.seen;
     int news = follower_step(&web->follower, &web->failed);
@@ -105,21 +106,21 @@ static void step(struct web *web)
         return;
     }
     if (web->follower.seen != seen) {
-        shared_text_release(web->scrape);
+        web_shared_text_release(web->scrape);
         web->scrape = NULL;
     }
     if (news != 0)
-        take_news(web, (uint32_t)news);
+        handle_news(web, (uint32_t)news);
     else
-        readers_tell(&web->readers, 0);
+        event_clients_notify(&web->clients, 0);
     web_answer_waiting(web, follower_state(&web->follower) != FOLLOW_LIVE);
-    web_want(web);
+    web_update_subscription(web);
     wait_for_pool(web);
 }
 
-void web_want(struct web *web)
+void web_update_subscription(struct web *web)
 {
-    if (web->readers.count > 0)
+    if (web->clients.count > 0)
         follower_want(&web->follower, WIRE_NEWS_ALL, page_pace);
     else if (clock_now() < web->loads_until)
         follower_want(&web->follower, WIRE_NEWS_ALL, scrape_pace);
@@ -127,24 +128,24 @@ void web_want(struct web *web)
         follower_want(&web->follower, idle_kinds, idle_pace);
 }
 
-uint64_t web_look(struct web *web, bool whole)
+uint64_t web_refresh(struct web *web, bool whole)
 {
     uint64_t look = 0;
 
     web->loads_until = clock_now() + scrape_time;
-    web_want(web);
+    web_update_subscription(web);
     if (follower_state(&web->follower) == FOLLOW_LIVE) {
         look = follower_refresh(&web->follower, whole);
         if (!evtimer_pending(web->timeout, NULL))
-            timer_start(web->timeout, look_timeout);
+            event_timer_start(web->timeout, look_timeout);
     }
     wait_for_pool(web);
     return look;
 }
 
-static void on_readers_changed(void *context)
+static void on_clients_changed(void *context)
 {
-    web_want(context);
+    web_update_subscription(context);
     wait_for_pool(context);
 }
 
@@ -156,9 +157,9 @@ static void on_tick(evutil_socket_t none, short what, void *context)
 
     (void)none;
     (void)what;
-    readers_tick(&web->readers);
-    web_want(web);
-    timer_start(web->tick, tick_time);
+    event_clients_send_tick(&web->clients);
+    web_update_subscription(web);
+    event_timer_start(web->tick, tick_time);
 }
 
 /* The pool takes its time: others are not to wait for it. */
@@ -169,7 +170,7 @@ static void on_timeout(evutil_socket_t none, short what, void *context)
     (void)none;
     (void)what;
     web_answer_waiting(web, true);
-    tell_ready(web);
+    notify_ready(web);
 }
 
 static void on_end(evutil_socket_t signals, short what, void *context)
@@ -186,7 +187,7 @@ static void on_end(evutil_socket_t signals, short what, void *context)
 static size_t raise_limit(void)
 {
     const rlim_t own = 64;
-    const rlim_t wanted = SERVER_CONNECTIONS_MAX + own;
+    const rlim_t wanted = HTTP_CONNECTIONS_MAX + own;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -197,7 +198,7 @@ static size_t raise_limit(void)
             getrlimit(RLIMIT_NOFILE, &limit);
     }
     if (limit.rlim_cur >= wanted)
-        return SERVER_CONNECTIONS_MAX;
+        return HTTP_CONNECTIONS_MAX;
     return limit.rlim_cur >= 2 * own ? limit.rlim_cur - own : limit.rlim_cur / 2;
 }
 
@@ -207,8 +208,9 @@ static int add_hosts(struct web *web)
     char **host;
 
     /* By its own name it is called only where others can reach it. */
-    if (!listen_is_loopback(&web->settings->address) && gethostname(name, sizeof(name) - 1) == 0 &&
-        name[0] != '\0' && string_list_append(&web->hosts, name) < 0)
+    if (!listen_address_is_loopback(&web->settings->address) &&
+        gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0' &&
+        string_list_append(&web->hosts, name) < 0)
         return BERTH_ERROR_MEMORY;
     vector_for_each (host, &web->settings->hosts) {
         if (string_list_append(&web->hosts, *host) < 0)
@@ -267,7 +269,7 @@ static int open_files(struct web *web, struct berth_error *error)
     return 0;
 }
 
-static int begin(struct web *web, struct berth_error *error)
+static int start_web(struct web *web, struct berth_error *error)
 {
     const struct follow_settings follow = {
         .inventory = web->settings->inventory,
@@ -276,7 +278,7 @@ static int begin(struct web *web, struct berth_error *error)
         .claims_max = EVENTS_CLAIMS_MAX,
         .keeps_ended = true,
     };
-    const struct server_settings server = {
+    const struct http_server_settings server = {
         .address = web->settings->address,
         .connections = raise_limit(),
         .headers = common_headers,
@@ -289,9 +291,9 @@ static int begin(struct web *web, struct berth_error *error)
     if (code == 0)
         code = make_events(web, error);
     if (code == 0)
-        code = past_init(&web->past, web->base, error);
+        code = web_history_init(&web->history, web->base, error);
     if (code == 0)
-        code = server_create(web->base, &server, &web->server, error);
+        code = http_server_create(web->base, &server, &web->server, error);
     if (code == 0)
         code = follower_open(&web->follower, &follow, error);
     /* Up to here, where a daemon may have been waited for, they end it by themselves. */
@@ -306,13 +308,13 @@ static void free_event(struct event *event)
         event_free(event);
 }
 
-static void finish(struct web *web)
+static void finish_web(struct web *web)
 {
-    web->readers.changed = NULL;
-    server_destroy(web->server);
-    readers_finish(&web->readers);
-    past_finish(&web->past);
-    shared_text_release(web->scrape);
+    web->clients.changed = NULL;
+    http_server_destroy(web->server);
+    event_clients_finish(&web->clients);
+    web_history_finish(&web->history);
+    web_shared_text_release(web->scrape);
     metrics_finish(&web->metrics);
     job_mapping_close(&web->mapping);
     free_event(web->end);
@@ -336,21 +338,21 @@ int web_serve(const struct web_settings *settings, void (*ready)(const char *url
 
     signal(SIGPIPE, SIG_IGN);
     list_init(&web.waiting);
-    readers_init(&web.readers, &web.follower, &web.users);
-    code = begin(&web, error);
+    event_clients_init(&web.clients, &web.follower, &web.users);
+    code = start_web(&web, error);
     if (code == 0) {
-        web.readers.changed = on_readers_changed;
-        web.readers.context = &web;
-        timer_start(web.timeout, first_timeout);
-        timer_start(web.tick, tick_time);
-        step(&web);
+        web.clients.changed = on_clients_changed;
+        web.clients.context = &web;
+        event_timer_start(web.timeout, first_timeout);
+        event_timer_start(web.tick, tick_time);
+        step_follower(&web);
         if (web.failed.code == 0)
             event_base_dispatch(web.base);
         code = web.failed.code;
         if (code < 0)
             *error = web.failed;
     }
-    finish(&web);
+    finish_web(&web);
     if (code == 0 || web.failed.code < 0)
         follower_close(&web.follower);
     return code;

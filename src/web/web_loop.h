@@ -19,7 +19,7 @@ struct web_settings {
 };
 
 /* Serves until SIGTERM or SIGINT; `ready` is called with the URL once it does. Fails with what
- * token_read, server_create and follower_open fail with. Everything of the settings stays the
+ * token_read, http_server_create and follower_open fail with. Everything of the settings stays the
  * caller's. */
 int web_serve(const struct web_settings *settings, void (*ready)(const char *url),
               struct berth_error *error);

@@ -27,15 +27,15 @@ struct web {
     struct event *timeout;  /* for looks that somebody waits for */
     struct event *end;      /* somebody wants it to end */
     int signals;            /* that say so, a signalfd; -1: none */
-    struct server *server;
+    struct http_server *server;
     struct token token;
     struct string_list hosts;
     struct follower follower;
     struct user_names users;
-    struct readers readers;
+    struct event_clients clients;
     struct list waiting; /* requests that are answered after the next look */
     int64_t loads_until; /* as long as that somebody wants to know of loads */
-    struct past past;
+    struct web_history history;
     struct metrics metrics;
     struct shared_text *scrape; /* the newest; NULL: none was asked for since the last look */
     struct job_mapping mapping;
@@ -44,17 +44,18 @@ struct web {
 };
 
 /* Answers a request; the context is a struct web. */
-void web_answer(void *context, struct connection *connection, const struct http_request *request);
+void web_answer(void *context, struct http_connection *connection,
+                const struct http_request *request);
 
 /* Answers those who waited for a look that is over, or all of them. */
 void web_answer_waiting(struct web *web, bool all);
 
 /* Follows what somebody looks at: everything while a page is open, at a slower pace for some time
  * after a scrape. */
-void web_want(struct web *web);
+void web_update_subscription(struct web *web);
 
 /* Somebody wants to know what is now, once, and with `whole` all of the queue. Returns which look
  * is to be waited for (follower_refresh); 0: the pool does not answer, there is none. */
-uint64_t web_look(struct web *web, bool whole);
+uint64_t web_refresh(struct web *web, bool whole);
 
 #endif

@@ -37,64 +37,9 @@ static const struct choice type_names[] = {
     {0},
 };
 
-static const struct choice end_words[] = {
-    {"given back", WIRE_END_RELEASED},
-    {"its holder ended", WIRE_END_DIED},
-    {"the time limit", WIRE_END_EXPIRED},
-    {"it gave way to a claim", WIRE_END_REVOKED},
-    {"released by request", WIRE_END_STOPPED},
-    {"cancelled", WIRE_END_CANCELLED},
-    {"not granted in time", WIRE_END_TIMED_OUT},
-    {"no device here could serve it any more", WIRE_END_IMPOSSIBLE},
-    {"the lease around it ended", WIRE_END_PARENT},
-    {"it was held but not used", WIRE_END_IDLE},
-    {0},
-};
-
-const struct choice wire_end_names[] = {
-    {"released", WIRE_END_RELEASED},
-    {"died", WIRE_END_DIED},
-    {"expired", WIRE_END_EXPIRED},
-    {"revoked", WIRE_END_REVOKED},
-    {"stopped", WIRE_END_STOPPED},
-    {"cancelled", WIRE_END_CANCELLED},
-    {"timed_out", WIRE_END_TIMED_OUT},
-    {"impossible", WIRE_END_IMPOSSIBLE},
-    {"parent", WIRE_END_PARENT},
-    {"idle", WIRE_END_IDLE},
-    {0},
-};
-
-const int64_t wire_bucket_bounds[WIRE_BUCKETS - 1] = {
-    DURATION_SECOND / 10, DURATION_SECOND,      10 * DURATION_SECOND, DURATION_MINUTE,
-    5 * DURATION_MINUTE,  15 * DURATION_MINUTE, DURATION_HOUR,        4 * DURATION_HOUR,
-    12 * DURATION_HOUR,   24 * DURATION_HOUR,   72 * DURATION_HOUR,   168 * DURATION_HOUR,
-};
-
-const struct choice wire_state_names[] = {
-    {"free", WIRE_STATE_FREE},
-    {"leased", WIRE_STATE_LEASED},
-    {"shared", WIRE_STATE_SHARED},
-    {"draining", WIRE_STATE_DRAINING},
-    {"drained", WIRE_STATE_DRAINED},
-    {"sick", WIRE_STATE_SICK},
-    {"squatted", WIRE_STATE_SQUATTED},
-    {"elsewhere", WIRE_STATE_ELSEWHERE},
-    {"asleep", WIRE_STATE_ASLEEP},
-    {"gone", WIRE_STATE_GONE},
-    {0},
-};
-
 const char *wire_type_name(enum wire_type type)
 {
     return choice_name(type_names, (int)type);
-}
-
-const char *wire_end_describe(enum wire_end end)
-{
-    const char *words = choice_name(end_words, (int)end);
-
-    return words == NULL ? "it ended" : words;
 }
 
 void wire_message_finish(struct wire_message *message)
@@ -103,7 +48,8 @@ void wire_message_finish(struct wire_message *message)
     *message = (struct wire_message){0};
 }
 
-static int give_up(struct text *out, size_t start, int code, struct berth_error *error)
+static int report_encode_failure(struct text *out, size_t start, int code,
+                                 struct berth_error *error)
 {
     size_t length = out->length - start;
 
@@ -138,7 +84,7 @@ int wire_encode(const struct wire_message *message, struct text *out, struct ber
     if (code == 0 && out->length - start > WIRE_MESSAGE_MAX)
         code = BERTH_ERROR_LIMIT;
     if (code < 0)
-        return give_up(out, start, code, error);
+        return report_encode_failure(out, start, code, error);
     header = (unsigned char *)out->bytes + start;
     header[0] = WIRE_VERSION;
     header[TYPE_AT] = (unsigned char)message->type;

@@ -30,6 +30,7 @@
 #include "base/text/text.h"
 #include "model/device.h"
 #include "model/machine_report.h"
+#include "model/pool_info.h"
 #include "model/request.h"
 
 #define WIRE_VERSION       1
@@ -81,60 +82,6 @@ enum wire_type {
     WIRE_NEWS = 74,    /* epoch, after, kinds, ended, lost, more, tally, time, pending */
 };
 
-/* What a lease is held by. */
-enum wire_hold {
-    WIRE_HOLD_CONNECTION = 0, /* it ends when the connection does */
-    WIRE_HOLD_PROCESS = 1,    /* by the process that claimed, whatever program it becomes */
-    WIRE_HOLD_NOTHING = 2,    /* it ends by its time limit or on request */
-};
-
-/* Why a lease or claim ends. */
-enum wire_end {
-    WIRE_END_RELEASED = 1,  /* its holder gave it back */
-    WIRE_END_DIED = 2,      /* its holder is gone */
-    WIRE_END_EXPIRED = 3,   /* the time limit */
-    WIRE_END_REVOKED = 4,   /* it gave way */
-    WIRE_END_STOPPED = 5,   /* somebody ended it: WIRE_STOP */
-    WIRE_END_CANCELLED = 6, /* while it waited */
-    WIRE_END_TIMED_OUT = 7, /* while it waited */
-    WIRE_END_IMPOSSIBLE = 8,
-    WIRE_END_PARENT = 9, /* the lease that it was within ended */
-    WIRE_END_IDLE = 10,  /* it was held and not used */
-};
-
-/* released, died, ...: for programs; a daemon that is newer may say others. */
-extern const struct choice wire_end_names[];
-
-/* What a device is about, as `status` shows it. */
-enum wire_state {
-    WIRE_STATE_FREE = 0,
-    WIRE_STATE_LEASED = 1,
-    WIRE_STATE_SHARED = 2,
-    WIRE_STATE_DRAINING = 3,
-    WIRE_STATE_DRAINED = 4,
-    WIRE_STATE_SICK = 5,
-    WIRE_STATE_SQUATTED = 6,
-    WIRE_STATE_ELSEWHERE = 7,
-    WIRE_STATE_ASLEEP = 8,
-    WIRE_STATE_GONE = 9,
-};
-/* free, leased, ...; a daemon that is newer may say others. */
-extern const struct choice wire_state_names[];
-
-/* Whether a device in this state is there to be granted: one that sleeps is, too. */
-static inline bool wire_state_is_free(enum wire_state state)
-{
-    return state == WIRE_STATE_FREE || state == WIRE_STATE_ASLEEP;
-}
-
-/* Why a device is not granted for now; those that this version does not know are for later ones. */
-enum wire_block {
-    WIRE_BLOCK_SQUATTED = 1 << 0,  /* processes without a lease use it */
-    WIRE_BLOCK_DIRTY = 1 << 1,     /* the lease before has not left it yet */
-    WIRE_BLOCK_DRAINED = 1 << 2,   /* taken out of service */
-    WIRE_BLOCK_ELSEWHERE = 1 << 3, /* held by another pool */
-};
-
 /* The parts of a look at the pool, in this order. */
 enum wire_section {
     WIRE_SECTION_END = 0,
@@ -152,94 +99,6 @@ enum wire_news {
     WIRE_NEWS_ALL = (1 << 4) - 1,
 };
 
-struct wire_slot {
-    struct device *device; /* never NULL in what was read */
-    enum wire_state state; /* this and other enums in pages: perhaps none that we know */
-    enum sharing sharing;  /* of its leases */
-    uint32_t tenants;
-    uint32_t share_used;  /* millionths */
-    uint64_t memory_used; /* reserved */
-    uint32_t blocks;      /* bits of enum wire_block: why it is not granted, or not any more */
-    char *reason;         /* of one that is drained, for people; NULL: none was given */
-    struct optional_number reason_uid; /* who drained it; unknown: the pool itself */
-    int64_t reason_time;               /* when; 0: it is not drained */
-};
-
-struct wire_lease {
-    uint64_t id;
-    uint64_t parent; /* 0: none */
-    uint32_t uid;
-    int32_t pid; /* 0: held by no process */
-    char *name;
-    char *command;
-    struct device_id_list devices; /* replica after replica */
-    uint32_t replicas;
-    uint32_t share; /* millionths of each */
-    struct optional_number memory;
-    enum sharing sharing;
-    enum priority priority;
-    bool opportunistic;
-    bool draining; /* ended, and something of it is left */
-    int64_t granted;
-    int64_t since;                  /* when it was claimed */
-    struct optional_number expires; /* nanoseconds since 1970 */
-    struct optional_number force_at;
-    enum wire_end end;           /* why it is being ended; 0: it is not */
-    struct optional_number idle; /* nanoseconds since it was last seen to be used; unknown: it is
-                                    used, or that cannot be told */
-    bool idle_warned;            /* for longer than the configuration likes */
-    bool adopted;                /* its process was there before it */
-    bool preparing;              /* its devices are being checked before its holder is told */
-    uint64_t judged_time;        /* nanoseconds for which it is known whether it was used */
-    uint64_t idle_time;          /* of them: when it was not */
-};
-
-/* A lease that is over. */
-struct wire_ended {
-    struct wire_lease *lease; /* as it was; never NULL in what was read */
-    enum wire_end end;
-    int64_t time; /* when it ended */
-    struct optional_number exit_code;
-};
-
-/* How long things took: how many took no longer than each bound, and longer than the one before;
- * the last are those above all bounds. */
-#define WIRE_BUCKETS 13
-struct wire_histogram {
-    uint64_t counts[WIRE_BUCKETS];
-    uint64_t sum; /* nanoseconds */
-};
-/* The bounds in nanoseconds; WIRE_BUCKETS - 1 of them, each longer than the one before. */
-extern const int64_t wire_bucket_bounds[WIRE_BUCKETS - 1];
-
-/* What the daemon has counted since it started. */
-struct wire_tally {
-    uint64_t granted;
-    uint64_t impossible;
-    uint64_t refused; /* wrong, or not allowed */
-    uint64_t busy;    /* nonblock */
-    uint64_t timed_out;
-    uint64_t cancelled;
-    struct wire_histogram *waited; /* by claims that were granted; NULL: none was */
-    struct wire_histogram *held;   /* leases that are over; NULL: none is */
-};
-
-struct wire_claim {
-    uint64_t id;
-    uint64_t parent;
-    uint32_t uid;
-    int32_t pid;
-    uint32_t position; /* from 1 */
-    char *name;
-    char *command;
-    char *request; /* in words */
-    int64_t since;
-    char *why;
-    struct optional_number estimate; /* nanoseconds from now */
-    enum priority priority;
-    bool opportunistic;
-};
-
 struct wire_message {
     enum wire_type type;
     uint64_t number;
@@ -248,7 +107,7 @@ struct wire_message {
     uint64_t parent;
     uint64_t token[2]; /* chosen by the client, the same after reconnecting; [0] is not 0 */
     struct request *request;
-    enum wire_hold hold;
+    enum lease_hold hold;
     bool resume;              /* the command runs already: do not queue anew */
     struct string_list masks; /* inherited, as NAME=VALUE */
     char *command;            /* for people */
@@ -278,20 +137,20 @@ struct wire_message {
     char *version_text;
     int32_t pid;
     int64_t force_at;
-    enum wire_end end;
+    enum lease_end end;
     struct optional_number exit_code;
 
     uint32_t capacity;
     uint32_t pending;
     int64_t time; /* now */
     struct {
-        VECTOR_OF(struct wire_slot);
+        VECTOR_OF(struct slot_info);
     } slots;
     struct {
-        VECTOR_OF(struct wire_lease);
+        VECTOR_OF(struct lease_info);
     } leases;
     struct {
-        VECTOR_OF(struct wire_claim);
+        VECTOR_OF(struct claim_info);
     } claims;
     struct problem_list problems; /* of the last look at the hardware */
 
@@ -300,10 +159,10 @@ struct wire_message {
     uint32_t sections; /* bits 1 << enum wire_section that are looked at; 0: all */
     char *history;     /* the file of past leases; NULL: none is kept */
     struct {
-        VECTOR_OF(struct wire_ended);
+        VECTOR_OF(struct ended_lease);
     } ended;
     uint64_t lost; /* leases that ended and are not told of any more */
-    struct wire_tally *tally;
+    struct pool_tally *tally;
 };
 
 /* Frees what a decoded message owns and zeroes it. */
@@ -326,9 +185,5 @@ int wire_decode(const void *bytes, size_t length, struct wire_message *ret_messa
 
 /* "claim" for WIRE_CLAIM; NULL for a type that this version does not know. Static. */
 const char *wire_type_name(enum wire_type type);
-
-/* "given back", "the time limit", ...: why something ended, for people; "it ended" for one that
- * this version does not know. Static. */
-const char *wire_end_describe(enum wire_end end);
 
 #endif

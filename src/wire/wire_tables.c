@@ -9,23 +9,23 @@
 /* What only the daemon says and a client only shows (state, end, sharing, priority of others) may
  * be any number: a later daemon knows more of them. What the daemon has to act by (hold, the
  * request) may not. */
-_Static_assert(WIRE_STATE_GONE == 9 && WIRE_END_IDLE == 10 && WIRE_HOLD_NOTHING == 2 &&
+_Static_assert(SLOT_STATE_GONE == 9 && LEASE_END_IDLE == 10 && LEASE_HOLD_NOTHING == 2 &&
                    WIRE_SECTION_QUEUE == 3 && WIRE_FOLLOW == 13 && WIRE_NEWS == 74 &&
-                   WIRE_BLOCK_ELSEWHERE == 8 && WIRE_NEWS_ALL == 15 && WIRE_BUCKETS == 13,
+                   SLOT_BLOCK_ELSEWHERE == 8 && WIRE_NEWS_ALL == 15 && HISTOGRAM_BUCKETS == 13,
                "what messages say is part of the format");
 
 static const struct tagged_field slot_fields[] = {
-    [WIRE_SLOT_DEVICE] = {TAGGED_MEMBER(wire_slot, device, inner), .required = true,
+    [WIRE_SLOT_DEVICE] = {TAGGED_MEMBER(slot_info, device, inner), .required = true,
                           .inner = &device_tagged},
-    [WIRE_SLOT_STATE] = {TAGGED_NUMBER(wire_slot, state, UINT32_MAX)},
-    [WIRE_SLOT_SHARING] = {TAGGED_NUMBER(wire_slot, sharing, UINT32_MAX)},
-    [WIRE_SLOT_TENANTS] = {TAGGED_NUMBER(wire_slot, tenants, UINT32_MAX)},
-    [WIRE_SLOT_SHARE_USED] = {TAGGED_NUMBER(wire_slot, share_used, UINT32_MAX)},
-    [WIRE_SLOT_MEMORY_USED] = {TAGGED_NUMBER(wire_slot, memory_used, UINT64_MAX)},
-    [WIRE_SLOT_BLOCKS] = {TAGGED_NUMBER(wire_slot, blocks, UINT32_MAX)},
-    [WIRE_SLOT_REASON] = {TAGGED_MEMBER(wire_slot, reason, words), .max = WIRE_TEXT_MAX},
-    [WIRE_SLOT_REASON_UID] = {TAGGED_MEMBER(wire_slot, reason_uid, maybe), .max = UINT32_MAX},
-    [WIRE_SLOT_REASON_TIME] = {TAGGED_NUMBER(wire_slot, reason_time, UINT64_MAX)},
+    [WIRE_SLOT_STATE] = {TAGGED_NUMBER(slot_info, state, UINT32_MAX)},
+    [WIRE_SLOT_SHARING] = {TAGGED_NUMBER(slot_info, sharing, UINT32_MAX)},
+    [WIRE_SLOT_TENANTS] = {TAGGED_NUMBER(slot_info, tenants, UINT32_MAX)},
+    [WIRE_SLOT_SHARE_USED] = {TAGGED_NUMBER(slot_info, share_used, UINT32_MAX)},
+    [WIRE_SLOT_MEMORY_USED] = {TAGGED_NUMBER(slot_info, memory_used, UINT64_MAX)},
+    [WIRE_SLOT_BLOCKS] = {TAGGED_NUMBER(slot_info, blocks, UINT32_MAX)},
+    [WIRE_SLOT_REASON] = {TAGGED_MEMBER(slot_info, reason, words), .max = WIRE_TEXT_MAX},
+    [WIRE_SLOT_REASON_UID] = {TAGGED_MEMBER(slot_info, reason_uid, maybe), .max = UINT32_MAX},
+    [WIRE_SLOT_REASON_TIME] = {TAGGED_NUMBER(slot_info, reason_time, UINT64_MAX)},
 };
 _Static_assert(COUNT(slot_fields) <= 64, "tags seen are bits of 64");
 
@@ -35,35 +35,36 @@ static const struct tagged_table slot_table = {
     .digest = &slot_table_digest,
     .fields = slot_fields,
     .count = COUNT(slot_fields),
-    .size = sizeof(struct wire_slot),
+    .size = sizeof(struct slot_info),
 };
 
 static const struct tagged_field lease_fields[] = {
-    [WIRE_LEASE_ID] = {TAGGED_NUMBER(wire_lease, id, UINT64_MAX)},
-    [WIRE_LEASE_PARENT] = {TAGGED_NUMBER(wire_lease, parent, UINT64_MAX)},
-    [WIRE_LEASE_UID] = {TAGGED_NUMBER(wire_lease, uid, UINT32_MAX)},
-    [WIRE_LEASE_PID] = {TAGGED_NUMBER(wire_lease, pid, INT32_MAX)},
-    [WIRE_LEASE_NAME] = {TAGGED_MEMBER(wire_lease, name, words), .max = WIRE_TEXT_MAX},
-    [WIRE_LEASE_COMMAND] = {TAGGED_MEMBER(wire_lease, command, words), .max = WIRE_TEXT_MAX},
-    [WIRE_LEASE_DEVICES] = {TAGGED_MEMBER(wire_lease, devices, ids), .max = DEVICE_ID_LIST_MAX},
-    [WIRE_LEASE_REPLICAS] = {TAGGED_NUMBER(wire_lease, replicas, UINT32_MAX), .by_default = 1},
-    [WIRE_LEASE_SHARE] = {TAGGED_NUMBER(wire_lease, share, UINT32_MAX), .by_default = SHARE_WHOLE},
-    [WIRE_LEASE_MEMORY] = {TAGGED_MEMBER(wire_lease, memory, maybe), .max = UINT64_MAX},
-    [WIRE_LEASE_SHARING] = {TAGGED_NUMBER(wire_lease, sharing, UINT32_MAX)},
-    [WIRE_LEASE_PRIORITY] = {TAGGED_NUMBER(wire_lease, priority, UINT32_MAX)},
-    [WIRE_LEASE_OPPORTUNISTIC] = {TAGGED_NUMBER(wire_lease, opportunistic, true)},
-    [WIRE_LEASE_DRAINING] = {TAGGED_NUMBER(wire_lease, draining, true)},
-    [WIRE_LEASE_GRANTED] = {TAGGED_NUMBER(wire_lease, granted, UINT64_MAX)},
-    [WIRE_LEASE_SINCE] = {TAGGED_NUMBER(wire_lease, since, UINT64_MAX)},
-    [WIRE_LEASE_EXPIRES] = {TAGGED_MEMBER(wire_lease, expires, maybe), .max = UINT64_MAX},
-    [WIRE_LEASE_FORCE_AT] = {TAGGED_MEMBER(wire_lease, force_at, maybe), .max = UINT64_MAX},
-    [WIRE_LEASE_END] = {TAGGED_NUMBER(wire_lease, end, UINT32_MAX)},
-    [WIRE_LEASE_IDLE] = {TAGGED_MEMBER(wire_lease, idle, maybe), .max = UINT64_MAX},
-    [WIRE_LEASE_IDLE_WARNED] = {TAGGED_NUMBER(wire_lease, idle_warned, true)},
-    [WIRE_LEASE_ADOPTED] = {TAGGED_NUMBER(wire_lease, adopted, true)},
-    [WIRE_LEASE_PREPARING] = {TAGGED_NUMBER(wire_lease, preparing, true)},
-    [WIRE_LEASE_JUDGED_TIME] = {TAGGED_NUMBER(wire_lease, judged_time, UINT64_MAX)},
-    [WIRE_LEASE_IDLE_TIME] = {TAGGED_NUMBER(wire_lease, idle_time, UINT64_MAX)},
+    [WIRE_LEASE_ID] = {TAGGED_NUMBER(lease_info, id, UINT64_MAX)},
+    [WIRE_LEASE_PARENT] = {TAGGED_NUMBER(lease_info, parent, UINT64_MAX)},
+    [WIRE_LEASE_UID] = {TAGGED_NUMBER(lease_info, uid, UINT32_MAX)},
+    [WIRE_LEASE_PID] = {TAGGED_NUMBER(lease_info, pid, INT32_MAX)},
+    [WIRE_LEASE_NAME] = {TAGGED_MEMBER(lease_info, name, words), .max = WIRE_TEXT_MAX},
+    [WIRE_LEASE_COMMAND] = {TAGGED_MEMBER(lease_info, command, words), .max = WIRE_TEXT_MAX},
+    [WIRE_LEASE_DEVICES] = {TAGGED_MEMBER(lease_info, devices, ids), .max = DEVICE_ID_LIST_MAX},
+    [WIRE_LEASE_REPLICAS] = {TAGGED_NUMBER(lease_info, replicas, UINT32_MAX), .default_value = 1},
+    [WIRE_LEASE_SHARE] = {TAGGED_NUMBER(lease_info, share, UINT32_MAX),
+                          .default_value = SHARE_WHOLE},
+    [WIRE_LEASE_MEMORY] = {TAGGED_MEMBER(lease_info, memory, maybe), .max = UINT64_MAX},
+    [WIRE_LEASE_SHARING] = {TAGGED_NUMBER(lease_info, sharing, UINT32_MAX)},
+    [WIRE_LEASE_PRIORITY] = {TAGGED_NUMBER(lease_info, priority, UINT32_MAX)},
+    [WIRE_LEASE_OPPORTUNISTIC] = {TAGGED_NUMBER(lease_info, opportunistic, true)},
+    [WIRE_LEASE_DRAINING] = {TAGGED_NUMBER(lease_info, draining, true)},
+    [WIRE_LEASE_GRANTED] = {TAGGED_NUMBER(lease_info, granted, UINT64_MAX)},
+    [WIRE_LEASE_SINCE] = {TAGGED_NUMBER(lease_info, since, UINT64_MAX)},
+    [WIRE_LEASE_EXPIRES] = {TAGGED_MEMBER(lease_info, expires, maybe), .max = UINT64_MAX},
+    [WIRE_LEASE_FORCE_AT] = {TAGGED_MEMBER(lease_info, force_at, maybe), .max = UINT64_MAX},
+    [WIRE_LEASE_END] = {TAGGED_NUMBER(lease_info, end, UINT32_MAX)},
+    [WIRE_LEASE_IDLE] = {TAGGED_MEMBER(lease_info, idle, maybe), .max = UINT64_MAX},
+    [WIRE_LEASE_IDLE_WARNED] = {TAGGED_NUMBER(lease_info, idle_warned, true)},
+    [WIRE_LEASE_ADOPTED] = {TAGGED_NUMBER(lease_info, adopted, true)},
+    [WIRE_LEASE_PREPARING] = {TAGGED_NUMBER(lease_info, preparing, true)},
+    [WIRE_LEASE_JUDGED_TIME] = {TAGGED_NUMBER(lease_info, judged_time, UINT64_MAX)},
+    [WIRE_LEASE_IDLE_TIME] = {TAGGED_NUMBER(lease_info, idle_time, UINT64_MAX)},
 };
 _Static_assert(COUNT(lease_fields) <= 64, "tags seen are bits of 64");
 
@@ -73,23 +74,23 @@ static const struct tagged_table lease_table = {
     .digest = &lease_table_digest,
     .fields = lease_fields,
     .count = COUNT(lease_fields),
-    .size = sizeof(struct wire_lease),
+    .size = sizeof(struct lease_info),
 };
 
 static const struct tagged_field claim_fields[] = {
-    [WIRE_CLAIM_ID] = {TAGGED_NUMBER(wire_claim, id, UINT64_MAX)},
-    [WIRE_CLAIM_PARENT] = {TAGGED_NUMBER(wire_claim, parent, UINT64_MAX)},
-    [WIRE_CLAIM_UID] = {TAGGED_NUMBER(wire_claim, uid, UINT32_MAX)},
-    [WIRE_CLAIM_PID] = {TAGGED_NUMBER(wire_claim, pid, INT32_MAX)},
-    [WIRE_CLAIM_POSITION] = {TAGGED_NUMBER(wire_claim, position, UINT32_MAX)},
-    [WIRE_CLAIM_NAME] = {TAGGED_MEMBER(wire_claim, name, words), .max = WIRE_TEXT_MAX},
-    [WIRE_CLAIM_COMMAND] = {TAGGED_MEMBER(wire_claim, command, words), .max = WIRE_TEXT_MAX},
-    [WIRE_CLAIM_REQUEST] = {TAGGED_MEMBER(wire_claim, request, words), .max = WIRE_TEXT_MAX},
-    [WIRE_CLAIM_SINCE] = {TAGGED_NUMBER(wire_claim, since, UINT64_MAX)},
-    [WIRE_CLAIM_WHY] = {TAGGED_MEMBER(wire_claim, why, words), .max = WIRE_TEXT_MAX},
-    [WIRE_CLAIM_ESTIMATE] = {TAGGED_MEMBER(wire_claim, estimate, maybe), .max = UINT64_MAX},
-    [WIRE_CLAIM_PRIORITY] = {TAGGED_NUMBER(wire_claim, priority, UINT32_MAX)},
-    [WIRE_CLAIM_OPPORTUNISTIC] = {TAGGED_NUMBER(wire_claim, opportunistic, true)},
+    [WIRE_CLAIM_ID] = {TAGGED_NUMBER(claim_info, id, UINT64_MAX)},
+    [WIRE_CLAIM_PARENT] = {TAGGED_NUMBER(claim_info, parent, UINT64_MAX)},
+    [WIRE_CLAIM_UID] = {TAGGED_NUMBER(claim_info, uid, UINT32_MAX)},
+    [WIRE_CLAIM_PID] = {TAGGED_NUMBER(claim_info, pid, INT32_MAX)},
+    [WIRE_CLAIM_POSITION] = {TAGGED_NUMBER(claim_info, position, UINT32_MAX)},
+    [WIRE_CLAIM_NAME] = {TAGGED_MEMBER(claim_info, name, words), .max = WIRE_TEXT_MAX},
+    [WIRE_CLAIM_COMMAND] = {TAGGED_MEMBER(claim_info, command, words), .max = WIRE_TEXT_MAX},
+    [WIRE_CLAIM_REQUEST] = {TAGGED_MEMBER(claim_info, request, words), .max = WIRE_TEXT_MAX},
+    [WIRE_CLAIM_SINCE] = {TAGGED_NUMBER(claim_info, since, UINT64_MAX)},
+    [WIRE_CLAIM_WHY] = {TAGGED_MEMBER(claim_info, why, words), .max = WIRE_TEXT_MAX},
+    [WIRE_CLAIM_ESTIMATE] = {TAGGED_MEMBER(claim_info, estimate, maybe), .max = UINT64_MAX},
+    [WIRE_CLAIM_PRIORITY] = {TAGGED_NUMBER(claim_info, priority, UINT32_MAX)},
+    [WIRE_CLAIM_OPPORTUNISTIC] = {TAGGED_NUMBER(claim_info, opportunistic, true)},
 };
 _Static_assert(COUNT(claim_fields) <= 64, "tags seen are bits of 64");
 
@@ -99,15 +100,15 @@ static const struct tagged_table claim_table = {
     .digest = &claim_table_digest,
     .fields = claim_fields,
     .count = COUNT(claim_fields),
-    .size = sizeof(struct wire_claim),
+    .size = sizeof(struct claim_info),
 };
 
 static const struct tagged_field ended_fields[] = {
-    [WIRE_ENDED_LEASE] = {TAGGED_MEMBER(wire_ended, lease, inner), .required = true,
+    [WIRE_ENDED_LEASE] = {TAGGED_MEMBER(ended_lease, lease, inner), .required = true,
                           .inner = &lease_table},
-    [WIRE_ENDED_END] = {TAGGED_NUMBER(wire_ended, end, UINT32_MAX)},
-    [WIRE_ENDED_TIME] = {TAGGED_NUMBER(wire_ended, time, UINT64_MAX)},
-    [WIRE_ENDED_EXIT_CODE] = {TAGGED_MEMBER(wire_ended, exit_code, maybe), .max = UINT8_MAX},
+    [WIRE_ENDED_END] = {TAGGED_NUMBER(ended_lease, end, UINT32_MAX)},
+    [WIRE_ENDED_TIME] = {TAGGED_NUMBER(ended_lease, time, UINT64_MAX)},
+    [WIRE_ENDED_EXIT_CODE] = {TAGGED_MEMBER(ended_lease, exit_code, maybe), .max = UINT8_MAX},
 };
 
 static struct tagged_digest ended_table_digest;
@@ -116,14 +117,14 @@ static const struct tagged_table ended_table = {
     .digest = &ended_table_digest,
     .fields = ended_fields,
     .count = COUNT(ended_fields),
-    .size = sizeof(struct wire_ended),
+    .size = sizeof(struct ended_lease),
 };
 
 #define HISTOGRAM_COUNT(i) \
-    [WIRE_HISTOGRAM_COUNT + (i)] = {TAGGED_NUMBER(wire_histogram, counts[i], UINT64_MAX)}
+    [WIRE_HISTOGRAM_COUNT + (i)] = {TAGGED_NUMBER(duration_histogram, counts[i], UINT64_MAX)}
 
 static const struct tagged_field histogram_fields[] = {
-    [WIRE_HISTOGRAM_SUM] = {TAGGED_NUMBER(wire_histogram, sum, UINT64_MAX)},
+    [WIRE_HISTOGRAM_SUM] = {TAGGED_NUMBER(duration_histogram, sum, UINT64_MAX)},
     HISTOGRAM_COUNT(0),
     HISTOGRAM_COUNT(1),
     HISTOGRAM_COUNT(2),
@@ -138,7 +139,8 @@ static const struct tagged_field histogram_fields[] = {
     HISTOGRAM_COUNT(11),
     HISTOGRAM_COUNT(12),
 };
-_Static_assert(COUNT(histogram_fields) == WIRE_HISTOGRAM_COUNT + WIRE_BUCKETS, "each has its tag");
+_Static_assert(COUNT(histogram_fields) == WIRE_HISTOGRAM_COUNT + HISTOGRAM_BUCKETS,
+               "each has its tag");
 
 static struct tagged_digest histogram_table_digest;
 
@@ -146,18 +148,18 @@ static const struct tagged_table histogram_table = {
     .digest = &histogram_table_digest,
     .fields = histogram_fields,
     .count = COUNT(histogram_fields),
-    .size = sizeof(struct wire_histogram),
+    .size = sizeof(struct duration_histogram),
 };
 
 static const struct tagged_field tally_fields[] = {
-    [WIRE_TALLY_GRANTED] = {TAGGED_NUMBER(wire_tally, granted, UINT64_MAX)},
-    [WIRE_TALLY_IMPOSSIBLE] = {TAGGED_NUMBER(wire_tally, impossible, UINT64_MAX)},
-    [WIRE_TALLY_REFUSED] = {TAGGED_NUMBER(wire_tally, refused, UINT64_MAX)},
-    [WIRE_TALLY_BUSY] = {TAGGED_NUMBER(wire_tally, busy, UINT64_MAX)},
-    [WIRE_TALLY_TIMED_OUT] = {TAGGED_NUMBER(wire_tally, timed_out, UINT64_MAX)},
-    [WIRE_TALLY_CANCELLED] = {TAGGED_NUMBER(wire_tally, cancelled, UINT64_MAX)},
-    [WIRE_TALLY_WAITED] = {TAGGED_MEMBER(wire_tally, waited, inner), .inner = &histogram_table},
-    [WIRE_TALLY_HELD] = {TAGGED_MEMBER(wire_tally, held, inner), .inner = &histogram_table},
+    [WIRE_TALLY_GRANTED] = {TAGGED_NUMBER(pool_tally, granted, UINT64_MAX)},
+    [WIRE_TALLY_IMPOSSIBLE] = {TAGGED_NUMBER(pool_tally, impossible, UINT64_MAX)},
+    [WIRE_TALLY_REFUSED] = {TAGGED_NUMBER(pool_tally, refused, UINT64_MAX)},
+    [WIRE_TALLY_BUSY] = {TAGGED_NUMBER(pool_tally, busy, UINT64_MAX)},
+    [WIRE_TALLY_TIMED_OUT] = {TAGGED_NUMBER(pool_tally, timed_out, UINT64_MAX)},
+    [WIRE_TALLY_CANCELLED] = {TAGGED_NUMBER(pool_tally, cancelled, UINT64_MAX)},
+    [WIRE_TALLY_WAITED] = {TAGGED_MEMBER(pool_tally, waited, inner), .inner = &histogram_table},
+    [WIRE_TALLY_HELD] = {TAGGED_MEMBER(pool_tally, held, inner), .inner = &histogram_table},
 };
 
 static struct tagged_digest tally_table_digest;
@@ -166,7 +168,7 @@ static const struct tagged_table tally_table = {
     .digest = &tally_table_digest,
     .fields = tally_fields,
     .count = COUNT(tally_fields),
-    .size = sizeof(struct wire_tally),
+    .size = sizeof(struct pool_tally),
 };
 
 static const struct tagged_field message_fields[] = {
@@ -175,7 +177,7 @@ static const struct tagged_field message_fields[] = {
     [WIRE_TAG_TOKEN_HIGH] = {TAGGED_NUMBER(wire_message, token[0], UINT64_MAX)},
     [WIRE_TAG_TOKEN_LOW] = {TAGGED_NUMBER(wire_message, token[1], UINT64_MAX)},
     [WIRE_TAG_REQUEST] = {TAGGED_MEMBER(wire_message, request, inner), .inner = &request_tagged},
-    [WIRE_TAG_HOLD] = {TAGGED_NUMBER(wire_message, hold, WIRE_HOLD_NOTHING)},
+    [WIRE_TAG_HOLD] = {TAGGED_NUMBER(wire_message, hold, LEASE_HOLD_NOTHING)},
     [WIRE_TAG_RESUME] = {TAGGED_NUMBER(wire_message, resume, true)},
     [WIRE_TAG_MASKS] = {TAGGED_MEMBER(wire_message, masks, strings), .max = WIRE_MASKS_MAX},
     [WIRE_TAG_COMMAND] = {TAGGED_MEMBER(wire_message, command, words), .max = WIRE_TEXT_MAX},

@@ -14,7 +14,7 @@ enum wire_tag {
     WIRE_TAG_TOKEN_HIGH = 3,    /* number */
     WIRE_TAG_TOKEN_LOW = 4,     /* number */
     WIRE_TAG_REQUEST = 5,       /* fields: enum request_tag */
-    WIRE_TAG_HOLD = 6,          /* number: enum wire_hold */
+    WIRE_TAG_HOLD = 6,          /* number: enum lease_hold */
     WIRE_TAG_RESUME = 7,        /* flag */
     WIRE_TAG_MASKS = 8,         /* strings */
     WIRE_TAG_COMMAND = 9,       /* text */
@@ -37,7 +37,7 @@ enum wire_tag {
     WIRE_TAG_VERSION_TEXT = 26, /* text */
     WIRE_TAG_PID = 27,          /* number */
     WIRE_TAG_FORCE_AT = 28,     /* number: nanoseconds since 1970 UTC */
-    WIRE_TAG_END = 29,          /* number: enum wire_end */
+    WIRE_TAG_END = 29,          /* number: enum lease_end */
     WIRE_TAG_EXIT_CODE = 30,    /* maybe: 0 to 255 */
     WIRE_TAG_CAPACITY = 31,     /* number */
     WIRE_TAG_PENDING = 32,      /* number */
@@ -62,12 +62,12 @@ enum wire_tag {
 
 enum wire_slot_tag {
     WIRE_SLOT_DEVICE = 1,       /* fields: enum device_tag; required */
-    WIRE_SLOT_STATE = 2,        /* number: enum wire_state */
+    WIRE_SLOT_STATE = 2,        /* number: enum slot_state */
     WIRE_SLOT_SHARING = 3,      /* number: enum sharing */
     WIRE_SLOT_TENANTS = 4,      /* number */
     WIRE_SLOT_SHARE_USED = 5,   /* number: millionths */
     WIRE_SLOT_MEMORY_USED = 6,  /* number: bytes */
-    WIRE_SLOT_BLOCKS = 7,       /* number: a set of enum wire_block */
+    WIRE_SLOT_BLOCKS = 7,       /* number: a set of enum slot_block */
     WIRE_SLOT_REASON = 8,       /* text */
     WIRE_SLOT_REASON_UID = 9,   /* maybe */
     WIRE_SLOT_REASON_TIME = 10, /* number: nanoseconds since 1970 UTC */
@@ -92,7 +92,7 @@ enum wire_lease_tag {
     WIRE_LEASE_SINCE = 16,         /* number: nanoseconds since 1970 UTC */
     WIRE_LEASE_EXPIRES = 17,       /* maybe: nanoseconds since 1970 UTC */
     WIRE_LEASE_FORCE_AT = 18,      /* maybe: nanoseconds since 1970 UTC */
-    WIRE_LEASE_END = 19,           /* number: enum wire_end */
+    WIRE_LEASE_END = 19,           /* number: enum lease_end */
     WIRE_LEASE_IDLE = 20,          /* maybe: nanoseconds */
     WIRE_LEASE_IDLE_WARNED = 21,   /* flag */
     WIRE_LEASE_ADOPTED = 22,       /* flag */
@@ -103,7 +103,7 @@ enum wire_lease_tag {
 
 enum wire_ended_tag {
     WIRE_ENDED_LEASE = 1,     /* fields: enum wire_lease_tag; required */
-    WIRE_ENDED_END = 2,       /* number: enum wire_end */
+    WIRE_ENDED_END = 2,       /* number: enum lease_end */
     WIRE_ENDED_TIME = 3,      /* number: nanoseconds since 1970 UTC */
     WIRE_ENDED_EXIT_CODE = 4, /* maybe: 0 to 255 */
 };

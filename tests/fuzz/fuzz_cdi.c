@@ -61,7 +61,7 @@ static void look_for_device(const struct cdi_registry *registry)
         device.id.vendor = (enum vendor)vendor;
         found = cdi_registry_find(registry, &device);
         vector_for_each (entry, registry)
-            is_there = is_there || (found == entry->name && !entry->doubled);
+            is_there = is_there || (found == entry->name && !entry->ambiguous);
         require(found == NULL || is_there);
     }
 }
@@ -89,13 +89,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     require(error.message[0] == '\0');
     walk(&entries);
-    require(cdi_registry_take(&registry, &entries, 0) == 0);
+    require(cdi_registry_merge(&registry, &entries, 0) == 0);
     look_for_device(&registry);
     /* Once more in the same directory, all are void. */
     entries = parse(data, size);
-    require(cdi_registry_take(&registry, &entries, 0) == 0);
+    require(cdi_registry_merge(&registry, &entries, 0) == 0);
     for (size_t i = 0; i < registry.count; i++)
-        require(registry.items[i].doubled);
+        require(registry.items[i].ambiguous);
     cdi_registry_finish(&registry);
     return 0;
 }

@@ -49,8 +49,8 @@ static void use(const struct http_request *request)
     if (http_cookie_find(request->cookie, TOKEN_COOKIE, &value))
         check_span(value, request->cookie.bytes, request->cookie.length);
     http_tag_matches(request->if_none_match, "\"x\"");
-    listen_accepts_host(&address, &names, request->host);
-    if (token_judge(&token, request) == TOKEN_GOOD)
+    listen_address_accepts_host(&address, &names, request->host);
+    if (token_check(&token, request) == TOKEN_GOOD)
         require(request->authorization.length > 0 || request->cookie.length > 0);
 }
 

@@ -77,7 +77,7 @@ static void walk(const struct machine *machine)
 
 static void show(const struct machine *machine, size_t width)
 {
-    const struct report report = {.machine = *machine};
+    const struct machine_report report = {.machine = *machine};
     struct user_names users = {0};
     const struct devices_picture picture = {
         .report = &report,

@@ -88,10 +88,10 @@ static uint32_t tiles_left(char *const *environment, const struct device *device
 {
     struct tile_mask mask = tile_mask_read(value_of(environment, "ZE_AFFINITY_MASK"),
                                            value_of(environment, "ZE_FLAT_DEVICE_HIERARCHY"));
-    struct tiles_place place = {(uint32_t)device->ordinal.value,
-                                (uint32_t)device->first_tile.value};
+    struct tiles_position place = {(uint32_t)device->ordinal.value,
+                                   (uint32_t)device->first_tile.value};
 
-    return tile_mask_visible(&mask, place, tiles_of(device));
+    return tile_mask_visible(&mask, place, tiles_count(device));
 }
 
 /* Within a lease of one device nothing else of its vendor is seen, and of its tiles those that were
@@ -115,7 +115,7 @@ static void check_lease(const struct machine *machine, const struct device *leas
         require(id->vendor != leased->id.vendor || device_id_equals(*id, leased->id));
     if (leased->id.vendor == VENDOR_INTEL)
         require(tiles_left(environment.items, leased) ==
-                (before != 0 ? before : (UINT32_C(1) << tiles_of(leased)) - 1));
+                (before != 0 ? before : (UINT32_C(1) << tiles_count(leased)) - 1));
     vector_finish(&ids);
     string_list_finish(&masks);
     string_list_finish(&environment);
@@ -126,7 +126,7 @@ static void check_leases(char *const *inherited)
     struct machine machine = make_machine(true);
 
     for (size_t slot = 0; slot < machine.devices.count; slot++) {
-        struct tiles_place place = tiles_find_place(&machine, slot);
+        struct tiles_position place = tiles_find_position(&machine, slot);
         struct device leased = machine.devices.items[slot];
 
         /* The GPU itself is partitioned; of others there is no mask. */

@@ -33,8 +33,8 @@ static void try_answer(const uint8_t *data, size_t size)
             0);
     require(probe_answer_encode(&again, &second) == 0 && first.length == second.length);
     require(first.length == 0 || memcmp(first.bytes, second.bytes, first.length) == 0);
-    report_finish(&answer.report);
-    report_finish(&again.report);
+    machine_report_finish(&answer.report);
+    machine_report_finish(&again.report);
     text_finish(&first);
     text_finish(&second);
 }

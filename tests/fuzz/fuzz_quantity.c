@@ -119,14 +119,14 @@ static void check_ranges(const char *string)
 
 static void check_nearest(const char *one, const char *other)
 {
-    struct nearest there = {.wanted = one};
-    struct nearest back = {.wanted = other};
+    struct suggestion there = {.wanted = one};
+    struct suggestion back = {.wanted = other};
     size_t one_length = strlen(one);
     size_t other_length = strlen(other);
     size_t longer = one_length > other_length ? one_length : other_length;
 
-    nearest_offer(&there, other);
-    nearest_offer(&back, one);
+    suggest_compare(&there, other);
+    suggest_compare(&back, one);
     require((there.best == NULL) == (back.best == NULL));
     if (there.best == NULL)
         return;

@@ -20,11 +20,11 @@ static void try_words(const struct wire_message *message)
     const char *type = wire_type_name(message->type);
 
     require(type == NULL || *type != '\0');
-    require(*wire_end_describe(message->end) != '\0');
+    require(*pool_info_describe_end(message->end) != '\0');
     for (size_t i = 0; i < message->slots.count; i++)
         require(message->slots.items[i].device != NULL);
     for (size_t i = 0; i < message->leases.count; i++)
-        require(*wire_end_describe(message->leases.items[i].end) != '\0');
+        require(*pool_info_describe_end(message->leases.items[i].end) != '\0');
 }
 
 /* Written again it is the same message, in no more bytes. */

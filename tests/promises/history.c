@@ -51,7 +51,7 @@ struct device plan_device(const struct device_plan *plan)
     if (plan->numa >= 0)
         device.numa = optional_number_of((uint64_t)plan->numa);
     if (plan->free_known)
-        device.load.memory_free = figure_declared((int64_t)plan->free);
+        device.load.memory_free = load_figure_declared((int64_t)plan->free);
     return device;
 }
 

@@ -34,7 +34,7 @@ MUTATIONS = (
     (
         "mps-in-two-directories",
         "mps_domains.c",
-        "mps_is_together(&domain->what, &request->what)",
+        "mps_directories_are_same(&domain->what, &request->what)",
         "true",
         (2, 3, 4, 5, 7, 14),
     ),

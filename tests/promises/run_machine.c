@@ -38,7 +38,7 @@ static void do_load(struct run *run, const struct operation *operation)
     device->free_known = operation->known;
     device->free = (uint64_t)operation->amount;
     device->utilization = operation->known
-                              ? figure_sampled(operation->amount % 1001, run->model.now)
+                              ? load_figure_sampled(operation->amount % 1001, run->model.now)
                               : (struct figure){0};
     run_load(run, run->engine, operation->slot);
 }
@@ -49,7 +49,7 @@ void run_load(const struct run *run, struct engine *engine, uint32_t slot)
     struct load load = {.utilization = device->utilization};
 
     if (device->free_known)
-        load.memory_free = figure_sampled((int64_t)device->free, run->model.now);
+        load.memory_free = load_figure_sampled((int64_t)device->free, run->model.now);
     engine_set_load(engine, slot, &load);
 }
 

@@ -219,7 +219,7 @@ static inline int history_explain(struct world *world, const struct history_row 
 /* What can only succeed, or be refused for good. */
 static inline void history_tell(struct world *world, const struct history_row *row)
 {
-    struct load load = {.memory_free = figure_sampled(row->number, 1)};
+    struct load load = {.memory_free = load_figure_sampled(row->number, 1)};
     struct engine *engine = world->engine;
     uint32_t slot = (uint32_t)row->id;
 

@@ -281,7 +281,7 @@ static inline void world_set(struct request *request, const char *word)
     value = value == NULL ? "" : value + 1;
 #define WORD(name) (strlen(name) == length && strncmp(word, name, length) == 0)
     if (WORD("gpus"))
-        assert_int_equal(device_count_parse(value, &request->gpus, NULL), 0);
+        assert_int_equal(request_parse_device_count(value, &request->gpus, NULL), 0);
     else if (WORD("replicas"))
         request->replicas = (uint32_t)number;
     else if (WORD("scheduling"))

@@ -142,7 +142,7 @@ static inline char *find_leases(const struct history_query *query)
         fail_msg("%s", error.message);
     history_close(history);
     text_append(&found, "");
-    return text_take(&found);
+    return text_detach(&found);
 }
 
 #define assert_found(query, wanted)                          \

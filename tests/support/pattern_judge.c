@@ -28,7 +28,7 @@ static bool takes_elastic(const char *text, uint64_t min, uint64_t max)
 {
     struct device_count count;
 
-    return device_count_parse(text, &count, NULL) == 0 && strchr(text, '-') != NULL &&
+    return request_parse_device_count(text, &count, NULL) == 0 && strchr(text, '-') != NULL &&
            count.min >= min && count.max <= max;
 }
 

@@ -31,7 +31,7 @@ static inline struct pool_view view_of(size_t count)
         .look = {.type = WIRE_PAGE, .capacity = (uint32_t)count, .time = VIEW_NOW}};
 
     for (size_t i = 0; i < count; i++) {
-        struct wire_slot *slot = vector_append(&view.look.slots);
+        struct slot_info *slot = vector_append(&view.look.slots);
         struct device *device = calloc(1, sizeof(*device));
 
         assert_true(slot != NULL && device != NULL);
@@ -44,13 +44,13 @@ static inline struct pool_view view_of(size_t count)
 }
 
 /* Gives slots from..to-1 to one more lease and returns it. */
-static inline struct wire_lease *view_lease(struct pool_view *view, uint64_t id, size_t from,
+static inline struct lease_info *view_lease(struct pool_view *view, uint64_t id, size_t from,
                                             size_t to)
 {
-    struct wire_lease *lease = vector_append(&view->look.leases);
+    struct lease_info *lease = vector_append(&view->look.leases);
 
     assert_non_null(lease);
-    *lease = (struct wire_lease){
+    *lease = (struct lease_info){
         .id = id,
         .uid = 4000000000,
         .pid = 77,
@@ -64,20 +64,20 @@ static inline struct wire_lease *view_lease(struct pool_view *view, uint64_t id,
 
         assert_non_null(device);
         *device = view->look.slots.items[slot].device->id;
-        view->look.slots.items[slot].state = WIRE_STATE_LEASED;
+        view->look.slots.items[slot].state = SLOT_STATE_LEASED;
         view->look.slots.items[slot].tenants++;
     }
     return lease;
 }
 
 /* Adds a claim at the end of the queue and returns it. */
-static inline struct wire_claim *view_claim(struct pool_view *view, uint64_t id,
+static inline struct claim_info *view_claim(struct pool_view *view, uint64_t id,
                                             const char *request, const char *why)
 {
-    struct wire_claim *claim = vector_append(&view->look.claims);
+    struct claim_info *claim = vector_append(&view->look.claims);
 
     assert_non_null(claim);
-    *claim = (struct wire_claim){
+    *claim = (struct claim_info){
         .id = id,
         .uid = 4000000001,
         .pid = 78,

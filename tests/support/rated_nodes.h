@@ -177,7 +177,7 @@ static inline void rated_show(const struct rated_nodes *nodes, const void *table
 
 static inline void *rated_prepare(const struct rated_nodes *nodes, const struct policy *policy)
 {
-    struct policy_surroundings around = {
+    struct policy_environment around = {
         .machine = &nodes->machine,
         .typical = nodes->typical,
         .typical_count = nodes->typical_count,

@@ -43,17 +43,17 @@ static inline void device_fill(struct device *device, struct device_id id)
         .cap = {.known = true, .major = 8, .minor = 0},
         .health = HEALTH_SICK,
         .partitioned = true,
-        .load = {.memory_free = figure_declared(1),
-                 .utilization = figure_sampled(2, 3),
-                 .temperature = figure_sampled(-4, 5),
-                 .power = figure_sampled(6, -7),
-                 .frequency = figure_sampled(8, 9)},
+        .load = {.memory_free = load_figure_declared(1),
+                 .utilization = load_figure_sampled(2, 3),
+                 .temperature = load_figure_sampled(-4, 5),
+                 .power = load_figure_sampled(6, -7),
+                 .frequency = load_figure_sampled(8, 9)},
         .health_reason = copy_of("it fell off the bus"),
         .asleep = true,
         .old = true,
         .kind = DEVICE_KIND_DISCRETE,
     };
-    process = device_process_need(&device->processes, 4711);
+    process = device_process_find_or_add(&device->processes, 4711);
     assert_non_null(process);
     *process = (struct device_process){
         .pid = 4711,
@@ -69,14 +69,14 @@ static inline void device_fill(struct device *device, struct device_id id)
         .said_socket = copy_of("/run/berth/berth.sock"),
         .owner = optional_number_of(1001),
     };
-    assert_non_null(device_process_need(&device->processes, 1));
+    assert_non_null(device_process_find_or_add(&device->processes, 1));
     assert_int_equal(string_list_append(&device->nodes, "/dev/nvidia0"), 0);
     assert_int_equal(string_list_append(&device->nodes, "/dev/nvidiactl"), 0);
 }
 
-static inline struct wire_slot *message_add_slot(struct wire_message *message)
+static inline struct slot_info *message_add_slot(struct wire_message *message)
 {
-    struct wire_slot *slot = vector_append(&message->slots);
+    struct slot_info *slot = vector_append(&message->slots);
 
     assert_non_null(slot);
     slot->device = calloc(1, sizeof(*slot->device));
@@ -86,18 +86,18 @@ static inline struct wire_slot *message_add_slot(struct wire_message *message)
 
 static inline void fill_slots(struct wire_message *message)
 {
-    struct wire_slot *slot = message_add_slot(message);
+    struct slot_info *slot = message_add_slot(message);
     struct device *device = slot->device;
 
     device_fill(device, id_of("nvidia0.1"));
-    *slot = (struct wire_slot){
+    *slot = (struct slot_info){
         .device = device,
-        .state = WIRE_STATE_GONE,
+        .state = SLOT_STATE_GONE,
         .sharing = SHARING_TIME_SLICE,
         .tenants = 4,
         .share_used = 750000,
         .memory_used = 60 * GIB,
-        .blocks = WIRE_BLOCK_DRAINED | WIRE_BLOCK_SQUATTED,
+        .blocks = SLOT_BLOCK_DRAINED | SLOT_BLOCK_SQUATTED,
         .reason = copy_of("its fan is broken"),
         .reason_uid = optional_number_of(0),
         .reason_time = 3,
@@ -107,10 +107,10 @@ static inline void fill_slots(struct wire_message *message)
 
 static inline void fill_leases(struct wire_message *message)
 {
-    struct wire_lease *lease = vector_append(&message->leases);
+    struct lease_info *lease = vector_append(&message->leases);
 
     assert_non_null(lease);
-    *lease = (struct wire_lease){
+    *lease = (struct lease_info){
         .id = 12,
         .parent = 11,
         .uid = 1000,
@@ -128,7 +128,7 @@ static inline void fill_leases(struct wire_message *message)
         .since = 1,
         .expires = optional_number_of(INT64_MAX),
         .force_at = optional_number_of(0),
-        .end = WIRE_END_PARENT,
+        .end = LEASE_END_PARENT,
         .idle = optional_number_of(7),
         .idle_warned = true,
         .adopted = true,
@@ -140,10 +140,10 @@ static inline void fill_leases(struct wire_message *message)
 
 static inline void fill_claims(struct wire_message *message)
 {
-    struct wire_claim *claim = vector_append(&message->claims);
+    struct claim_info *claim = vector_append(&message->claims);
 
     assert_non_null(claim);
-    *claim = (struct wire_claim){
+    *claim = (struct claim_info){
         .id = 13,
         .parent = 12,
         .uid = 1001,
@@ -163,17 +163,17 @@ static inline void fill_claims(struct wire_message *message)
 
 static inline void fill_ended(struct wire_message *message)
 {
-    struct wire_ended *ended = vector_append(&message->ended);
+    struct ended_lease *ended = vector_append(&message->ended);
 
     assert_non_null(ended);
-    *ended = (struct wire_ended){
+    *ended = (struct ended_lease){
         .lease = calloc(1, sizeof(*ended->lease)),
-        .end = WIRE_END_DIED,
+        .end = LEASE_END_DIED,
         .time = 77,
         .exit_code = optional_number_of(0),
     };
     assert_non_null(ended->lease);
-    *ended->lease = (struct wire_lease){
+    *ended->lease = (struct lease_info){
         .id = 4,
         .name = copy_of("over"),
         .replicas = 1,
@@ -185,10 +185,10 @@ static inline void fill_ended(struct wire_message *message)
 
 static inline void fill_tally(struct wire_message *message)
 {
-    struct wire_tally *tally = calloc(1, sizeof(*tally));
+    struct pool_tally *tally = calloc(1, sizeof(*tally));
 
     assert_non_null(tally);
-    *tally = (struct wire_tally){
+    *tally = (struct pool_tally){
         .granted = 1,
         .impossible = 2,
         .refused = 3,
@@ -199,7 +199,7 @@ static inline void fill_tally(struct wire_message *message)
         .held = calloc(1, sizeof(*tally->held)),
     };
     assert_true(tally->waited != NULL && tally->held != NULL);
-    for (unsigned i = 0; i < WIRE_BUCKETS; i++)
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
         tally->waited->counts[i] = i + 1;
     tally->waited->sum = 99;
     message->tally = tally;
@@ -207,8 +207,9 @@ static inline void fill_tally(struct wire_message *message)
 
 static inline void fill_problems(struct wire_message *message)
 {
-    assert_int_equal(problem_list_add(&message->problems, "nvidia", "the driver hangs"), 0);
-    assert_int_equal(problem_list_add(&message->problems, "", "%s", ""), 0);
+    assert_int_equal(machine_report_add_problem(&message->problems, "nvidia", "the driver hangs"),
+                     0);
+    assert_int_equal(machine_report_add_problem(&message->problems, "", "%s", ""), 0);
 }
 
 /* A message with every member set, also such as its type does not use. The caller finishes it. */
@@ -221,7 +222,7 @@ static inline void message_fill(struct wire_message *message, enum wire_type typ
         .parent = 11,
         .token = {UINT64_MAX, 1},
         .request = calloc(1, sizeof(*message->request)),
-        .hold = WIRE_HOLD_NOTHING,
+        .hold = LEASE_HOLD_NOTHING,
         .resume = true,
         .command = copy_of("python train.py"),
         .inventory = copy_of("/tmp/machine.yaml"),
@@ -246,7 +247,7 @@ static inline void message_fill(struct wire_message *message, enum wire_type typ
         .version_text = copy_of("0.1.0"),
         .pid = 4711,
         .force_at = 10,
-        .end = WIRE_END_REVOKED,
+        .end = LEASE_END_REVOKED,
         .exit_code = optional_number_of(255),
         .capacity = 8,
         .pending = 3,
@@ -283,7 +284,7 @@ static inline void message_randomise(struct wire_message *message, struct test_r
         .id = test_random_any_length(random),
         .parent = test_random_any_length(random),
         .token = {test_random_any_length(random), test_random_any_length(random)},
-        .hold = (enum wire_hold)test_random_below(random, WIRE_HOLD_NOTHING + 1),
+        .hold = (enum lease_hold)test_random_below(random, LEASE_HOLD_NOTHING + 1),
         .resume = (bits & 1) != 0,
         .command = random_text(random),
         .inventory = random_text(random),
@@ -305,7 +306,7 @@ static inline void message_randomise(struct wire_message *message, struct test_r
         .version_text = random_text(random),
         .pid = (int32_t)(test_random_any_length(random) & INT32_MAX),
         .force_at = (int64_t)test_random_any_length(random),
-        .end = (enum wire_end)(test_random_any_length(random) & UINT32_MAX),
+        .end = (enum lease_end)(test_random_any_length(random) & UINT32_MAX),
         .capacity = (uint32_t)test_random_any_length(random),
         .pending = (uint32_t)test_random_any_length(random),
         .time = (int64_t)test_random_any_length(random),

@@ -23,7 +23,7 @@ static inline struct probe_answer answer_fill(void)
     link = vector_append(&machine->links);
     assert_non_null(link);
     *link = (struct link){.between = {0, 1}, .kind = LINK_SYS, .lanes = 12};
-    assert_int_equal(problem_list_add(&answer.report.problems, "nvidia", "it hangs"), 0);
+    assert_int_equal(machine_report_add_problem(&answer.report.problems, "nvidia", "it hangs"), 0);
     return answer;
 }
 

@@ -27,7 +27,7 @@ static inline char *source_path(const char *name)
         skip();
     }
     text_append_format(&path, "%s/%s", root, name);
-    taken = text_take(&path);
+    taken = text_detach(&path);
     assert_non_null(taken);
     return taken;
 }

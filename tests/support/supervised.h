@@ -124,8 +124,8 @@ static int read_one(struct act *act, const struct device_finding *wanted, struct
     found->device->name = strdup("Test GPU");
     found->device->health = HEALTH_OK;
     found->device->load.utilization =
-        figure_sampled(atomic_load(&act->reads), clock_read(CLOCK_REALTIME));
-    device_process_need(&found->device->processes, (uint64_t)getppid());
+        load_figure_sampled(atomic_load(&act->reads), clock_read(CLOCK_REALTIME));
+    device_process_find_or_add(&found->device->processes, (uint64_t)getppid());
     return 0;
 }
 
@@ -259,11 +259,11 @@ static int tear_down(void **state)
 
 /* ---- Looking ---- */
 
-static struct report look(struct fixture *fixture, int64_t deadline)
+static struct machine_report look(struct fixture *fixture, int64_t deadline)
 {
     struct probe_request request = {.deadline = (uint64_t)deadline};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct report report;
+    struct machine_report report;
     int64_t began = clock_now();
 
     if (probe_query(&fixture->probe, &request, &report, &error) < 0)
@@ -277,12 +277,12 @@ static struct report look(struct fixture *fixture, int64_t deadline)
 }
 
 /* One that has all the time it needs. */
-static struct report look_well(struct fixture *fixture)
+static struct machine_report look_well(struct fixture *fixture)
 {
     return look(fixture, 60000 * MILLISECOND);
 }
 
-static const struct device *device_of(const struct report *report, const char *id)
+static const struct device *device_of(const struct machine_report *report, const char *id)
 {
     struct device_id wanted;
 
@@ -295,7 +295,7 @@ static const struct device *device_of(const struct report *report, const char *i
     return NULL;
 }
 
-static void assert_well(const struct report *report, const char *id)
+static void assert_well(const struct machine_report *report, const char *id)
 {
     const struct device *device = device_of(report, id);
 
@@ -305,7 +305,8 @@ static void assert_well(const struct report *report, const char *id)
     assert_true(device->load.utilization.known);
 }
 
-static void assert_problem(const struct report *report, const char *backend, const char *words)
+static void assert_problem(const struct machine_report *report, const char *backend,
+                           const char *words)
 {
     const struct problem *problem;
 

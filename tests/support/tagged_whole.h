@@ -51,7 +51,7 @@ struct whole {
 enum { PART_COUNT = 1, PART_TEXT = 3 };
 
 static const struct tagged_field part_fields[] = {
-    [PART_COUNT] = {TAGGED_NUMBER(part, count, 9), .by_default = 2},
+    [PART_COUNT] = {TAGGED_NUMBER(part, count, 9), .default_value = 2},
     [PART_TEXT] = {TAGGED_MEMBER(part, text, text), .max = 4, .required = true},
 };
 
@@ -91,7 +91,7 @@ static const struct tagged_field whole_fields[] = {
     [TAG_TINY] = {TAGGED_NUMBER(whole, tiny, UINT8_MAX)},
     [TAG_FLAG] = {TAGGED_NUMBER(whole, flag, true)},
     [TAG_TIME] = {TAGGED_NUMBER(whole, time, UINT64_MAX)},
-    [TAG_PRESET] = {TAGGED_NUMBER(whole, preset, UINT32_MAX), .by_default = 7,
+    [TAG_PRESET] = {TAGGED_NUMBER(whole, preset, UINT32_MAX), .default_value = 7,
                     .default_types = FIRST_TYPE},
     [TAG_MAYBE] = {TAGGED_MEMBER(whole, maybe, maybe), .max = 500},
     [TAG_CAP] = {TAGGED_MEMBER(whole, cap, capability), .max = UINT32_MAX},
@@ -147,7 +147,7 @@ static inline struct whole full_whole(void)
         .below = below,
         .id = id_of("dri7"),
         .pci = {.known = true, .domain = 0x10000, .bus = 0xFF, .device = 31, .function = 7},
-        .figure = figure_sampled(-5, INT64_MAX),
+        .figure = load_figure_sampled(-5, INT64_MAX),
     };
 
     assert_true(list != NULL && ids != NULL && below != NULL);

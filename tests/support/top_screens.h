@@ -16,7 +16,7 @@
 struct top_stage {
     struct pool_view view;
     struct user_names users;
-    struct history history;
+    struct load_history history;
     struct control control;
     struct pool_address address;
     struct grid grid;
@@ -37,7 +37,7 @@ static inline struct top_stage *stage_of(struct pool_view view)
     assert_int_equal(pool_view_index(&stage->view, NULL), 0);
     control_init(&stage->control, VIEW_COLUMN_NONE, NULL);
     assert_int_equal(control_update(&stage->control, &stage->view, &stage->users), 0);
-    assert_int_equal(history_note(&stage->history, 1, &stage->view), 0);
+    assert_int_equal(top_history_add(&stage->history, 1, &stage->view), 0);
     stage->picture = (struct top_picture){
         .view = &stage->view,
         .address = &stage->address,
@@ -52,7 +52,7 @@ static inline struct top_stage *stage_of(struct pool_view view)
 static inline void stage_finish(struct top_stage *stage)
 {
     control_finish(&stage->control);
-    history_finish(&stage->history);
+    top_history_finish(&stage->history);
     user_names_finish(&stage->users);
     pool_view_finish(&stage->view);
     grid_finish(&stage->grid);
@@ -87,7 +87,7 @@ static inline const char *stage_draw(struct top_stage *stage, size_t width, size
 /* Presses keys that are characters. Returns what the last one wants. */
 static inline int stage_type(struct top_stage *stage, const char *keys)
 {
-    int wish = CONTROL_NOTHING;
+    int wish = CONTROL_RESULT_NONE;
 
     for (; *keys != '\0'; keys++)
         wish = control_press(&stage->control,
@@ -121,19 +121,20 @@ static inline void view_load(struct pool_view *view, size_t slot, int64_t thousa
 {
     struct load *load = &view->look.slots.items[slot].device->load;
 
-    load->utilization = figure_sampled(thousandths, VIEW_NOW);
-    load->memory_free = figure_sampled((INT64_C(80) << 30) / 1000 * (1000 - thousandths), VIEW_NOW);
-    load->temperature = figure_sampled(30000 + 50 * thousandths, VIEW_NOW);
-    load->power = figure_sampled(50000 + 350 * thousandths, VIEW_NOW);
+    load->utilization = load_figure_sampled(thousandths, VIEW_NOW);
+    load->memory_free =
+        load_figure_sampled((INT64_C(80) << 30) / 1000 * (1000 - thousandths), VIEW_NOW);
+    load->temperature = load_figure_sampled(30000 + 50 * thousandths, VIEW_NOW);
+    load->power = load_figure_sampled(50000 + 350 * thousandths, VIEW_NOW);
 }
 
 /* A pool with some of everything; at least 8 devices. */
 static inline struct pool_view view_of_everything(size_t count)
 {
     struct pool_view view = view_of(count);
-    struct wire_slot *slots = view.look.slots.items;
+    struct slot_info *slots = view.look.slots.items;
     struct device_process *process;
-    struct wire_lease *lease;
+    struct lease_info *lease;
 
     lease = view_lease(&view, 12, 0, 2);
     lease->name = view_text("train");
@@ -148,25 +149,25 @@ static inline struct pool_view view_of_everything(size_t count)
     }
     lease->idle = optional_number_of(45 * DURATION_MINUTE);
     lease->idle_warned = true;
-    slots[2].state = WIRE_STATE_SHARED;
+    slots[2].state = SLOT_STATE_SHARED;
     slots[2].sharing = SHARING_TIME_SLICE;
-    slots[3].state = WIRE_STATE_SICK;
+    slots[3].state = SLOT_STATE_SICK;
     slots[3].device->health = HEALTH_SICK;
     slots[3].device->health_reason = view_text("Xid 79");
-    slots[4].state = WIRE_STATE_SQUATTED;
+    slots[4].state = SLOT_STATE_SQUATTED;
     process = vector_append(&slots[4].device->processes);
     assert_non_null(process);
     *process =
         (struct device_process){.pid = 4711, .uid = optional_number_of(4000000002), .squats = true};
     process->command = view_text("python mine.py");
-    slots[5].state = WIRE_STATE_DRAINED;
+    slots[5].state = SLOT_STATE_DRAINED;
     slots[5].reason = view_text("fan is loud");
     slots[5].reason_uid = optional_number_of(4000000003);
     slots[5].reason_time = VIEW_NOW - 2 * DURATION_HOUR;
-    slots[6].state = WIRE_STATE_ELSEWHERE;
+    slots[6].state = SLOT_STATE_ELSEWHERE;
     for (size_t i = 0; i < count; i++)
         view_load(&view, i, (int64_t)(i * 130 % 1001));
-    slots[7].state = WIRE_STATE_ASLEEP;
+    slots[7].state = SLOT_STATE_ASLEEP;
     slots[7].device->load = (struct load){0};
     view_claim(&view, 17, "4 devices", "wanted 4 devices; 0 of 8 devices fit and are free")
         ->estimate = optional_number_of(110 * DURATION_MINUTE);

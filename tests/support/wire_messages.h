@@ -94,7 +94,7 @@ static inline bool same_device(const struct device *one, const struct device *ot
            same_processes(&one->processes, &other->processes);
 }
 
-static inline bool same_slot(const struct wire_slot *one, const struct wire_slot *other)
+static inline bool same_slot(const struct slot_info *one, const struct slot_info *other)
 {
     return same_device(one->device, other->device) && one->state == other->state &&
            one->sharing == other->sharing && one->tenants == other->tenants &&
@@ -103,7 +103,7 @@ static inline bool same_slot(const struct wire_slot *one, const struct wire_slot
            same_maybe(one->reason_uid, other->reason_uid) && one->reason_time == other->reason_time;
 }
 
-static inline bool same_lease(const struct wire_lease *one, const struct wire_lease *other)
+static inline bool same_lease(const struct lease_info *one, const struct lease_info *other)
 {
     return one->id == other->id && one->parent == other->parent && one->uid == other->uid &&
            one->pid == other->pid && same_text(one->name, other->name) &&
@@ -120,19 +120,19 @@ static inline bool same_lease(const struct wire_lease *one, const struct wire_le
            one->judged_time == other->judged_time && one->idle_time == other->idle_time;
 }
 
-static inline bool same_ended(const struct wire_ended *one, const struct wire_ended *other)
+static inline bool same_ended(const struct ended_lease *one, const struct ended_lease *other)
 {
     return same_lease(one->lease, other->lease) && one->end == other->end &&
            one->time == other->time && same_maybe(one->exit_code, other->exit_code);
 }
 
-static inline bool same_histogram(const struct wire_histogram *one,
-                                  const struct wire_histogram *other)
+static inline bool same_histogram(const struct duration_histogram *one,
+                                  const struct duration_histogram *other)
 {
     return one == NULL || other == NULL ? one == other : memcmp(one, other, sizeof(*one)) == 0;
 }
 
-static inline bool same_tally(const struct wire_tally *one, const struct wire_tally *other)
+static inline bool same_tally(const struct pool_tally *one, const struct pool_tally *other)
 {
     if (one == NULL || other == NULL)
         return one == other;
@@ -142,7 +142,7 @@ static inline bool same_tally(const struct wire_tally *one, const struct wire_ta
            same_histogram(one->waited, other->waited) && same_histogram(one->held, other->held);
 }
 
-static inline bool same_claim(const struct wire_claim *one, const struct wire_claim *other)
+static inline bool same_claim(const struct claim_info *one, const struct claim_info *other)
 {
     return one->id == other->id && one->parent == other->parent && one->uid == other->uid &&
            one->pid == other->pid && one->position == other->position &&
@@ -263,18 +263,18 @@ static inline size_t request_memory(const struct request *request)
            text_memory(request->affinity) + text_memory(request->name);
 }
 
-static inline size_t lease_memory(const struct wire_lease *lease)
+static inline size_t lease_memory(const struct lease_info *lease)
 {
     return text_memory(lease->name) + text_memory(lease->command) + ids_memory(&lease->devices);
 }
 
-static inline size_t tally_memory(const struct wire_tally *tally)
+static inline size_t tally_memory(const struct pool_tally *tally)
 {
     if (tally == NULL)
         return 0;
     return PIECE + sizeof(*tally) +
-           (tally->waited == NULL ? 0 : PIECE + sizeof(struct wire_histogram)) +
-           (tally->held == NULL ? 0 : PIECE + sizeof(struct wire_histogram));
+           (tally->waited == NULL ? 0 : PIECE + sizeof(struct duration_histogram)) +
+           (tally->held == NULL ? 0 : PIECE + sizeof(struct duration_histogram));
 }
 
 /* How many bytes the message owns. */
@@ -301,9 +301,9 @@ static inline size_t wire_message_memory(const struct wire_message *message)
     for (size_t i = 0; i < message->leases.count; i++)
         sum += lease_memory(&message->leases.items[i]);
     for (size_t i = 0; i < message->ended.count; i++)
-        sum += PIECE + sizeof(struct wire_lease) + lease_memory(message->ended.items[i].lease);
+        sum += PIECE + sizeof(struct lease_info) + lease_memory(message->ended.items[i].lease);
     for (size_t i = 0; i < message->claims.count; i++) {
-        const struct wire_claim *claim = &message->claims.items[i];
+        const struct claim_info *claim = &message->claims.items[i];
 
         sum += text_memory(claim->name) + text_memory(claim->command) +
                text_memory(claim->request) + text_memory(claim->why);

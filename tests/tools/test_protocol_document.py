@@ -22,9 +22,9 @@ FIELD_TABLES = {
 }
 NUMBER_TABLES = {
     "type": ("src/wire/wire.h", "wire_type", "WIRE_"),
-    "hold": ("src/wire/wire.h", "wire_hold", "WIRE_HOLD_"),
-    "end": ("src/wire/wire.h", "wire_end", "WIRE_END_"),
-    "state": ("src/wire/wire.h", "wire_state", "WIRE_STATE_"),
+    "hold": ("src/model/pool_info.h", "lease_hold", "LEASE_HOLD_"),
+    "end": ("src/model/pool_info.h", "lease_end", "LEASE_END_"),
+    "state": ("src/model/pool_info.h", "slot_state", "SLOT_STATE_"),
     "section": ("src/wire/wire.h", "wire_section", "WIRE_SECTION_"),
     "vendor": ("src/model/vendor.h", "vendor", "VENDOR_"),
     "vendor rule": ("src/model/request.h", "vendor_rule", "VENDOR_RULE_"),

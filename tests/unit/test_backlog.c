@@ -10,9 +10,10 @@
 #include "record/backlog.h"
 #include "support/failing_allocator.h"
 
-static struct wire_ended make_ended(uint64_t id, size_t command_length)
+static struct ended_lease make_ended(uint64_t id, size_t command_length)
 {
-    struct wire_ended ended = {.lease = calloc(1, sizeof(*ended.lease)), .end = WIRE_END_RELEASED};
+    struct ended_lease ended = {.lease = calloc(1, sizeof(*ended.lease)),
+                                .end = LEASE_END_RELEASED};
 
     assert_non_null(ended.lease);
     ended.lease->id = id;
@@ -29,7 +30,7 @@ static void they_are_kept_in_order(void **state)
 
     (void)state;
     for (uint64_t id = 1; id <= 100; id++) {
-        struct wire_ended ended = make_ended(id, 10);
+        struct ended_lease ended = make_ended(id, 10);
 
         backlog_add(&backlog, &ended);
         assert_null(ended.lease);
@@ -49,7 +50,7 @@ static void there_is_an_end_to_it(void **state)
 
     (void)state;
     for (uint64_t id = 1; id <= MANY; id++) {
-        struct wire_ended ended = make_ended(id, LONG);
+        struct ended_lease ended = make_ended(id, LONG);
 
         backlog_add(&backlog, &ended);
     }
@@ -65,7 +66,7 @@ static void there_is_an_end_to_it(void **state)
 
 static void without_memory_they_are_counted(void **state)
 {
-    struct wire_ended ended = make_ended(1, 10);
+    struct ended_lease ended = make_ended(1, 10);
     struct backlog backlog = {0};
 
     (void)state;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "model/cdi_names.h"
+#include "model/cdi.h"
 #include "support/failing_allocator.h"
 #include "support/machines.h"
 
@@ -165,7 +165,7 @@ static void take(struct cdi_registry *registry, unsigned level, const char *line
     struct cdi_registry file = {0};
 
     add(&file, line);
-    assert_int_equal(cdi_registry_take(registry, &file, level), 0);
+    assert_int_equal(cdi_registry_merge(registry, &file, level), 0);
     assert_int_equal(file.count, 0);
 }
 
@@ -228,9 +228,9 @@ static void there_is_a_limit(void **state)
         snprintf(name, sizeof(name), "a.com/gpu=%u", i);
         add(&file, name);
     }
-    assert_int_equal(cdi_registry_take(&registry, &file, 0), 0);
+    assert_int_equal(cdi_registry_merge(&registry, &file, 0), 0);
     add(&file, "a.com/gpu=more");
-    assert_int_equal(cdi_registry_take(&registry, &file, 0), BERTH_ERROR_LIMIT);
+    assert_int_equal(cdi_registry_merge(&registry, &file, 0), BERTH_ERROR_LIMIT);
     assert_int_equal(registry.count, CDI_ENTRIES_MAX);
     cdi_registry_finish(&file);
     cdi_registry_finish(&registry);
@@ -245,11 +245,11 @@ static void no_memory(void **state)
     (void)state;
     add(&file, "a.com/gpu=0 /dev/nvidia0");
     failing_allocator_start(1);
-    code = cdi_registry_take(&registry, &file, 0);
+    code = cdi_registry_merge(&registry, &file, 0);
     assert_true(failing_allocator_stop());
     assert_int_equal(code, BERTH_ERROR_MEMORY);
     assert_int_equal(registry.count, 0);
-    assert_int_equal(cdi_registry_take(&registry, &file, 0), 0);
+    assert_int_equal(cdi_registry_merge(&registry, &file, 0), 0);
     assert_int_equal(registry.count, 1);
     cdi_registry_finish(&registry);
 }

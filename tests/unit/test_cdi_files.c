@@ -76,7 +76,7 @@ static void check_read(const char *directories, const char *wanted)
     assert_int_equal(cdi_files_read(false, &registry, &error), 0);
     vector_for_each (entry, &registry) {
         text_append_format(&found, "%s%s%s", found.length == 0 ? "" : " ", entry->name,
-                           entry->doubled ? "!" : "");
+                           entry->ambiguous ? "!" : "");
         if (entry->nodes.count > 0)
             text_append_format(&found, "@%s", entry->nodes.items[0]);
     }

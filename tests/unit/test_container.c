@@ -125,11 +125,11 @@ static void names_have_a_bound(void **state)
 static void people_are_shown_the_beginning_of_an_id(void **state)
 {
     (void)state;
-    assert_int_equal(container_shown(ID), 12);
-    assert_int_equal(container_shown("0123456789ab"), 12);
-    assert_int_equal(container_shown("0123456789abcdef-of-names"), 25);
-    assert_int_equal(container_shown("web"), 3);
-    assert_int_equal(container_shown(""), 0);
+    assert_int_equal(container_shown_length(ID), 12);
+    assert_int_equal(container_shown_length("0123456789ab"), 12);
+    assert_int_equal(container_shown_length("0123456789abcdef-of-names"), 25);
+    assert_int_equal(container_shown_length("web"), 3);
+    assert_int_equal(container_shown_length(""), 0);
 }
 
 static void no_memory_is_remembered(void **state)

@@ -27,7 +27,7 @@ static void furnish(struct device *device)
     device->cap = (struct capability){true, 8, 0};
     device->health = HEALTH_OK;
     device->partitioned = true;
-    device->load.power = figure_sampled(1, 2);
+    device->load.power = load_figure_sampled(1, 2);
     device->pci.known = true;
     assert_int_equal(string_list_append(&device->nodes, "/dev/nvidia0"), 0);
     assert_int_equal(string_list_append(&device->nodes, "/dev/nvidiactl"), 0);
@@ -222,7 +222,7 @@ static void facts_are_what_stays(void **state)
     check_fact(health, HEALTH_SICK, false);
     check_fact(asleep, true, false);
     check_fact(old, true, false);
-    check_fact(load.power, figure_declared(9), false);
+    check_fact(load.power, load_figure_declared(9), false);
     check_fact(health_reason, text, false);
 }
 

@@ -46,7 +46,7 @@ static void counts_are_read(void **state)
         struct berth_error error = BERTH_ERROR_INIT;
         struct device_count count = untouched;
 
-        assert_int_equal(device_count_parse(cases[i].text, &count, &error), 0);
+        assert_int_equal(request_parse_device_count(cases[i].text, &count, &error), 0);
         check_equal(count, cases[i].count);
         assert_string_equal(error.message, "");
     }
@@ -102,9 +102,9 @@ static void other_texts_are_refused(void **state)
         struct berth_error error = BERTH_ERROR_INIT;
         struct device_count count = untouched;
 
-        assert_fails(device_count_parse(cases[i].text, &count, &error), cases[i].code, &error,
-                     cases[i].message);
-        assert_int_equal(device_count_parse(cases[i].text, &count, NULL), cases[i].code);
+        assert_fails(request_parse_device_count(cases[i].text, &count, &error), cases[i].code,
+                     &error, cases[i].message);
+        assert_int_equal(request_parse_device_count(cases[i].text, &count, NULL), cases[i].code);
         check_equal(count, untouched);
     }
 }
@@ -122,7 +122,8 @@ static void random_counts_come_back(void **state)
         char text[48];
 
         snprintf(text, sizeof(text), "%" PRIu64 "-%" PRIu64, min, max);
-        assert_int_equal(device_count_parse(text, &count, NULL), good ? 0 : BERTH_ERROR_RANGE);
+        assert_int_equal(request_parse_device_count(text, &count, NULL),
+                         good ? 0 : BERTH_ERROR_RANGE);
         if (good)
             check_equal(count, (struct device_count){(uint32_t)min, (uint32_t)max, false});
         else

@@ -22,7 +22,7 @@ static const struct terminal narrow = {.width = 80, .unicode = true};
 static const struct terminal endless = {.unicode = true};
 
 /* The text of a report; the caller finishes it. */
-static struct text words_of(const struct report *report, struct terminal terminal)
+static struct text words_of(const struct machine_report *report, struct terminal terminal)
 {
     struct user_names users = {0};
     const struct devices_picture picture = {
@@ -35,7 +35,8 @@ static struct text words_of(const struct report *report, struct terminal termina
     return out;
 }
 
-static void check_words(const struct report *report, struct terminal terminal, const char *wanted)
+static void check_words(const struct machine_report *report, struct terminal terminal,
+                        const char *wanted)
 {
     struct text out = words_of(report, terminal);
 
@@ -43,7 +44,7 @@ static void check_words(const struct report *report, struct terminal terminal, c
     text_finish(&out);
 }
 
-static void check_width(const struct report *report, size_t width)
+static void check_width(const struct machine_report *report, size_t width)
 {
     struct text out = words_of(report, (struct terminal){.width = width, .unicode = true});
 
@@ -51,7 +52,7 @@ static void check_width(const struct report *report, size_t width)
     text_finish(&out);
 }
 
-static void check_json(const struct report *report, const struct optional_number *slots,
+static void check_json(const struct machine_report *report, const struct optional_number *slots,
                        const char *wanted)
 {
     struct user_names users = {0};
@@ -72,17 +73,17 @@ static struct device single[] = {
     {.id = {.vendor = VENDOR_AMD, .mig = DEVICE_NO_MIG}},
 };
 
-static const struct report of_single = {
+static const struct machine_report of_single = {
     .machine = {.devices = {.items = single, .count = COUNT(single)}}};
 
 static void sampled_figures_carry_their_time(void **state)
 {
     (void)state;
     single[0].load = (struct load){
-        .utilization = figure_sampled(0, INT64_C(1700000000123456789)),
-        .power = figure_sampled(12345, INT64_C(1700000001000000000)),
-        .frequency = figure_sampled(INT64_C(2100000000), INT64_C(1700000001000000000)),
-        .memory_free = figure_declared(1),
+        .utilization = load_figure_sampled(0, INT64_C(1700000000123456789)),
+        .power = load_figure_sampled(12345, INT64_C(1700000001000000000)),
+        .frequency = load_figure_sampled(INT64_C(2100000000), INT64_C(1700000001000000000)),
+        .memory_free = load_figure_declared(1),
     };
     check_json(&of_single, NULL, "\"utilization\":0,");
     check_json(&of_single, NULL, "\"power_w\":12.345,\"frequency_hz\":2100000000,");
@@ -92,7 +93,7 @@ static void sampled_figures_carry_their_time(void **state)
 static void declared_figures_carry_none(void **state)
 {
     (void)state;
-    single[0].load = (struct load){.memory_free = figure_declared(1)};
+    single[0].load = (struct load){.memory_free = load_figure_declared(1)};
     check_json(&of_single, NULL, "\"memory_free\":1,");
     check_json(&of_single, NULL, "\"utilization\":null,");
     check_json(&of_single, NULL, "\"sampled_at\":null,");
@@ -167,7 +168,7 @@ static struct problem problems[] = {
     {(char *)"amd\n", (char *)"a\033message"},
 };
 
-static const struct report of_various = {
+static const struct machine_report of_various = {
     .machine = {.devices = {.items = various, .count = COUNT(various)},
                 .links = {.items = various_links, .count = COUNT(various_links)}},
     .problems = {.items = problems, .count = COUNT(problems)},
@@ -278,10 +279,10 @@ static void figures_from_a_liar(void **state)
 {
     (void)state;
     single[0].load = (struct load){
-        .memory_free = figure_sampled(INT64_MIN, INT64_MIN),
-        .utilization = figure_sampled(INT64_MAX, INT64_MAX),
-        .temperature = figure_sampled(-273150, NOW),
-        .power = figure_sampled(INT64_MIN, NOW),
+        .memory_free = load_figure_sampled(INT64_MIN, INT64_MIN),
+        .utilization = load_figure_sampled(INT64_MAX, INT64_MAX),
+        .temperature = load_figure_sampled(-273150, NOW),
+        .power = load_figure_sampled(INT64_MIN, NOW),
     };
     single[0].memory_total = optional_number_of(UINT64_MAX);
     single[0].old = true;
@@ -301,7 +302,7 @@ static struct link many_links[LINKS_MANY];
 
 /* Eight GPUs of eight partitions each, but for the last: those of one GPU reach each other over its
  * board, those of two by the fabric. */
-static struct report partitions(void)
+static struct machine_report partitions(void)
 {
     size_t count = 0;
 
@@ -318,8 +319,8 @@ static struct report partitions(void)
                 .kind = i / PARTITIONS == j / PARTITIONS ? LINK_PSB : LINK_XGMI,
             };
     }
-    return (struct report){.machine = {.devices = {.items = many, .count = MANY},
-                                       .links = {.items = many_links, .count = count}}};
+    return (struct machine_report){.machine = {.devices = {.items = many, .count = MANY},
+                                               .links = {.items = many_links, .count = count}}};
 }
 
 static const char *after_the_devices(const struct text *out)
@@ -332,7 +333,7 @@ static const char *after_the_devices(const struct text *out)
 
 static void devices_that_are_alike_share_a_row(void **state)
 {
-    struct report report = partitions();
+    struct machine_report report = partitions();
     static const char wanted[] = "LINKS  DEVICES   A     B     C     D     E     F     G     H\n"
                                  "A      amd0-7    psb   xgmi  xgmi  xgmi  xgmi  xgmi  xgmi  xgmi\n"
                                  "B      amd8-15   xgmi  psb   xgmi  xgmi  xgmi  xgmi  xgmi  xgmi\n"
@@ -357,7 +358,7 @@ static void devices_that_are_alike_share_a_row(void **state)
 
 static void all_alike_are_one_row(void **state)
 {
-    struct report report = partitions();
+    struct machine_report report = partitions();
     struct text out;
 
     (void)state;
@@ -380,7 +381,7 @@ static void ranges_end_where_numbers_do(void **state)
         {VENDOR_NVIDIA, 2, DEVICE_NO_MIG},
         {VENDOR_AMD, 3, DEVICE_NO_MIG},
     };
-    struct report report = partitions();
+    struct machine_report report = partitions();
     struct text out;
 
     (void)state;
@@ -401,8 +402,8 @@ static void ranges_end_where_numbers_do(void **state)
 
 static void without_memory_the_text_says_so(void **state)
 {
-    struct report report = partitions();
-    const struct report *const reports[] = {&of_various, &report};
+    struct machine_report report = partitions();
+    const struct machine_report *const reports[] = {&of_various, &report};
 
     (void)state;
     for (size_t i = 0; i < COUNT(reports); i++) {

@@ -34,7 +34,7 @@ static char *list_all(const struct vendor_table *table)
                            device->render == NULL ? "-" : device->render);
     drm_list_finish(&list);
     text_append(&out, "");
-    return text_take(&out);
+    return text_detach(&out);
 }
 
 static void check_list(const struct vendor_table *table, const char *wanted)

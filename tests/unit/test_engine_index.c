@@ -40,7 +40,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     ret_offer->cost = (int64_t)(hash % 5); /* many are equal */
 }
 
-static const struct policy hashed = {.name = "hashed", .rate = rate, .steady = true};
+static const struct policy hashed = {.name = "hashed", .rate = rate, .cacheable = true};
 
 struct twins {
     struct engine *engines[2]; /* one keeps, the other asks */
@@ -117,14 +117,14 @@ static void make_request(struct test_random *random, size_t device_count,
 /* Any of the policies whose answers may be kept. */
 static const struct policy *any_steady(struct test_random *random)
 {
-    const struct policy *steady[32] = {&hashed};
+    const struct policy *cacheable[32] = {&hashed};
     size_t count = 1;
 
     for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
-        if ((*policy)->rate != NULL && (*policy)->steady)
-            steady[count++] = *policy;
+        if ((*policy)->rate != NULL && (*policy)->cacheable)
+            cacheable[count++] = *policy;
     }
-    return steady[test_random_below(random, count)];
+    return cacheable[test_random_below(random, count)];
 }
 
 static void begin(struct twins *twins, uint64_t seed)

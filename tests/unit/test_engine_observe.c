@@ -24,7 +24,7 @@ static struct device observed(const char *id, const char *reason)
 {
     struct device device = {.id = id_of(id), .health_reason = strdup(reason), .asleep = true};
 
-    device_process_need(&device.processes, 42)->lease = 7;
+    device_process_find_or_add(&device.processes, 42)->lease = 7;
     return device;
 }
 

@@ -41,16 +41,16 @@ static void round_robin_gives_everybody_a_turn(void **state)
 
 static void least_loaded_does_not_herd_between_two_figures(void **state)
 {
-    struct load load = {.utilization = figure_sampled(900, 1)};
+    struct load load = {.utilization = load_figure_sampled(900, 1)};
     struct world world;
     struct engine_request *request;
 
     (void)state;
     world_init(&world, "nvidia0,nvidia1,nvidia2");
     engine_set_load(world.engine, 0, &load);
-    load.utilization = figure_sampled(100, 1);
+    load.utilization = load_figure_sampled(100, 1);
     engine_set_load(world.engine, 1, &load);
-    load.utilization = figure_sampled(500, 1);
+    load.utilization = load_figure_sampled(500, 1);
     engine_set_load(world.engine, 2, &load);
     request = world_request(&world, "policy=least-loaded");
     check_pick(&world, request, 1);
@@ -62,7 +62,7 @@ static void least_loaded_does_not_herd_between_two_figures(void **state)
 
 static void a_new_load_forgets_the_picks_of_its_device(void **state)
 {
-    struct load load = {.utilization = figure_sampled(100, 1)};
+    struct load load = {.utilization = load_figure_sampled(100, 1)};
     struct world world;
     struct engine_request *request;
 

@@ -32,9 +32,9 @@ static void hear(void *context, uint32_t slot, unsigned changes)
     text_append(&heard->words, "\n");
 }
 
-static struct report report_of(const char *ids, uint32_t listed)
+static struct machine_report report_of(const char *ids, uint32_t listed)
 {
-    struct report report = {.listed = listed};
+    struct machine_report report = {.listed = listed};
     struct device_id_list list = {0};
     const struct device_id *id;
 
@@ -46,7 +46,7 @@ static struct report report_of(const char *ids, uint32_t listed)
     return report;
 }
 
-static void take(struct world *world, struct report report, bool fixed, const char *wanted)
+static void take(struct world *world, struct machine_report report, bool fixed, const char *wanted)
 {
     struct heard heard = {0};
     const struct report_handler taker = {.fixed = fixed, .changed = hear, .context = &heard};
@@ -125,7 +125,7 @@ static void who_waits_is_granted_what_comes_back(void **state)
 
 static void health_is_told_when_it_changes(void **state)
 {
-    struct report report = report_of("nvidia0", ALL_LISTED);
+    struct machine_report report = report_of("nvidia0", ALL_LISTED);
     struct world world;
 
     (void)state;
@@ -155,13 +155,13 @@ static void health_is_told_when_it_changes(void **state)
 
 static void new_facts_replace_old_ones(void **state)
 {
-    struct report report = report_of("nvidia0", ALL_LISTED);
+    struct machine_report report = report_of("nvidia0", ALL_LISTED);
     struct world world;
 
     (void)state;
     world_init(&world, "nvidia0");
     report.machine.devices.items[0].memory_total = optional_number_of(100);
-    report.machine.devices.items[0].load.utilization = figure_sampled(5, 6);
+    report.machine.devices.items[0].load.utilization = load_figure_sampled(5, 6);
     take(&world, report, false, "0: facts\n");
     assert_int_equal(device_at(&world, 0)->memory_total.value, 100);
     assert_int_equal(device_at(&world, 0)->load.utilization.value, 5);
@@ -172,15 +172,15 @@ static void new_facts_replace_old_ones(void **state)
 /* One that hangs has little to say for itself: that is no reason to forget what it is. */
 static void of_a_device_that_is_old_only_its_health_is_news(void **state)
 {
-    struct report report = report_of("nvidia0", ALL_LISTED);
+    struct machine_report report = report_of("nvidia0", ALL_LISTED);
     struct device *device = &report.machine.devices.items[0];
     struct world world;
 
     (void)state;
     world_init(&world, "nvidia0");
     device->name = copy_of("A100");
-    device->load.utilization = figure_sampled(5, 6);
-    device_process_need(&device->processes, 42);
+    device->load.utilization = load_figure_sampled(5, 6);
+    device_process_find_or_add(&device->processes, 42);
     take(&world, report, false, "0: facts\n");
     report = report_of("nvidia0", ALL_LISTED);
     device = &report.machine.devices.items[0];
@@ -198,7 +198,7 @@ static void of_a_device_that_is_old_only_its_health_is_news(void **state)
 
 static void a_load_ends_what_picks_counted(void **state)
 {
-    struct report report = report_of("nvidia0,nvidia1", ALL_LISTED);
+    struct machine_report report = report_of("nvidia0,nvidia1", ALL_LISTED);
     struct world world;
     struct engine_request *one;
     uint32_t slot;
@@ -208,7 +208,7 @@ static void a_load_ends_what_picks_counted(void **state)
     one = world_request(&world, "policy=least-loaded");
     assert_int_equal(engine_pick(world.engine, one, &slot, 1, NULL), 1);
     assert_int_equal(slot, 0);
-    report.machine.devices.items[0].load.utilization = figure_sampled(0, 1);
+    report.machine.devices.items[0].load.utilization = load_figure_sampled(0, 1);
     take(&world, report, false, "");
     assert_int_equal(engine_pick(world.engine, one, &slot, 1, NULL), 1);
     assert_int_equal(slot, 0);
@@ -217,7 +217,7 @@ static void a_load_ends_what_picks_counted(void **state)
 
 static void a_pool_that_is_fixed_takes_in_nothing_new(void **state)
 {
-    struct report report = report_of("nvidia0,nvidia1", ALL_LISTED);
+    struct machine_report report = report_of("nvidia0,nvidia1", ALL_LISTED);
     const char *name;
     struct world world;
 
@@ -237,7 +237,7 @@ static void a_pool_that_is_fixed_takes_in_nothing_new(void **state)
 
 static void a_device_without_room_does_not_keep_others_out(void **state)
 {
-    struct report report = report_of("nvidia0,nvidia1,nvidia2", ALL_LISTED);
+    struct machine_report report = report_of("nvidia0,nvidia1,nvidia2", ALL_LISTED);
     const struct engine_settings settings = {.slots_max = 2};
     const struct report_handler taker = {0};
     struct machine machine = {0};
@@ -256,9 +256,9 @@ static void a_device_without_room_does_not_keep_others_out(void **state)
 }
 
 /* Devices by their ids, with the UUIDs of the letters, one for each. */
-static struct report named(const char *ids, const char *letters)
+static struct machine_report named(const char *ids, const char *letters)
 {
-    struct report report = report_of(ids, ALL_LISTED);
+    struct machine_report report = report_of(ids, ALL_LISTED);
 
     for (size_t i = 0; letters[i] != '\0'; i++)
         assert_true(asprintf(&report.machine.devices.items[i].uuid, "GPU-%c", letters[i]) > 0);

@@ -9,7 +9,7 @@
 /* A device of 80 bytes, of which all are free. */
 static void sampled(struct world *world, uint32_t slot, int64_t free_bytes)
 {
-    struct load load = {.memory_free = figure_sampled(free_bytes, engine_now(world->engine))};
+    struct load load = {.memory_free = load_figure_sampled(free_bytes, engine_now(world->engine))};
 
     engine_set_load(world->engine, slot, &load);
 }

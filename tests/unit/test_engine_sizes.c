@@ -260,7 +260,7 @@ static void wanted_devices_are_the_only_ones(void **state)
 
 static void unknown_free_memory_is_worth_waiting_for(void **state)
 {
-    struct load load = {.memory_free = figure_sampled(9, 0)};
+    struct load load = {.memory_free = load_figure_sampled(9, 0)};
     struct world world;
 
     (void)state;
@@ -269,7 +269,7 @@ static void unknown_free_memory_is_worth_waiting_for(void **state)
     engine_set_load(world.engine, 1, &load);
     check_pending(&world, 1);
     world_forget(&world);
-    load.memory_free = figure_sampled(10, 1);
+    load.memory_free = load_figure_sampled(10, 1);
     engine_set_load(world.engine, 1, &load);
     check_told(&world, "granted lease 2 of claim 1: slots 1\n");
     world_finish(&world);

@@ -21,7 +21,7 @@ static struct device good_device(void)
         .memory_total = optional_number_of(80 * GIB),
         .cap = {true, 8, 0},
         .health = HEALTH_OK,
-        .load.memory_free = figure_declared(40 * GIB),
+        .load.memory_free = load_figure_declared(40 * GIB),
     };
 }
 
@@ -147,9 +147,9 @@ static void free_memory_may_change(void **state)
     device.load.memory_free.known = false;
     request->min_free = optional_number_of(0);
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
-    device.load.memory_free = figure_sampled(0, 1);
+    device.load.memory_free = load_figure_sampled(0, 1);
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
-    device.load.memory_free = figure_sampled(-1, 1);
+    device.load.memory_free = load_figure_sampled(-1, 1);
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
 }
 
@@ -167,7 +167,7 @@ static void more_free_than_there_is_is_a_fixed_fact(void **state)
     device.memory_total.known = false;
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
     request->min_free = optional_number_of(UINT64_MAX);
-    device.load.memory_free = figure_sampled(INT64_MAX, 1);
+    device.load.memory_free = load_figure_sampled(INT64_MAX, 1);
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
 }
 
@@ -291,7 +291,7 @@ static void the_first_reason_counts(void **state)
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_SICK);
     device.health = HEALTH_OK;
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
-    device.load.memory_free = figure_sampled(1, 1);
+    device.load.memory_free = load_figure_sampled(1, 1);
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     device_finish(&device);
 }

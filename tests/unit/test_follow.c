@@ -120,10 +120,10 @@ static struct pool_view busy(void)
 
     view_lease(&view, 7, 0, 1);
     for (uint32_t i = 0; i < 2; i++) {
-        struct wire_claim *claim = vector_append(&view.look.claims);
+        struct claim_info *claim = vector_append(&view.look.claims);
 
         assert_non_null(claim);
-        *claim = (struct wire_claim){.id = 8 + i, .position = 1 + i};
+        *claim = (struct claim_info){.id = 8 + i, .position = 1 + i};
     }
     return view;
 }
@@ -172,10 +172,10 @@ static void only_what_changed_is_looked_at(void **state)
     assert_int_equal(step(stage), 0);
     look = hear(stage, WIRE_LOOK);
     assert_int_equal(look.sections, 1U << WIRE_SECTION_DEVICES);
-    loads.look.slots.items[1].state = WIRE_STATE_SICK;
+    loads.look.slots.items[1].state = SLOT_STATE_SICK;
     show(stage, look.number, loads);
     assert_int_equal(step(stage), WIRE_NEWS_LOAD);
-    assert_int_equal(stage->follower.view.look.slots.items[1].state, WIRE_STATE_SICK);
+    assert_int_equal(stage->follower.view.look.slots.items[1].state, SLOT_STATE_SICK);
     /* What was not looked at is as it was, and belongs to the devices that are there now. */
     assert_int_equal(stage->follower.view.look.leases.count, 1);
     assert_int_equal(stage->follower.view.look.claims.count, 2);
@@ -243,8 +243,8 @@ static void who_wants_to_know_now_need_not_wait_for_news(void **state)
 {
     struct stage *stage = begin((struct follow_settings){
         .kinds = WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE, .interval = DURATION_HOUR, .claims_max = 1});
-    struct wire_histogram waited = {.counts = {[1] = 2}};
-    struct wire_tally tally = {.busy = 3, .waited = &waited};
+    struct duration_histogram waited = {.counts = {[1] = 2}};
+    struct pool_tally tally = {.busy = 3, .waited = &waited};
     struct wire_message first;
     struct wire_message second;
     struct pool_view counted = busy();
@@ -304,7 +304,7 @@ static void a_long_queue_is_cut(void **state)
     assert_int_equal(step(stage), 0);
     look = hear(stage, WIRE_LOOK);
     assert_true(look.section == WIRE_SECTION_QUEUE && look.after == UINT32_MAX);
-    assert_int_equal(problem_list_add(&last.look.problems, "nvidia", "it hangs"), 0);
+    assert_int_equal(machine_report_add_problem(&last.look.problems, "nvidia", "it hangs"), 0);
     show(stage, look.number, last);
     assert_int_equal(step(stage), WIRE_NEWS_ALL);
     assert_int_equal(stage->follower.view.look.claims.count, 2);
@@ -315,10 +315,10 @@ static void a_long_queue_is_cut(void **state)
 /* A lease that ended, told with `lost` others. */
 static void tell_ended(struct stage *stage, uint64_t follow)
 {
-    struct wire_lease lease = {.id = 3, .name = (char *)"over", .replicas = 1};
-    struct wire_ended ended = {.lease = &lease, .end = WIRE_END_DIED, .time = 9};
-    struct wire_histogram waited = {.counts = {[2] = 4}, .sum = 11};
-    struct wire_tally tally = {.granted = 4, .waited = &waited};
+    struct lease_info lease = {.id = 3, .name = (char *)"over", .replicas = 1};
+    struct ended_lease ended = {.lease = &lease, .end = LEASE_END_DIED, .time = 9};
+    struct duration_histogram waited = {.counts = {[2] = 4}, .sum = 11};
+    struct pool_tally tally = {.granted = 4, .waited = &waited};
 
     say(stage, &(struct wire_message){
                    .type = WIRE_NEWS,
@@ -342,7 +342,7 @@ static void what_has_ended_is_kept_until_it_is_forgotten(void **state)
     step(stage);
     assert_int_equal(stage->follower.ended.count, 1);
     assert_string_equal(stage->follower.ended.items[0].lease->name, "over");
-    assert_int_equal(stage->follower.ended.items[0].end, WIRE_END_DIED);
+    assert_int_equal(stage->follower.ended.items[0].end, LEASE_END_DIED);
     assert_int_equal(stage->follower.lost, 2);
     assert_int_equal(stage->follower.tally.granted, 4);
     assert_int_equal(stage->follower.tally.waited->counts[2], 4);

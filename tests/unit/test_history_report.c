@@ -42,7 +42,7 @@ static char *describe(const struct history_report *report)
     text_append_format(&words, "%d %d %d", (int)row->leases,
                        (int)(row->gpu_time / (DURATION_HOUR / 100)),
                        (int)(row->waited / (DURATION_HOUR / 100)));
-    return text_take(&words);
+    return text_detach(&words);
 }
 
 static void check_report(struct history_query query, enum history_by by, const char *wanted)
@@ -130,7 +130,7 @@ static char *write_json(const struct history_query *query)
 
     assert_int_equal(history_write_json(history, query, JSON_COMPACT, &out, NULL), 0);
     history_close(history);
-    return text_take(&out);
+    return text_detach(&out);
 }
 
 static void programs_get_json(void **state)

@@ -236,15 +236,15 @@ static void nests_to_the_limit(void **state)
 
     (void)state;
     json_start(&json, &text, JSON_COMPACT);
-    for (int level = 0; level < JSON_DEEPEST; level++)
+    for (int level = 0; level < JSON_DEPTH_MAX; level++)
         json_array_begin(&json);
-    for (int level = 0; level < JSON_DEEPEST; level++)
+    for (int level = 0; level < JSON_DEPTH_MAX; level++)
         json_array_end(&json);
     json_finish(&json);
-    assert_int_equal(text.length, 2 * JSON_DEEPEST + 1);
-    for (size_t i = 0; i < JSON_DEEPEST; i++) {
+    assert_int_equal(text.length, 2 * JSON_DEPTH_MAX + 1);
+    for (size_t i = 0; i < JSON_DEPTH_MAX; i++) {
         assert_int_equal(text.bytes[i], '[');
-        assert_int_equal(text.bytes[JSON_DEEPEST + i], ']');
+        assert_int_equal(text.bytes[JSON_DEPTH_MAX + i], ']');
     }
     text_finish(&text);
 }
@@ -263,7 +263,7 @@ static void nest_too_deep(void)
 {
     struct json *json = misused();
 
-    for (int level = 0; level <= JSON_DEEPEST; level++)
+    for (int level = 0; level <= JSON_DEPTH_MAX; level++)
         json_array_begin(json);
 }
 

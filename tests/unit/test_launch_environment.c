@@ -173,7 +173,7 @@ static void a_vendors_own_cdi_entry_goes_first(void **state)
     launched.facts.cdi = &registry;
     launch(&launched, polluted);
     check_value(&launched, "BERTH_CDI_DEVICES", "berth/gpu=nvidia0,nvidia.com/gpu=GPU-b");
-    entries[0].doubled = true;
+    entries[0].ambiguous = true;
     launch(&launched, polluted);
     check_value(&launched, "BERTH_CDI_DEVICES", "berth/gpu=nvidia0,berth/gpu=nvidia1");
     launched_finish(&launched);

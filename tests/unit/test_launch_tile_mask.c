@@ -7,7 +7,7 @@
 
 /* Three cards: 2 tiles, 1 tile, 4 tiles. Flat, these are 0 and 1, 2, 3 to 6. */
 static const uint32_t tiles[] = {2, 1, 4};
-static const struct tiles_place places[] = {{0, 0}, {1, 2}, {2, 3}};
+static const struct tiles_position places[] = {{0, 0}, {1, 2}, {2, 3}};
 
 /* What a mask leaves of each, as bits. */
 struct row {
@@ -71,7 +71,7 @@ static void masks_are_read_as_level_zero_does(void **state)
 static void a_card_of_the_most_tiles(void **state)
 {
     struct tile_mask mask = tile_mask_read(NULL, NULL);
-    struct tiles_place last = {UINT32_MAX, UINT32_MAX};
+    struct tiles_position last = {UINT32_MAX, UINT32_MAX};
     struct text out = {0};
 
     (void)state;

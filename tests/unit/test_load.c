@@ -39,8 +39,8 @@ static void check_sampled(const struct load *load, int64_t wanted)
 
 static void figures_carry_their_origin(void **state)
 {
-    struct figure declared = figure_declared(-5);
-    struct figure sampled = figure_sampled(70, 99);
+    struct figure declared = load_figure_declared(-5);
+    struct figure sampled = load_figure_sampled(70, 99);
 
     (void)state;
     assert_true(declared.known);
@@ -63,17 +63,18 @@ static void an_unknown_figure_has_no_time(void **state)
 
     (void)state;
     check_never_sampled(&load);
-    load.memory_free = figure_sampled(1, 10);
+    load.memory_free = load_figure_sampled(1, 10);
     check_sampled(&load, 10);
 }
 
 static void a_declared_figure_was_not_sampled(void **state)
 {
-    struct load load = {.memory_free = figure_declared(1), .utilization = figure_declared(0)};
+    struct load load = {.memory_free = load_figure_declared(1),
+                        .utilization = load_figure_declared(0)};
 
     (void)state;
     check_never_sampled(&load);
-    load.temperature = figure_sampled(40000, 7);
+    load.temperature = load_figure_sampled(40000, 7);
     check_sampled(&load, 7);
 }
 
@@ -83,26 +84,26 @@ static void every_figure_counts(void **state)
     for (size_t i = 0; i < FIGURES; i++) {
         struct load load = {0};
 
-        *figure_of(&load, i) = figure_sampled(0, 1000);
+        *figure_of(&load, i) = load_figure_sampled(0, 1000);
         check_sampled(&load, 1000);
-        *figure_of(&load, (i + 1) % FIGURES) = figure_sampled(0, 999);
+        *figure_of(&load, (i + 1) % FIGURES) = load_figure_sampled(0, 999);
         check_sampled(&load, 999);
-        *figure_of(&load, (i + 2) % FIGURES) = figure_sampled(0, 1001);
+        *figure_of(&load, (i + 2) % FIGURES) = load_figure_sampled(0, 1001);
         check_sampled(&load, 999);
     }
 }
 
 static void any_time_is_a_time(void **state)
 {
-    struct load load = {.power = figure_sampled(1, INT64_MAX)};
+    struct load load = {.power = load_figure_sampled(1, INT64_MAX)};
 
     (void)state;
     check_sampled(&load, INT64_MAX);
-    load.utilization = figure_sampled(1, 0);
+    load.utilization = load_figure_sampled(1, 0);
     check_sampled(&load, 0);
-    load.temperature = figure_sampled(1, -1);
+    load.temperature = load_figure_sampled(1, -1);
     check_sampled(&load, -1);
-    load.memory_free = figure_sampled(1, INT64_MIN + 1);
+    load.memory_free = load_figure_sampled(1, INT64_MIN + 1);
     check_sampled(&load, INT64_MIN + 1);
 }
 
@@ -124,10 +125,10 @@ static void random_loads_give_their_oldest_sample(void **state)
                 figure_of(&load, i)->sampled_at = time;
                 break;
             case 1:
-                *figure_of(&load, i) = figure_declared(time);
+                *figure_of(&load, i) = load_figure_declared(time);
                 break;
             default:
-                *figure_of(&load, i) = figure_sampled(1, time);
+                *figure_of(&load, i) = load_figure_sampled(1, time);
                 sampled = true;
                 oldest = time < oldest ? time : oldest;
             }
@@ -141,7 +142,7 @@ static void random_loads_give_their_oldest_sample(void **state)
 
 static void loads_are_equal_when_all_is(void **state)
 {
-    struct load one = {.power = figure_sampled(1, 2)};
+    struct load one = {.power = load_figure_sampled(1, 2)};
     struct load other = one;
     struct figure *const figures[] = {&other.memory_free, &other.utilization, &other.temperature,
                                       &other.power, &other.frequency};
@@ -151,7 +152,7 @@ static void loads_are_equal_when_all_is(void **state)
     for (size_t i = 0; i < COUNT(figures); i++) {
         struct figure before = *figures[i];
 
-        *figures[i] = figure_sampled(7, 2);
+        *figures[i] = load_figure_sampled(7, 2);
         assert_false(load_equals(&one, &other));
         assert_false(load_equals(&other, &one));
         *figures[i] = before;

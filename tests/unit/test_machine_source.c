@@ -42,17 +42,17 @@ static void check_file(const char *inventory, size_t devices)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct machine_source source;
-    struct report report;
+    struct machine_report report;
 
     assert_int_equal(machine_source_open(&source, inventory, NULL, &error), 0);
     assert_true(source.is_virtual);
     assert_int_equal(machine_source_look(&source, &report, &error), 0);
     assert_string_equal(error.message, "");
     assert_int_equal(report.machine.devices.count, devices);
-    report_finish(&report);
+    machine_report_finish(&report);
     assert_int_equal(machine_source_look(&source, &report, &error), 0);
     assert_int_equal(report.machine.devices.count, 0);
-    report_finish(&report);
+    machine_report_finish(&report);
     machine_source_close(&source);
 }
 
@@ -132,7 +132,7 @@ static void bad_deadlines_are_refused(void **state)
 static void a_probe_that_is_not_there(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct report report = {.listed = 4711};
+    struct machine_report report = {.listed = 4711};
     struct machine_source source;
 
     (void)state;

@@ -172,7 +172,7 @@ static struct device_list devices_of(size_t count)
     assert_non_null(device);
     *device = (struct device){0};
     for (size_t i = 0; i <= count; i++) {
-        struct device_process *process = device_process_need(&device->processes, i + 1);
+        struct device_process *process = device_process_find_or_add(&device->processes, i + 1);
 
         assert_non_null(process);
         snprintf(container, sizeof(container), "%zu", i / 2);

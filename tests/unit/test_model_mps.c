@@ -21,7 +21,7 @@ static struct request asking(const char *pipe, const char *log, uint32_t max, ui
 
 static void check_directories(struct request request, const char *pipe, const char *log)
 {
-    struct mps_place place = {.root = "/run/berth/mps/7", .request = &request};
+    struct mps_directory_source place = {.root = "/run/berth/mps/7", .request = &request};
     struct text found_pipe = {0};
     struct text found_log = {0};
 
@@ -54,16 +54,16 @@ static void what_may_get_more_is_not_only_one(void **state)
 
     (void)state;
     all.gpus.all = true;
-    assert_true(mps_is_only_one(&one));
-    assert_false(mps_is_only_one(&elastic));
-    assert_false(mps_is_only_one(&replicas));
-    assert_false(mps_is_only_one(&all));
+    assert_true(mps_directories_single_device(&one));
+    assert_false(mps_directories_single_device(&elastic));
+    assert_false(mps_directories_single_device(&replicas));
+    assert_false(mps_directories_single_device(&all));
 }
 
 static void check_together(struct request one, struct request other, bool expected)
 {
-    assert_int_equal(mps_is_together(&one, &other), expected);
-    assert_int_equal(mps_is_together(&other, &one), expected);
+    assert_int_equal(mps_directories_are_same(&one, &other), expected);
+    assert_int_equal(mps_directories_are_same(&other, &one), expected);
     request_finish(&one);
     request_finish(&other);
 }

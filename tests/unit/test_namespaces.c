@@ -90,7 +90,7 @@ static void assert_owner(uid_t uid, int depth)
         print_message("skip: no user namespaces here\n");
         skip();
     }
-    is_known = user_namespace_owner(pid, &owner);
+    is_known = namespace_user_owner(pid, &owner);
     end_child(pid);
     assert_true(is_known);
     assert_int_equal(owner, uid);
@@ -126,12 +126,12 @@ static void in_our_own_there_is_nothing_to_say(void **state)
 
     (void)state;
     assert_true(pid > 0);
-    assert_false(user_namespace_owner(pid, &owner));
+    assert_false(namespace_user_owner(pid, &owner));
     end_child(pid);
-    assert_false(user_namespace_owner(pid, &owner));
-    assert_false(user_namespace_owner(getpid(), &owner));
-    assert_false(user_namespace_owner(0, &owner));
-    assert_false(user_namespace_owner(-1, &owner));
+    assert_false(namespace_user_owner(pid, &owner));
+    assert_false(namespace_user_owner(getpid(), &owner));
+    assert_false(namespace_user_owner(0, &owner));
+    assert_false(namespace_user_owner(-1, &owner));
     assert_int_equal(owner, 7);
 }
 
@@ -148,7 +148,7 @@ static void from_within_it_is_not_known(void **state)
 
         if (unshare(CLONE_NEWUSER) < 0)
             _exit(2);
-        _exit(user_namespace_owner(outside, &owner) ? 1 : 0);
+        _exit(namespace_user_owner(outside, &owner) ? 1 : 0);
     }
     assert_true(child > 0);
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -194,15 +194,15 @@ static void a_pid_namespace_is_of_who_made_it(void **state)
     } cases[] = {{0, true}, {CLONE_NEWUSER, false}};
 
     (void)state;
-    assert_false(pid_namespace_is_other(getpid()));
-    assert_false(pid_namespace_is_roots(getpid()));
+    assert_false(namespace_pid_is_other(getpid()));
+    assert_false(namespace_pid_is_owned_by_root(getpid()));
     for (size_t i = 0; i < 2; i++) {
         bool is_other, is_roots;
         pid_t parent;
         pid_t pid = start_with_pids(cases[i].user_namespace, &parent);
 
-        is_other = pid_namespace_is_other(pid);
-        is_roots = pid_namespace_is_roots(pid);
+        is_other = namespace_pid_is_other(pid);
+        is_roots = namespace_pid_is_owned_by_root(pid);
         if (pid != 0)
             kill(pid, SIGKILL);
         end_child(parent);

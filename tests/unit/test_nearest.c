@@ -14,9 +14,9 @@
 /* The distance when `name` is near to `wanted`, else -1. */
 static int distance_of(const char *wanted, const char *name)
 {
-    struct nearest nearest = {.wanted = wanted};
+    struct suggestion nearest = {.wanted = wanted};
 
-    nearest_offer(&nearest, name);
+    suggest_compare(&nearest, name);
     if (nearest.best == NULL)
         return -1;
     assert_ptr_equal(nearest.best, name);
@@ -83,25 +83,25 @@ static void long_names_are_never_near(void **state)
 static void the_first_of_the_nearest_wins(void **state)
 {
     static const char *const names[] = {"vendor", "count", "memory", "memoryy", "model", "memoxy"};
-    struct nearest nearest = {.wanted = "memorx"};
+    struct suggestion nearest = {.wanted = "memorx"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++)
-        nearest_offer(&nearest, names[i]);
+        suggest_compare(&nearest, names[i]);
     assert_string_equal(nearest.best, "memory");
     assert_int_equal(nearest.distance, 1);
-    nearest_offer(&nearest, "memorx");
+    suggest_compare(&nearest, "memorx");
     assert_string_equal(nearest.best, "memorx");
     assert_int_equal(nearest.distance, 0);
 }
 
 static void nothing_near_is_null(void **state)
 {
-    struct nearest nearest = {.wanted = "temperature"};
+    struct suggestion nearest = {.wanted = "temperature"};
 
     (void)state;
-    nearest_offer(&nearest, "vendor");
-    nearest_offer(&nearest, "count");
+    suggest_compare(&nearest, "vendor");
+    suggest_compare(&nearest, "count");
     assert_null(nearest.best);
 }
 

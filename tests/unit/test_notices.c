@@ -54,16 +54,16 @@ static void what_counts_as_use(void **state)
     assert_int_equal(notice_use_of(&device, true, false), DEVICE_USED);
     assert_int_equal(notice_use_of(&device, false, true), DEVICE_UNUSED);
     assert_int_equal(notice_use_of(&device, false, false), DEVICE_USE_UNKNOWN);
-    device.load.utilization = figure_sampled(0, 1);
+    device.load.utilization = load_figure_sampled(0, 1);
     assert_int_equal(notice_use_of(&device, true, true), DEVICE_UNUSED);
     assert_int_equal(notice_use_of(&device, false, false), DEVICE_UNUSED);
-    device.load.utilization = figure_sampled(1, 1);
+    device.load.utilization = load_figure_sampled(1, 1);
     assert_int_equal(notice_use_of(&device, false, true), DEVICE_USED);
 }
 
 static void what_cannot_be_known(void **state)
 {
-    struct device device = {.load.utilization = figure_sampled(0, 1)};
+    struct device device = {.load.utilization = load_figure_sampled(0, 1)};
 
     (void)state;
     assert_int_equal(notice_use_of(&device, false, true), DEVICE_UNUSED);

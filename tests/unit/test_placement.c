@@ -78,7 +78,7 @@ static void sick_and_full_devices_are_waited_for(void **state)
     check_why(&question, "not now",
               "wanted 1 device, at least 1 GiB free; 0 of 2 devices fit and are free: 1 is sick, "
               "1 has too little free memory or an unknown amount");
-    machine_device(&question.machine, "nvidia1")->load.memory_free = figure_sampled(GIB, 1);
+    machine_device(&question.machine, "nvidia1")->load.memory_free = load_figure_sampled(GIB, 1);
     check_answer(&question, "now: nvidia1");
     /* One reason is enough: a sick device that is busy counts once. */
     question_mark(&question, &question.busy, "nvidia0,nvidia1");

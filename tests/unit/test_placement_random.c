@@ -320,7 +320,7 @@ static void add_device(struct test_random *random, struct machine *machine, uint
     if (!one_in(random, 8))
         device->memory_total = optional_number_of(sizes[test_random_below(random, 3)]);
     if (!one_in(random, 5))
-        device->load.memory_free = figure_declared(
+        device->load.memory_free = load_figure_declared(
             (int64_t)test_random_below(random, (device->memory_total.value | 1) + 1));
     if (!one_in(random, 5))
         device->cap = (struct capability){true, (uint16_t)(7 + test_random_below(random, 3)), 0};

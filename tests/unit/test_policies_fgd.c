@@ -320,7 +320,7 @@ static void the_tables_say_what_adding_up_says(void **state)
 static int prepare_once(void *context)
 {
     struct world *world = context;
-    struct policy_surroundings around = {
+    struct policy_environment around = {
         .machine = &world->nodes.machine,
         .typical = world->nodes.typical,
         .typical_count = world->nodes.typical_count,

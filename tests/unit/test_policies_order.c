@@ -25,12 +25,12 @@ static int tear_down(void **state)
 
 static void set_utilization(struct policy_world *world, size_t slot, int64_t value)
 {
-    policy_world_device(world, slot)->load.utilization = figure_declared(value);
+    policy_world_device(world, slot)->load.utilization = load_figure_declared(value);
 }
 
 static void set_free(struct policy_world *world, size_t slot, int64_t value)
 {
-    policy_world_device(world, slot)->load.memory_free = figure_sampled(value, 1);
+    policy_world_device(world, slot)->load.memory_free = load_figure_sampled(value, 1);
 }
 
 static void set_capability(struct policy_world *world, size_t slot, uint16_t major, uint16_t minor)

@@ -101,7 +101,7 @@ static struct figure make_figure(struct test_random *random)
 {
     if (test_random_below(random, 3) == 0)
         return (struct figure){.value = (int64_t)test_random_below(random, 3)};
-    return figure_sampled((int64_t)make_number(random, INT64_MAX), 1);
+    return load_figure_sampled((int64_t)make_number(random, INT64_MAX), 1);
 }
 
 static void make_slot(struct policy_world *world, size_t slot, struct test_random *random)

@@ -138,7 +138,7 @@ static void check_policy(const struct rated_nodes *nodes, const struct policy *p
         assert_int_equal(offer.cost, again.cost);
         assert_int_equal(offer.score, again.score);
         assert_int_equal(offer.proven, again.proven);
-        if (policy->steady) {
+        if (policy->cacheable) {
             struct policy_demand other = *demand;
 
             other.draw++;
@@ -238,7 +238,7 @@ struct attempt {
 static int prepare_once(void *context)
 {
     const struct attempt *attempt = context;
-    struct policy_surroundings around = {
+    struct policy_environment around = {
         .machine = &attempt->nodes->machine,
         .typical = attempt->nodes->typical,
         .typical_count = attempt->nodes->typical_count,

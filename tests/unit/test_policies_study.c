@@ -173,7 +173,7 @@ static void random_goes_by_the_draw_alone(void **state)
         assert_int_equal(rated_best(nodes, &policy_random, &demand, &again), 0);
         assert_int_equal(before, again);
     }
-    assert_false(policy_random.steady);
+    assert_false(policy_random.cacheable);
 }
 
 /* Each node, and each device that has room, comes as often as the others: 10,000 times, give or

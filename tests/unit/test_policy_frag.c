@@ -218,7 +218,7 @@ static void equal_parts_use_a_device_up(void **state)
         struct policy_typical typical = {.weight = 1, .count = 1, .share = SHARE_WHOLE / parts};
         struct frag_tables *tables;
         struct rated_nodes nodes;
-        struct policy_surroundings around = {.typical = &typical, .typical_count = 1};
+        struct policy_environment around = {.typical = &typical, .typical_count = 1};
         uint32_t left = SHARE_WHOLE;
 
         rated_init(&nodes);

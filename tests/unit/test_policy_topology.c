@@ -378,7 +378,7 @@ static void links_of_other_slots_are_refused(void **state)
 static void links_of_a_report_reach_the_slots(void **state)
 {
     const struct report_handler taker = {0};
-    struct report report = {.listed = 0x1f};
+    struct machine_report report = {.listed = 0x1f};
     struct world world;
 
     (void)state;
@@ -452,7 +452,7 @@ static void words_say_how_devices_are_joined(void **state)
 
 static int prepare(void *context)
 {
-    const struct policy_surroundings around = {.machine = context};
+    const struct policy_environment around = {.machine = context};
     void *tables = NULL;
     int code = policy_topology.prepare(&policy_topology, &around, &tables);
 

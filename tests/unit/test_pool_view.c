@@ -108,7 +108,7 @@ static bool in_small_pages(const struct wire_message *question, struct wire_mess
     if (question->section == WIRE_SECTION_DEVICES)
         view.look.slots.items[0].device->id.index = (uint32_t)question->after;
     if (question->section == WIRE_SECTION_LEASES) {
-        struct wire_lease *lease = view_lease(&view, question->after + 1, 0, 0);
+        struct lease_info *lease = view_lease(&view, question->after + 1, 0, 0);
         struct device_id *id = vector_append(&lease->devices);
 
         assert_non_null(id);

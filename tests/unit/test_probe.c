@@ -16,7 +16,7 @@
 #define HANGS      "{\"behaviour\": \"hang\"}"
 
 /* A look with a deadline of 100 ms. */
-static int look(struct probe *probe, struct report *ret_report, struct berth_error *error)
+static int look(struct probe *probe, struct machine_report *ret_report, struct berth_error *error)
 {
     struct probe_request request = {.deadline = 100 * MILLISECOND};
 
@@ -28,13 +28,13 @@ static void check_answers(struct probe *probe)
 {
     struct probe_request request = {.deadline = 30 * SECOND};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct report report;
+    struct machine_report report;
 
     assert_works(probe_query(probe, &request, &report, &error), &error);
     assert_int_equal(report.machine.devices.count, 1);
     assert_string_equal(report.machine.devices.items[0].name, "A");
     assert_int_equal(report.listed, 0x1f);
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void one_probe_answers_many_looks(void **state)
@@ -66,7 +66,7 @@ static void a_probe_that_hangs_is_given_up_in_time(void **state)
 {
     struct probe probe = {0};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct report report;
+    struct machine_report report;
     int64_t began;
 
     probe_script(*state, ONE_DEVICE);
@@ -90,7 +90,7 @@ static void a_probe_that_dies_is_noticed_at_once(void **state)
     struct probe probe = {0};
     struct probe_request request = {.deadline = 60 * SECOND};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct report report;
+    struct machine_report report;
 
     probe_script(*state, "{\"behaviour\": \"die\"}");
     assert_fails(probe_query(&probe, &request, &report, &error), BERTH_ERROR_IO, &error,
@@ -104,7 +104,7 @@ static void garbage_is_no_answer(void **state)
     struct probe probe = {0};
     struct probe_request request = {.deadline = 60 * SECOND};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct report report;
+    struct machine_report report;
 
     probe_script(*state, "{\"behaviour\": \"garbage\"}");
     assert_int_equal(probe_query(&probe, &request, &report, &error), BERTH_ERROR_SYNTAX);
@@ -117,7 +117,7 @@ static void an_answer_to_another_request_is_not_taken(void **state)
 {
     struct probe probe = {0};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct report report;
+    struct machine_report report;
 
     probe_script(*state, ONE_DEVICE);
     check_answers(&probe);
@@ -145,7 +145,7 @@ static void answers_can_be_waited_for_by_the_caller(void **state)
     }
     assert_int_equal(code, 1);
     assert_int_equal(answer.number, 1);
-    report_finish(&answer.report);
+    machine_report_finish(&answer.report);
     assert_int_equal(probe_receive(&probe, &answer, NULL), 0);
     probe_finish(&probe);
     await(!probe_runs());
@@ -155,7 +155,7 @@ static void a_program_that_is_not_there(void **state)
 {
     struct probe probe = {0};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct report report;
+    struct machine_report report;
 
     (void)state;
     assert_int_equal(setenv("BERTH_PROBE", "/nowhere/probe", 1), 0);

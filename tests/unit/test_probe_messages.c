@@ -72,8 +72,8 @@ static void an_answer_is_read_as_it_was_written(void **state)
     (void)state;
     assert_int_equal(probe_answer_decode(bytes_of(&packet), packet.length, &again, NULL), 0);
     assert_true(same_answers(&answer, &again));
-    report_finish(&again.report);
-    report_finish(&answer.report);
+    machine_report_finish(&again.report);
+    machine_report_finish(&answer.report);
     text_finish(&packet);
 }
 
@@ -94,7 +94,7 @@ static void links_are_between_devices_that_there_are(void **state)
                          BERTH_ERROR_SYNTAX);
         assert_memory_equal(error.message, "wanted links between two of 2 devices, found one", 48);
         assert_int_equal(untouched.number, 99);
-        report_finish(&answer.report);
+        machine_report_finish(&answer.report);
         text_finish(&packet);
     }
 }
@@ -113,12 +113,12 @@ static void a_cut_answer_is_refused_or_says_less(void **state)
         assert_non_null(cut);
         memcpy(cut, packet.bytes, length);
         if (probe_answer_decode(cut, length, &again, &error) == 0)
-            report_finish(&again.report);
+            machine_report_finish(&again.report);
         else
             assert_true(error.code == BERTH_ERROR_SYNTAX && error.message[0] != '\0');
         free(cut);
     }
-    report_finish(&answer.report);
+    machine_report_finish(&answer.report);
     text_finish(&packet);
 }
 
@@ -139,10 +139,10 @@ static void a_damaged_answer_does_no_harm(void **state)
             damaged.bytes[test_random_below(&random, damaged.length)] =
                 (char)test_random_next(&random);
         if (probe_answer_decode(bytes_of(&damaged), damaged.length, &again, NULL) == 0)
-            report_finish(&again.report);
+            machine_report_finish(&again.report);
         text_finish(&damaged);
     }
-    report_finish(&answer.report);
+    machine_report_finish(&answer.report);
     text_finish(&packet);
 }
 
@@ -167,7 +167,7 @@ static int read_answer(void *context)
     int code = probe_answer_decode(bytes_of(packet), packet->length, &answer, &error);
 
     if (code == 0)
-        report_finish(&answer.report);
+        machine_report_finish(&answer.report);
     else
         assert_int_equal(error.code, code);
     return code;
@@ -180,7 +180,7 @@ static void out_of_memory_is_reported_at_every_allocation(void **state)
 
     (void)state;
     assert_true(failing_allocator_try_all(read_answer, &packet) > 10);
-    report_finish(&answer.report);
+    machine_report_finish(&answer.report);
     text_finish(&packet);
 }
 

@@ -11,7 +11,7 @@
 #include "cli/devices/device_verbs.h"
 #include "support/pool_pictures.h"
 
-static struct device_process *add_process(struct wire_slot *slot, uint64_t pid)
+static struct device_process *add_process(struct slot_info *slot, uint64_t pid)
 {
     struct device_process *process = vector_append(&slot->device->processes);
 
@@ -25,9 +25,9 @@ static struct device_process *add_process(struct wire_slot *slot, uint64_t pid)
     return process;
 }
 
-static void drain(struct wire_slot *slot, const char *reason, struct optional_number uid)
+static void drain(struct slot_info *slot, const char *reason, struct optional_number uid)
 {
-    slot->blocks |= WIRE_BLOCK_DRAINED;
+    slot->blocks |= SLOT_BLOCK_DRAINED;
     slot->reason = view_text(reason);
     slot->reason_uid = uid;
     slot->reason_time = VIEW_NOW - 52 * DURATION_HOUR;
@@ -37,8 +37,8 @@ static void drain(struct wire_slot *slot, const char *reason, struct optional_nu
 static struct pool_view hindered_view(void)
 {
     struct pool_view view = view_of(6);
-    struct wire_slot *slots = view.look.slots.items;
-    struct wire_lease *lease = view_lease(&view, 12, 0, 1);
+    struct slot_info *slots = view.look.slots.items;
+    struct lease_info *lease = view_lease(&view, 12, 0, 1);
     struct device_process *process;
 
     lease->name = view_text("train");
@@ -48,8 +48,8 @@ static struct pool_view hindered_view(void)
     lease->adopted = true;
     lease->idle = optional_number_of(59 * DURATION_SECOND);
     view_lease(&view, 14, 5, 6)->preparing = true;
-    slots[1].state = WIRE_STATE_SQUATTED;
-    slots[1].blocks = WIRE_BLOCK_SQUATTED;
+    slots[1].state = SLOT_STATE_SQUATTED;
+    slots[1].blocks = SLOT_BLOCK_SQUATTED;
     process = add_process(&slots[1], 4711);
     process->squats = true;
     process->container = view_text("0123456789abcdef0123456789abcdef");
@@ -58,12 +58,12 @@ static struct pool_view hindered_view(void)
     process->uid.known = false;
     process->started = 0;
     add_process(&slots[1], 4713)->draws = true; /* in nobody's way */
-    slots[2].state = WIRE_STATE_DRAINING;
-    slots[2].blocks = WIRE_BLOCK_DIRTY;
+    slots[2].state = SLOT_STATE_DRAINING;
+    slots[2].blocks = SLOT_BLOCK_DIRTY;
     add_process(&slots[2], 99)->lease = 9;
     add_process(&slots[2], 100);
     add_process(&slots[2], 101)->draws = true;
-    slots[3].state = WIRE_STATE_DRAINED;
+    slots[3].state = SLOT_STATE_DRAINED;
     drain(&slots[3], "the fan is loud, and somebody has to look at it before it is used again",
           optional_number_of(4000000002));
     drain(&slots[4], NULL, (struct optional_number){0});
@@ -108,7 +108,7 @@ static void who_is_in_the_way_fits(void **state)
     for (size_t i = 0; i < COUNT(widths); i++) {
         const struct terminal terminal = {.width = widths[i], .unicode = true};
         struct pool_view view = hindered_view();
-        struct wire_slot *slots = view.look.slots.items;
+        struct slot_info *slots = view.look.slots.items;
         char word[256] = "";
         struct text out;
 
@@ -131,8 +131,8 @@ static void without_a_name_or_reason_the_state_is_explained(void **state)
     struct pool_view view = view_of(2);
 
     (void)state;
-    view.look.slots.items[0].state = WIRE_STATE_SQUATTED;
-    view.look.slots.items[1].state = WIRE_STATE_DRAINED;
+    view.look.slots.items[0].state = SLOT_STATE_SQUATTED;
+    view.look.slots.items[1].state = SLOT_STATE_DRAINED;
     check_picture(view, none,
                   "2 devices, none free, nobody waits\n"
                   "your own pool, all NVIDIA A100-SXM4-80GB\n"
@@ -145,7 +145,7 @@ static void without_a_name_or_reason_the_state_is_explained(void **state)
 static void habits_of_a_lease_come_together(void **state)
 {
     struct pool_view view = view_of(1);
-    struct wire_lease *lease = view_lease(&view, 1, 0, 1);
+    struct lease_info *lease = view_lease(&view, 1, 0, 1);
 
     (void)state;
     lease->opportunistic = true;
@@ -220,7 +220,7 @@ static void check_standing(struct pool_view *view, uint32_t index, const char *w
 static void how_a_drained_device_stands(void **state)
 {
     struct pool_view view = hindered_view();
-    struct wire_lease *lease;
+    struct lease_info *lease;
 
     (void)state;
     lease = view_lease(&view, 15, 4, 5);
@@ -233,7 +233,7 @@ static void how_a_drained_device_stands(void **state)
     check_standing(&view, 4,
                    "nvidia4: out of service once leases 13 (4000000000), 15 (root) end\n");
     check_standing(&view, 7, "nvidia7: not in this pool any more\n");
-    view.look.slots.items[5].blocks = WIRE_BLOCK_DRAINED;
+    view.look.slots.items[5].blocks = SLOT_BLOCK_DRAINED;
     check_standing(&view, 5, "nvidia5: out of service once lease 14 (4000000000) ends\n");
     pool_view_finish(&view);
 }

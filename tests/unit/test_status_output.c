@@ -41,9 +41,9 @@ static void free_devices_have_no_holders(void **state)
 static struct pool_view busy_view(size_t count)
 {
     struct pool_view view = view_of(count);
-    struct wire_lease *lease = view_lease(&view, 12, 0, 2);
-    struct wire_slot *slots = view.look.slots.items;
-    struct wire_claim *claim;
+    struct lease_info *lease = view_lease(&view, 12, 0, 2);
+    struct slot_info *slots = view.look.slots.items;
+    struct claim_info *claim;
 
     lease->name = view_text("finetune");
     lease->expires = optional_number_of(VIEW_NOW + 110 * DURATION_MINUTE);
@@ -54,11 +54,11 @@ static struct pool_view busy_view(size_t count)
         lease->share = id == 14 ? 250000 : 500000;
     }
     lease->memory = optional_number_of(UINT64_C(8) << 30);
-    slots[2].state = WIRE_STATE_SHARED;
+    slots[2].state = SLOT_STATE_SHARED;
     slots[2].sharing = SHARING_MPS;
-    slots[3].state = WIRE_STATE_SICK;
-    slots[0].device->load.memory_free = figure_declared(INT64_C(20) << 30);
-    slots[0].device->load.utilization = figure_declared(970);
+    slots[3].state = SLOT_STATE_SICK;
+    slots[0].device->load.memory_free = load_figure_declared(INT64_C(20) << 30);
+    slots[0].device->load.utilization = load_figure_declared(970);
     claim = view_claim(&view, 17, "4 devices",
                        "wanted 4 devices; 0 of 4 devices fit and are free: 3 are busy, 1 is sick");
     claim->estimate = optional_number_of(110 * DURATION_MINUTE);
@@ -171,19 +171,19 @@ static void colours_only_where_wanted(void **state)
 static void what_is_unusual_is_noted(void **state)
 {
     struct pool_view view = view_of(4);
-    struct wire_lease *lease = view_lease(&view, 1, 0, 2);
+    struct lease_info *lease = view_lease(&view, 1, 0, 2);
 
     (void)state;
     lease->replicas = 2;
-    lease->end = WIRE_END_EXPIRED;
+    lease->end = LEASE_END_EXPIRED;
     lease->pid = 0;
     lease->expires = optional_number_of(1);
     lease = view_lease(&view, 2, 0, 1);
     lease->parent = 1;
     lease->granted = VIEW_NOW + 1;
     lease->opportunistic = true;
-    view.look.slots.items[0].state = WIRE_STATE_DRAINING;
-    view.look.slots.items[2].state = WIRE_STATE_ELSEWHERE;
+    view.look.slots.items[0].state = SLOT_STATE_DRAINING;
+    view.look.slots.items[2].state = SLOT_STATE_ELSEWHERE;
     view.look.slots.items[3].device->partitioned = true;
     check_picture(view, none,
                   "3 devices, none free, nobody waits\n"
@@ -249,7 +249,7 @@ static void json_of_nonsense_is_a_document(void **state)
     struct pool_view view = busy_view(4);
 
     (void)state;
-    view.look.slots.items[0].state = (enum wire_state)99;
+    view.look.slots.items[0].state = (enum slot_state)99;
     view.look.time = INT64_MIN;
     view.look.leases.items[0].expires = optional_number_of(UINT64_MAX);
     view.look.leases.items[0].granted = INT64_MAX;
@@ -302,9 +302,9 @@ static void the_fingerprint_tells_changes(void **state)
 
     (void)state;
     other.look.time += DURATION_HOUR;
-    other.look.slots.items[0].device->load.utilization = figure_declared(1);
+    other.look.slots.items[0].device->load.utilization = load_figure_declared(1);
     assert_true(pool_view_fingerprint(&one) == pool_view_fingerprint(&other));
-    other.look.slots.items[3].state = WIRE_STATE_FREE;
+    other.look.slots.items[3].state = SLOT_STATE_FREE;
     assert_false(pool_view_fingerprint(&one) == pool_view_fingerprint(&other));
     pool_view_finish(&one);
     pool_view_finish(&other);
@@ -339,15 +339,17 @@ static struct pool_view troubled_view(void)
     struct pool_view view = view_of(4);
 
     view.look.slots.items[0].device->asleep = true;
-    view.look.slots.items[0].state = WIRE_STATE_ASLEEP;
+    view.look.slots.items[0].state = SLOT_STATE_ASLEEP;
     view.look.slots.items[1].device->health = HEALTH_SICK;
     view.look.slots.items[1].device->health_reason = view_text("it fell off the bus");
-    view.look.slots.items[1].state = WIRE_STATE_SICK;
+    view.look.slots.items[1].state = SLOT_STATE_SICK;
     view.look.slots.items[2].device->old = true;
     view_lease(&view, 1, 3, 4);
     view.look.slots.items[3].device->old = true;
-    assert_int_equal(problem_list_add(&view.look.problems, "nvidia", "wanted an answer"), 0);
-    assert_int_equal(problem_list_add(&view.look.problems, "amd", "no\x1b[31m such file"), 0);
+    assert_int_equal(machine_report_add_problem(&view.look.problems, "nvidia", "wanted an answer"),
+                     0);
+    assert_int_equal(machine_report_add_problem(&view.look.problems, "amd", "no\x1b[31m such file"),
+                     0);
     return view;
 }
 
@@ -384,7 +386,7 @@ static void problems_come_with_the_last_page_and_count_as_a_change(void **state)
     assert_int_equal(all.look.problems.count, 2);
     assert_int_equal(last.look.problems.count, 0);
     before = pool_view_fingerprint(&all);
-    assert_int_equal(problem_list_add(&all.look.problems, "amd", "another"), 0);
+    assert_int_equal(machine_report_add_problem(&all.look.problems, "amd", "another"), 0);
     assert_false(pool_view_fingerprint(&all) == before);
     before = pool_view_fingerprint(&all);
     all.look.slots.items[0].device->old = true;

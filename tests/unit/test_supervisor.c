@@ -4,7 +4,7 @@
 static void all_is_well(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report = look_well(fixture);
+    struct machine_report report = look_well(fixture);
 
     assert_int_equal(report.machine.devices.count, 6);
     assert_int_equal(report.listed, 1U << VENDOR_NVIDIA | 1U << VENDOR_AMD);
@@ -17,13 +17,13 @@ static void all_is_well(void **state)
     assert_int_equal(report.machine.links.items[0].between[0], 2);
     assert_int_equal(report.machine.links.items[0].between[1], 3);
     assert_int_equal(report.machine.links.items[0].lanes, 4);
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void processes_are_described(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report = look_well(fixture);
+    struct machine_report report = look_well(fixture);
     const struct device_process_list *processes = &device_of(&report, "nvidia1")->processes;
 
     assert_int_equal(processes->count, 1);
@@ -31,25 +31,25 @@ static void processes_are_described(void **state)
     assert_true(processes->items[0].uid.known);
     assert_int_equal(processes->items[0].uid.value, geteuid());
     assert_non_null(strstr(processes->items[0].command, "test-supervisor"));
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void nobody_asks_for_processes(void **state)
 {
     struct fixture *fixture = *state;
     struct probe_request request = {.deadline = 10000 * MILLISECOND, .without_processes = true};
-    struct report report;
+    struct machine_report report;
 
     assert_int_equal(probe_query(&fixture->probe, &request, &report, NULL), 0);
     assert_int_equal(device_of(&report, "nvidia1")->processes.count, 0);
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void a_hanging_device_costs_itself_only(void **state)
 {
     struct fixture *fixture = *state;
     const struct device *device;
-    struct report report;
+    struct machine_report report;
 
     fixture->stage->nvidia.hangs = 1;
     report = look(fixture, SHORT);
@@ -67,14 +67,14 @@ static void a_hanging_device_costs_itself_only(void **state)
     assert_problem(&report, "nvidia", "nvidia1 (0000:41:00.0): does not answer");
     /* The others are linked all the same. */
     assert_int_equal(report.machine.links.count, 2);
-    report_finish(&report);
+    machine_report_finish(&report);
 
     /* It is not waited for again, and once it answers it is well. */
     report = look_well(fixture);
     assert_int_equal(device_of(&report, "nvidia1")->health, HEALTH_SICK);
-    report_finish(&report);
+    machine_report_finish(&report);
     fixture->stage->nvidia.hangs = NOBODY;
-    for (int64_t until = clock_now() + 10000 * MILLISECOND;; report_finish(&report)) {
+    for (int64_t until = clock_now() + 10000 * MILLISECOND;; machine_report_finish(&report)) {
         report = look_well(fixture);
         if (device_of(&report, "nvidia1")->health == HEALTH_OK)
             break;
@@ -82,17 +82,17 @@ static void a_hanging_device_costs_itself_only(void **state)
     }
     assert_well(&report, "nvidia1");
     assert_int_equal(report.problems.count, 0);
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void what_was_known_of_a_hanging_device_is_old(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report = look_well(fixture);
+    struct machine_report report = look_well(fixture);
     int64_t sampled = device_of(&report, "amd1")->load.utilization.sampled_at;
     const struct device *device;
 
-    report_finish(&report);
+    machine_report_finish(&report);
     fixture->stage->amd.hangs = 1;
     report = look(fixture, SHORT);
     device = device_of(&report, "amd1");
@@ -101,19 +101,19 @@ static void what_was_known_of_a_hanging_device_is_old(void **state)
     assert_string_equal(device->name, "Test GPU");
     assert_int_equal(device->load.utilization.sampled_at, sampled);
     assert_well(&report, "amd0");
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void many_devices_hang(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report;
+    struct machine_report report;
 
     /* Every device of amd: the list comes first, then each is waited for beside the others. */
     fixture->stage->amd.count = 8;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 12);
-    report_finish(&report);
+    machine_report_finish(&report);
     fixture->stage->amd.hangs = 3;
     report = look(fixture, SHORT);
     for (int i = 0; i < 8; i++) {
@@ -125,13 +125,13 @@ static void many_devices_hang(void **state)
         else
             assert_well(&report, id);
     }
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void a_crash_costs_its_device_only(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report;
+    struct machine_report report;
 
     fixture->stage->nvidia.crashes = 2;
     report = look_well(fixture);
@@ -141,59 +141,59 @@ static void a_crash_costs_its_device_only(void **state)
     assert_well(&report, "nvidia1");
     assert_well(&report, "nvidia3");
     assert_problem(&report, "nvidia", "crashed (SIGSEGV)");
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void a_crash_is_not_tried_again_at_once(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report;
+    struct machine_report report;
     int reads;
 
     fixture->stage->nvidia.crashes = 0;
     fixture->stage->nvidia.count = 1;
     report = look_well(fixture);
-    report_finish(&report);
+    machine_report_finish(&report);
     reads = fixture->stage->nvidia.reads;
     report = look_well(fixture);
     assert_int_equal(fixture->stage->nvidia.reads, reads);
     assert_int_equal(device_of(&report, "nvidia0")->health, HEALTH_SICK);
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void a_failure_is_told_and_tried_again(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report;
+    struct machine_report report;
 
     fixture->stage->nvidia.fails = 0;
     report = look_well(fixture);
     assert_string_equal(device_of(&report, "nvidia0")->health_reason, "GPU is lost");
     assert_problem(&report, "nvidia", "nvidia0 (0000:40:00.0): GPU is lost");
-    report_finish(&report);
+    machine_report_finish(&report);
     fixture->stage->nvidia.fails = NOBODY;
     report = look_well(fixture);
     assert_well(&report, "nvidia0");
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void another_device_for_an_answer_is_no_answer(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report;
+    struct machine_report report;
 
     fixture->stage->amd.lies = 1;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 6);
     assert_int_equal(device_of(&report, "amd1")->health, HEALTH_SICK);
     assert_problem(&report, "amd", "makes no sense");
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void a_list_that_hangs_costs_its_vendor_only(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report;
+    struct machine_report report;
 
     fixture->stage->nvidia.list_hangs = true;
     report = look(fixture, SHORT);
@@ -201,70 +201,70 @@ static void a_list_that_hangs_costs_its_vendor_only(void **state)
     assert_int_equal(report.listed, 1U << VENDOR_AMD);
     assert_well(&report, "amd0");
     assert_problem(&report, "nvidia", "wanted its devices, found: does not answer");
-    report_finish(&report);
+    machine_report_finish(&report);
     fixture->stage->nvidia.list_hangs = false;
-    for (int64_t until = clock_now() + 10000 * MILLISECOND;; report_finish(&report)) {
+    for (int64_t until = clock_now() + 10000 * MILLISECOND;; machine_report_finish(&report)) {
         report = look_well(fixture);
         if (report.machine.devices.count == 6)
             break;
         assert_true(clock_now() < until);
     }
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void devices_stay_while_their_list_fails(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report = look_well(fixture);
+    struct machine_report report = look_well(fixture);
 
-    report_finish(&report);
+    machine_report_finish(&report);
     fixture->stage->nvidia.list_fails = true;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 6);
     assert_int_equal(report.listed, 1U << VENDOR_AMD);
     assert_well(&report, "nvidia1");
     assert_problem(&report, "nvidia", "the driver is another version");
-    report_finish(&report);
+    machine_report_finish(&report);
     fixture->stage->nvidia.list_fails = false;
     fixture->stage->nvidia.list_hangs = true;
     report = look(fixture, SHORT);
     assert_int_equal(report.machine.devices.count, 6);
     assert_well(&report, "nvidia1");
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void a_list_that_crashes_is_named(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report;
+    struct machine_report report;
 
     fixture->stage->nvidia.list_crashes = true;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 2);
     assert_problem(&report, "nvidia", "crashed (SIGSEGV)");
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void links_that_hang_leave_the_devices(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report;
+    struct machine_report report;
 
     fixture->stage->nvidia.links_hang = true;
     report = look(fixture, SHORT);
     assert_well(&report, "nvidia0");
     assert_int_equal(report.machine.links.count, 0);
     assert_problem(&report, "nvidia", "wanted the links of its devices");
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 /* Looks, and returns how often links were asked for. */
 static int links_asked(struct fixture *fixture)
 {
     int before = fixture->stage->nvidia.links;
-    struct report report = look_well(fixture);
+    struct machine_report report = look_well(fixture);
 
-    report_finish(&report);
+    machine_report_finish(&report);
     return fixture->stage->nvidia.links - before;
 }
 
@@ -272,7 +272,7 @@ static void links_are_asked_for_when_devices_change(void **state)
 {
     enum { TRIES = 20 };
     struct fixture *fixture = *state;
-    struct report report;
+    struct machine_report report;
     int before, asked, tries = 0;
 
     assert_true(links_asked(fixture) >= 1);
@@ -286,13 +286,13 @@ static void links_are_asked_for_when_devices_change(void **state)
     report = look_well(fixture);
     assert_true(fixture->stage->nvidia.links > before);
     assert_int_equal(report.machine.links.count, 2);
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void links_are_asked_for_again_when_a_slow_device_answers_meanwhile(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report;
+    struct machine_report report;
 
     fixture->stage->nvidia.slow = 1;
     report = look_well(fixture);
@@ -300,15 +300,15 @@ static void links_are_asked_for_again_when_a_slow_device_answers_meanwhile(void 
     assert_true(fixture->stage->nvidia.links > 1);
     assert_int_equal(report.machine.links.count, 3);
     assert_int_equal(report.problems.count, 0);
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void devices_come_and_go(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report = look_well(fixture);
+    struct machine_report report = look_well(fixture);
 
-    report_finish(&report);
+    machine_report_finish(&report);
     fixture->stage->nvidia.missing = 0;
     fixture->stage->amd.count = 3;
     report = look_well(fixture);
@@ -316,44 +316,44 @@ static void devices_come_and_go(void **state)
     assert_well(&report, "amd2");
     assert_well(&report, "nvidia1");
     assert_int_equal(report.problems.count, 0);
-    report_finish(&report);
+    machine_report_finish(&report);
     fixture->stage->nvidia.missing = NOBODY;
     report = look_well(fixture);
     assert_well(&report, "nvidia0");
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void a_device_that_goes_while_it_hangs_is_forgotten(void **state)
 {
     struct fixture *fixture = *state;
-    struct report report;
+    struct machine_report report;
 
     fixture->stage->amd.hangs = 1;
     report = look(fixture, SHORT);
     assert_int_equal(report.machine.devices.count, 6);
-    report_finish(&report);
+    machine_report_finish(&report);
     fixture->stage->amd.missing = 1;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 5);
     assert_int_equal(report.problems.count, 0);
-    report_finish(&report);
+    machine_report_finish(&report);
 }
 
 static void only_some_are_looked_at(void **state)
 {
     struct fixture *fixture = *state;
     struct probe_request request = {.deadline = 10000 * MILLISECOND};
-    struct report report = look_well(fixture);
+    struct machine_report report = look_well(fixture);
     int lists = fixture->stage->nvidia.lists;
     int reads = fixture->stage->nvidia.reads + fixture->stage->amd.reads;
 
-    report_finish(&report);
+    machine_report_finish(&report);
     assert_int_equal(device_id_list_parse(&request.only, "nvidia2,amd0", NULL), 0);
     assert_int_equal(probe_query(&fixture->probe, &request, &report, NULL), 0);
     assert_int_equal(report.machine.devices.count, 6);
     assert_int_equal(fixture->stage->nvidia.reads + fixture->stage->amd.reads, reads + 2);
     assert_int_equal(fixture->stage->nvidia.lists, lists);
-    report_finish(&report);
+    machine_report_finish(&report);
     vector_finish(&request.only);
 }
 

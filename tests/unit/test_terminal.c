@@ -80,7 +80,7 @@ static void asks_the_terminal_for_its_width(void **state)
 
     for (size_t i = 0; i < COUNT(widths); i++) {
         resize(fixture, widths[i]);
-        assert_int_equal(terminal_of(fixture->terminal).width, widths[i]);
+        assert_int_equal(terminal_detect(fixture->terminal).width, widths[i]);
     }
 }
 
@@ -89,17 +89,17 @@ static void assumes_eighty_where_the_terminal_does_not_know(void **state)
     const struct fixture *fixture = *state;
 
     resize(fixture, 0);
-    assert_int_equal(terminal_of(fixture->terminal).width, 80);
+    assert_int_equal(terminal_detect(fixture->terminal).width, 80);
     resize(fixture, 10001);
-    assert_int_equal(terminal_of(fixture->terminal).width, 80);
+    assert_int_equal(terminal_detect(fixture->terminal).width, 80);
 }
 
 static void nothing_but_a_terminal_has_a_width(void **state)
 {
     const struct fixture *fixture = *state;
 
-    assert_int_equal(terminal_of(fixture->pipe[1]).width, 0);
-    assert_int_equal(terminal_of(-1).width, 0);
+    assert_int_equal(terminal_detect(fixture->pipe[1]).width, 0);
+    assert_int_equal(terminal_detect(-1).width, 0);
 }
 
 static void columns_come_first(void **state)
@@ -108,12 +108,12 @@ static void columns_come_first(void **state)
 
     resize(fixture, 132);
     setenv("COLUMNS", "50", 1);
-    assert_int_equal(terminal_of(fixture->terminal).width, 50);
-    assert_int_equal(terminal_of(fixture->pipe[1]).width, 50);
+    assert_int_equal(terminal_detect(fixture->terminal).width, 50);
+    assert_int_equal(terminal_detect(fixture->pipe[1]).width, 50);
     setenv("COLUMNS", "1", 1);
-    assert_int_equal(terminal_of(fixture->pipe[1]).width, 1);
+    assert_int_equal(terminal_detect(fixture->pipe[1]).width, 1);
     setenv("COLUMNS", "10000", 1);
-    assert_int_equal(terminal_of(fixture->pipe[1]).width, 10000);
+    assert_int_equal(terminal_detect(fixture->pipe[1]).width, 10000);
 }
 
 static void columns_must_be_a_sensible_number(void **state)
@@ -126,8 +126,8 @@ static void columns_must_be_a_sensible_number(void **state)
     resize(fixture, 132);
     for (size_t i = 0; i < COUNT(values); i++) {
         setenv("COLUMNS", values[i], 1);
-        assert_int_equal(terminal_of(fixture->terminal).width, 132);
-        assert_int_equal(terminal_of(fixture->pipe[1]).width, 0);
+        assert_int_equal(terminal_detect(fixture->terminal).width, 132);
+        assert_int_equal(terminal_detect(fixture->pipe[1]).width, 0);
     }
 }
 
@@ -136,28 +136,28 @@ static void only_a_terminal_has_colour(void **state)
     const struct fixture *fixture = *state;
 
     setenv("TERM", "xterm-256color", 1);
-    assert_true(terminal_of(fixture->terminal).colour);
-    assert_true(terminal_of(fixture->master).colour);
-    assert_false(terminal_of(fixture->pipe[1]).colour);
-    assert_false(terminal_of(-1).colour);
+    assert_true(terminal_detect(fixture->terminal).colour);
+    assert_true(terminal_detect(fixture->master).colour);
+    assert_false(terminal_detect(fixture->pipe[1]).colour);
+    assert_false(terminal_detect(-1).colour);
     /* COLUMNS gives a pipe a width, but no colour. */
     setenv("COLUMNS", "80", 1);
-    assert_false(terminal_of(fixture->pipe[1]).colour);
+    assert_false(terminal_detect(fixture->pipe[1]).colour);
 }
 
 static void colour_can_be_refused(void **state)
 {
     const struct fixture *fixture = *state;
 
-    assert_true(terminal_of(fixture->terminal).colour);
+    assert_true(terminal_detect(fixture->terminal).colour);
     setenv("TERM", "dumb", 1);
-    assert_false(terminal_of(fixture->terminal).colour);
+    assert_false(terminal_detect(fixture->terminal).colour);
     setenv("TERM", "dumber", 1);
-    assert_true(terminal_of(fixture->terminal).colour);
+    assert_true(terminal_detect(fixture->terminal).colour);
     setenv("NO_COLOR", "", 1);
-    assert_true(terminal_of(fixture->terminal).colour);
+    assert_true(terminal_detect(fixture->terminal).colour);
     setenv("NO_COLOR", "0", 1);
-    assert_false(terminal_of(fixture->terminal).colour);
+    assert_false(terminal_detect(fixture->terminal).colour);
 }
 
 static void unicode_is_what_the_locale_names(void **state)
@@ -174,11 +174,11 @@ static void unicode_is_what_the_locale_names(void **state)
     };
     const struct fixture *fixture = *state;
 
-    assert_false(terminal_of(fixture->pipe[1]).unicode);
+    assert_false(terminal_detect(fixture->pipe[1]).unicode);
     for (size_t i = 0; i < COUNT(cases); i++) {
         setenv("LANG", cases[i].locale, 1);
-        assert_int_equal(terminal_of(fixture->pipe[1]).unicode, cases[i].unicode);
-        assert_int_equal(terminal_of(fixture->terminal).unicode, cases[i].unicode);
+        assert_int_equal(terminal_detect(fixture->pipe[1]).unicode, cases[i].unicode);
+        assert_int_equal(terminal_detect(fixture->terminal).unicode, cases[i].unicode);
     }
 }
 
@@ -188,13 +188,13 @@ static void the_first_given_locale_counts(void **state)
 
     setenv("LANG", "C.UTF-8", 1);
     setenv("LC_CTYPE", "C", 1);
-    assert_false(terminal_of(fixture->pipe[1]).unicode);
+    assert_false(terminal_detect(fixture->pipe[1]).unicode);
     setenv("LC_ALL", "C.UTF-8", 1);
-    assert_true(terminal_of(fixture->pipe[1]).unicode);
+    assert_true(terminal_detect(fixture->pipe[1]).unicode);
     setenv("LC_ALL", "", 1);
-    assert_false(terminal_of(fixture->pipe[1]).unicode);
+    assert_false(terminal_detect(fixture->pipe[1]).unicode);
     setenv("LC_CTYPE", "", 1);
-    assert_true(terminal_of(fixture->pipe[1]).unicode);
+    assert_true(terminal_detect(fixture->pipe[1]).unicode);
 }
 
 static void styles_are_escape_sequences(void **state)
@@ -203,15 +203,15 @@ static void styles_are_escape_sequences(void **state)
                                         STYLE_BAD};
 
     (void)state;
-    assert_string_equal(style_start(STYLE_PLAIN), "");
-    assert_string_equal(style_end(), "\033[0m");
+    assert_string_equal(terminal_style_start(STYLE_PLAIN), "");
+    assert_string_equal(terminal_style_end(), "\033[0m");
     for (size_t i = 0; i < COUNT(styles); i++) {
-        const char *start = style_start(styles[i]);
+        const char *start = terminal_style_start(styles[i]);
 
         assert_memory_equal(start, "\033[", 2);
         assert_int_equal(start[strlen(start) - 1], 'm');
         for (size_t j = 0; j < i; j++)
-            assert_string_not_equal(start, style_start(styles[j]));
+            assert_string_not_equal(start, terminal_style_start(styles[j]));
     }
 }
 

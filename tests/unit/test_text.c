@@ -92,12 +92,12 @@ static void take_hands_the_string_over(void **state)
 
     (void)state;
     text_append(&text, "mine");
-    taken = text_take(&text);
+    taken = text_detach(&text);
     assert_string_equal(taken, "mine");
     free(taken);
     assert_null(text.bytes);
     assert_string_equal(text_string(&text), "");
-    taken = text_take(&text);
+    taken = text_detach(&text);
     assert_string_equal(taken, "");
     free(taken);
 }
@@ -138,11 +138,11 @@ static void take_after_a_failure_is_null(void **state)
     struct text text = failed_text();
 
     (void)state;
-    assert_null(text_take(&text));
+    assert_null(text_detach(&text));
     assert_false(text_failed(&text));
     assert_string_equal(text_string(&text), "");
     failing_allocator_start(1);
-    assert_null(text_take(&text));
+    assert_null(text_detach(&text));
     failing_allocator_stop();
 }
 
@@ -234,7 +234,7 @@ static int append_and_take(void *context)
     text_append_repeated(&text, ' ', 100);
     text_append_format(&text, "%500d", 1);
     text_append_bytes(&text, "two", 3);
-    taken = text_take(&text);
+    taken = text_detach(&text);
     if (taken == NULL)
         return BERTH_ERROR_MEMORY;
     free(taken);

@@ -10,25 +10,25 @@ static void unknown_counts_as_one(void **state)
     struct device device = {0};
 
     (void)state;
-    assert_int_equal(tiles_of(&device), 1);
+    assert_int_equal(tiles_count(&device), 1);
     device.tiles = optional_number_of(2);
-    assert_int_equal(tiles_of(&device), 2);
+    assert_int_equal(tiles_count(&device), 2);
     device.tiles = optional_number_of(DEVICE_TILES_MAX);
-    assert_int_equal(tiles_of(&device), DEVICE_TILES_MAX);
+    assert_int_equal(tiles_count(&device), DEVICE_TILES_MAX);
     device.tiles = optional_number_of(DEVICE_TILES_MAX + 1);
-    assert_int_equal(tiles_of(&device), 1);
+    assert_int_equal(tiles_count(&device), 1);
     device.tiles = optional_number_of(0);
-    assert_int_equal(tiles_of(&device), 1);
+    assert_int_equal(tiles_count(&device), 1);
 }
 
 static void check_place(const struct machine *machine, const char *id, uint32_t ordinal,
                         uint32_t first_tile)
 {
     struct device_id wanted;
-    struct tiles_place place;
+    struct tiles_position place;
 
     assert_int_equal(device_id_parse(id, &wanted, NULL), 0);
-    place = tiles_find_place(machine, device_list_find(&machine->devices, wanted));
+    place = tiles_find_position(machine, device_list_find(&machine->devices, wanted));
     assert_int_equal(place.ordinal, ordinal);
     assert_int_equal(place.first_tile, first_tile);
 }

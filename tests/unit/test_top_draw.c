@@ -360,7 +360,7 @@ static void the_history_is_drawn(void **state)
     stage = stage_of(view);
     for (int64_t step = 2; step <= 9; step++) {
         stage->view.look.slots.items[0].device->load.utilization.value = (step - 1) * 125;
-        assert_int_equal(history_note(&stage->history, step, &stage->view), 0);
+        assert_int_equal(top_history_add(&stage->history, step, &stage->view), 0);
     }
     screen = stage_draw(stage, 132, 24, true);
     assert_shows(screen, "▁▁▂▃▄▅▆▇█");

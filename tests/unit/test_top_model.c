@@ -13,11 +13,11 @@
 /* The devices' rows in their order, by index; a further line of one is a minus. */
 static void check_devices(const struct top_stage *stage, const char *wanted)
 {
-    const struct model_list *list = &stage->control.model.lists[PANE_DEVICES];
+    const struct top_list *list = &stage->control.model.lists[PANE_DEVICES];
     struct text found = {0};
 
     for (size_t i = 0; i < list->rows.count; i++) {
-        if (list->rows.items[i].again)
+        if (list->rows.items[i].continuation)
             text_append_char(&found, '-');
         else
             text_append_number(&found, list->rows.items[i].slot);
@@ -28,9 +28,9 @@ static void check_devices(const struct top_stage *stage, const char *wanted)
 
 static void sort_by(struct top_stage *stage, enum view_column column, bool reversed)
 {
-    struct model_list *list = &stage->control.model.lists[PANE_DEVICES];
+    struct top_list *list = &stage->control.model.lists[PANE_DEVICES];
 
-    assert_true(model_has_column(PANE_DEVICES, column));
+    assert_true(top_model_has_column(PANE_DEVICES, column));
     list->column = column;
     list->reversed = reversed;
     assert_int_equal(control_update(&stage->control, &stage->view, &stage->users), 0);
@@ -71,7 +71,7 @@ static void devices_are_sorted_by_any_column(void **state)
 static void keys_go_through_the_columns(void **state)
 {
     struct top_stage *stage = stage_of(view_of_everything(8));
-    const struct model_list *list = stage->control.model.lists;
+    const struct top_list *list = stage->control.model.lists;
 
     (void)state;
     assert_int_equal(list[PANE_DEVICES].column, VIEW_COLUMN_DEVICE);
@@ -95,24 +95,24 @@ static void keys_go_through_the_columns(void **state)
 
 static void an_order_that_is_asked_for(void **state)
 {
-    struct model model;
+    struct top_model model;
 
     (void)state;
     for (const struct choice *each = view_column_names; each->name != NULL; each++) {
         bool found = false;
 
-        model_init(&model, (enum view_column)each->value);
+        top_model_init(&model, (enum view_column)each->value);
         assert_int_equal(model.lists[model.pane].column, each->value);
         for (int pane = 0; pane < PANE_COUNT; pane++)
-            found |= model_has_column((enum model_pane)pane, (enum view_column)each->value);
+            found |= top_model_has_column((enum top_pane)pane, (enum view_column)each->value);
         if (!found)
             fail_msg("no pane has %s", each->name);
     }
-    model_init(&model, VIEW_COLUMN_IDLE);
+    top_model_init(&model, VIEW_COLUMN_IDLE);
     assert_int_equal(model.pane, PANE_LEASES);
-    model_init(&model, VIEW_COLUMN_WAITING);
+    top_model_init(&model, VIEW_COLUMN_WAITING);
     assert_int_equal(model.pane, PANE_QUEUE);
-    model_init(&model, VIEW_COLUMN_USER);
+    top_model_init(&model, VIEW_COLUMN_USER);
     assert_int_equal(model.pane, PANE_DEVICES);
     assert_int_equal(model.lists[PANE_QUEUE].column, VIEW_COLUMN_USER);
 }
@@ -153,7 +153,7 @@ static void filters_find_words_anywhere(void **state)
 static void a_filter_is_typed(void **state)
 {
     struct top_stage *stage = stage_of(view_of_everything(8));
-    struct model *model = &stage->control.model;
+    struct top_model *model = &stage->control.model;
 
     (void)state;
     stage_type(stage, "/sickq");
@@ -170,9 +170,9 @@ static void a_filter_is_typed(void **state)
     stage_press(stage, CONTROL_ERASE_LINE);
     assert_string_equal(model->filter, "");
     stage_press(stage, CONTROL_BACKSPACE);
-    for (int i = 0; i < 3 * MODEL_FILTER_MAX; i++)
+    for (int i = 0; i < 3 * TOP_FILTER_MAX; i++)
         stage_type(stage, "x");
-    assert_int_equal(strlen(model->filter), MODEL_FILTER_MAX);
+    assert_int_equal(strlen(model->filter), TOP_FILTER_MAX);
     stage_press(stage, CONTROL_ESCAPE);
     assert_int_equal(stage->control.mode, CONTROL_WATCHING);
     assert_string_equal(model->filter, "");
@@ -182,18 +182,18 @@ static void a_filter_is_typed(void **state)
 static void a_long_filter_is_cut_between_characters(void **state)
 {
     struct control control;
-    char filter[3 * MODEL_FILTER_MAX];
+    char filter[3 * TOP_FILTER_MAX];
 
     (void)state;
     memset(filter, 0, sizeof(filter));
     for (size_t i = 0; i + 3 < sizeof(filter); i += 2)
         memcpy(filter + i, "é", 2);
     control_init(&control, VIEW_COLUMN_NONE, filter);
-    assert_int_equal(strlen(control.model.filter), MODEL_FILTER_MAX / 2 * 2);
+    assert_int_equal(strlen(control.model.filter), TOP_FILTER_MAX / 2 * 2);
     control_finish(&control);
 }
 
-static size_t selected(const struct top_stage *stage, enum model_pane pane)
+static size_t selected(const struct top_stage *stage, enum top_pane pane)
 {
     return stage->control.model.lists[pane].selected_row;
 }
@@ -225,7 +225,7 @@ static void the_selection_moves_and_stops_at_the_ends(void **state)
     stage_press(stage, CONTROL_BACK_TAB);
     stage_press(stage, CONTROL_BACK_TAB);
     assert_int_equal(stage->control.model.pane, PANE_QUEUE);
-    model_move(&stage->control.model, &stage->view, LONG_MIN);
+    top_model_move(&stage->control.model, &stage->view, LONG_MIN);
     stage_finish(stage);
 }
 
@@ -242,12 +242,12 @@ static void the_selection_stays_with_what_was_selected(void **state)
 {
     struct top_stage *stage = stage_of(view_of_everything(8));
     struct pool_view other = view_of(8);
-    const struct model_row *row;
+    const struct top_row *row;
 
     (void)state;
     stage_type(stage, "jjj"); /* lease 15 on nvidia2 */
     sort_by(stage, VIEW_COLUMN_LOAD, false);
-    row = model_selected(&stage->control.model, PANE_DEVICES);
+    row = top_model_selected(&stage->control.model, PANE_DEVICES);
     assert_int_equal(row->slot, 2);
     assert_int_equal(stage->view.look.leases.items[row->lease].id, 15);
     stage_type(stage, "2j"); /* lease 14 */
@@ -257,13 +257,13 @@ static void the_selection_stays_with_what_was_selected(void **state)
     change_view(stage, other);
     assert_int_equal(selected(stage, PANE_LEASES), 2);
     /* Its lease has ended: the device is still the selected one. */
-    row = model_selected(&stage->control.model, PANE_DEVICES);
+    row = top_model_selected(&stage->control.model, PANE_DEVICES);
     assert_int_equal(row->slot, 2);
     change_view(stage, view_of(1));
     assert_int_equal(selected(stage, PANE_DEVICES), 0);
-    assert_null(model_selected(&stage->control.model, PANE_LEASES));
+    assert_null(top_model_selected(&stage->control.model, PANE_LEASES));
     change_view(stage, view_of(0));
-    assert_null(model_selected(&stage->control.model, PANE_DEVICES));
+    assert_null(top_model_selected(&stage->control.model, PANE_DEVICES));
     stage_finish(stage);
 }
 
@@ -274,10 +274,10 @@ static void who_chose_nothing_sees_the_first_row(void **state)
     (void)state;
     sort_by(stage, VIEW_COLUMN_LOAD, false);
     assert_int_equal(selected(stage, PANE_DEVICES), 0);
-    assert_int_equal(model_selected(&stage->control.model, PANE_DEVICES)->slot, 6);
+    assert_int_equal(top_model_selected(&stage->control.model, PANE_DEVICES)->slot, 6);
     stage_type(stage, "jjk");
     sort_by(stage, VIEW_COLUMN_LOAD, true);
-    assert_int_equal(model_selected(&stage->control.model, PANE_DEVICES)->slot, 5);
+    assert_int_equal(top_model_selected(&stage->control.model, PANE_DEVICES)->slot, 5);
     stage_press(stage, CONTROL_HOME);
     sort_by(stage, VIEW_COLUMN_LOAD, false);
     assert_int_equal(selected(stage, PANE_DEVICES), 0);
@@ -290,18 +290,18 @@ static void releasing_is_asked_first(void **state)
     struct control *control = &stage->control;
 
     (void)state;
-    assert_int_equal(stage_type(stage, "x"), CONTROL_NOTHING);
+    assert_int_equal(stage_type(stage, "x"), CONTROL_RESULT_NONE);
     assert_shows(stage_draw(stage, 80, 24, true),
                  "\nRelease lease 12? y/N  (train, 4000000000, nvidia0,nvidia1)\n");
     assert_shows(stage_draw(stage, 26, 8, true), "\nRelease lease 12? y/N  (t…\n");
-    assert_int_equal(stage_type(stage, "n"), CONTROL_NOTHING);
+    assert_int_equal(stage_type(stage, "n"), CONTROL_RESULT_NONE);
     assert_shows(stage_draw(stage, 80, 24, true), "nothing was done to lease 12");
     stage_type(stage, "x");
-    assert_int_equal(stage_press(stage, CONTROL_ENTER), CONTROL_NOTHING);
+    assert_int_equal(stage_press(stage, CONTROL_ENTER), CONTROL_RESULT_NONE);
     stage_type(stage, "x");
-    assert_int_equal(stage_type(stage, "y"), CONTROL_DO);
-    assert_int_equal(control->deed.type, WIRE_STOP);
-    assert_int_equal(control->deed.id, 12);
+    assert_int_equal(stage_type(stage, "y"), CONTROL_RESULT_EXECUTE);
+    assert_int_equal(control->command.type, WIRE_STOP);
+    assert_int_equal(control->command.id, 12);
     assert_int_equal(control->mode, CONTROL_WATCHING);
     stage_type(stage, "jjx");
     assert_shows(text_string(&control->prompt),
@@ -309,9 +309,9 @@ static void releasing_is_asked_first(void **state)
     stage_type(stage, "n3jc");
     assert_shows(text_string(&control->prompt),
                  "Cancel 4000000001's claim 18, not yours? y/N  (eval, 4000000001, 1 device)");
-    assert_int_equal(stage_type(stage, "Y"), CONTROL_DO);
-    assert_int_equal(control->deed.type, WIRE_CANCEL);
-    assert_int_equal(control->deed.id, 18);
+    assert_int_equal(stage_type(stage, "Y"), CONTROL_RESULT_EXECUTE);
+    assert_int_equal(control->command.type, WIRE_CANCEL);
+    assert_int_equal(control->command.id, 18);
     stage_finish(stage);
 }
 
@@ -327,7 +327,7 @@ static void what_cannot_be_released_says_so(void **state)
     assert_shows(text_string(&control->message), "no lease is selected");
     stage_type(stage, "3x");
     assert_shows(text_string(&control->message), "c cancels it");
-    stage->view.look.leases.items[0].end = WIRE_END_STOPPED;
+    stage->view.look.leases.items[0].end = LEASE_END_STOPPED;
     stage_type(stage, "2x");
     assert_shows(text_string(&control->message), "lease 12 is ending already");
     assert_int_equal(control->mode, CONTROL_WATCHING);
@@ -344,7 +344,7 @@ static void a_question_is_withdrawn(void **state)
     change_view(stage, view_of(8));
     assert_int_equal(stage->control.mode, CONTROL_WATCHING);
     assert_shows(text_string(&stage->control.message), "lease 12 has ended");
-    assert_int_equal(stage_type(stage, "y"), CONTROL_NOTHING);
+    assert_int_equal(stage_type(stage, "y"), CONTROL_RESULT_NONE);
     change_view(stage, view_of_everything(8));
     stage_type(stage, "3c");
     change_view(stage, view_of(8));
@@ -357,14 +357,14 @@ static void the_other_keys(void **state)
     struct top_stage *stage = stage_of(view_of_everything(8));
 
     (void)state;
-    assert_int_equal(stage_type(stage, "q"), CONTROL_QUIT);
-    assert_int_equal(stage_type(stage, "p"), CONTROL_PAUSE);
+    assert_int_equal(stage_type(stage, "q"), CONTROL_RESULT_QUIT);
+    assert_int_equal(stage_type(stage, "p"), CONTROL_RESULT_PAUSE);
     assert_true(stage->control.paused);
-    assert_int_equal(stage_type(stage, " "), CONTROL_PAUSE);
+    assert_int_equal(stage_type(stage, " "), CONTROL_RESULT_PAUSE);
     assert_false(stage->control.paused);
-    assert_int_equal(stage_press(stage, CONTROL_INTERRUPT), CONTROL_QUIT);
-    assert_int_equal(stage_press(stage, CONTROL_SUSPEND), CONTROL_STOP);
-    assert_int_equal(stage_press(stage, CONTROL_REDRAW), CONTROL_ANEW);
+    assert_int_equal(stage_press(stage, CONTROL_INTERRUPT), CONTROL_RESULT_QUIT);
+    assert_int_equal(stage_press(stage, CONTROL_SUSPEND), CONTROL_RESULT_SUSPEND);
+    assert_int_equal(stage_press(stage, CONTROL_REDRAW), CONTROL_RESULT_REDRAW);
     stage_type(stage, "?");
     assert_shows(stage_draw(stage, 80, 24, true), "berth top: keys");
     assert_shows(stage_draw(stage, 80, 24, true), "release the selected lease");
@@ -372,10 +372,10 @@ static void the_other_keys(void **state)
         stage_press(stage, CONTROL_DOWN);
     assert_shows(stage_draw(stage, 80, 24, true), "nobody knows");
     stage_press(stage, CONTROL_UP);
-    assert_int_equal(stage_type(stage, "q"), CONTROL_NOTHING); /* closes the help */
+    assert_int_equal(stage_type(stage, "q"), CONTROL_RESULT_NONE); /* closes the help */
     assert_hides(stage_draw(stage, 80, 24, true), "berth top: keys");
     stage_press(stage, CONTROL_HELP);
-    assert_int_equal(stage_press(stage, CONTROL_INTERRUPT), CONTROL_QUIT);
+    assert_int_equal(stage_press(stage, CONTROL_INTERRUPT), CONTROL_RESULT_QUIT);
     stage_press(stage, CONTROL_UNKNOWN);
     stage_type(stage, "Z~\x7f");
     stage_finish(stage);

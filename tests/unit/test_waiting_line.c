@@ -117,7 +117,7 @@ static void cut_to_columns(void **state)
 /* Users that nobody has a name for. */
 enum { FIRST = 4000000000U };
 
-static void check_holders(struct wire_lease *leases, size_t count, uint64_t parent,
+static void check_holders(struct lease_info *leases, size_t count, uint64_t parent,
                           const char *wanted)
 {
     const struct wire_message page = {.leases = {.items = leases, .count = count}};
@@ -132,7 +132,7 @@ static void check_holders(struct wire_lease *leases, size_t count, uint64_t pare
 
 static void holders_by_how_much_they_have(void **state)
 {
-    struct wire_lease leases[] = {
+    struct lease_info leases[] = {
         {.uid = FIRST, .devices = {.count = 1}},     {.uid = FIRST + 1, .devices = {.count = 2}},
         {.uid = FIRST, .devices = {.count = 3}},     {.uid = FIRST + 2, .devices = {.count = 2}},
         {.uid = FIRST + 3, .devices = {.count = 1}}, {.uid = FIRST, .parent = 9},

@@ -39,7 +39,7 @@ static void check_frame(const struct text *text, const char *name)
 static struct pool_view hostile_view(void)
 {
     struct pool_view view = view_of(2);
-    struct wire_lease *lease = view_lease(&view, 12, 0, 1);
+    struct lease_info *lease = view_lease(&view, 12, 0, 1);
 
     lease->name = view_text("a\nb\r\ndata: x\n\n<script>\xe2\x80\xa8");
     lease->command = view_text("\xff\xfe");
@@ -52,11 +52,11 @@ static void everything_is_one_line(void **state)
 {
     struct pool_view view = hostile_view();
     struct user_names users = {0};
-    const struct wire_ended ended = {.lease = &view.look.leases.items[0], .end = WIRE_END_DIED};
+    const struct ended_lease ended = {.lease = &view.look.leases.items[0], .end = LEASE_END_DIED};
     struct text text = {0};
 
     (void)state;
-    events_write_hello(&view, &(struct recent){0}, FOLLOW_LIVE, &users, &text);
+    events_write_hello(&view, &(struct recent_loads){0}, FOLLOW_LIVE, &users, &text);
     check_frame(&text, "hello");
     assert_has(&text, "\"state\":\"live\"");
     assert_has(&text, "\"version\":\"" BERTH_VERSION "\"");
@@ -96,10 +96,10 @@ static void loads(void **state)
     struct text text = {0};
 
     (void)state;
-    load->utilization = figure_sampled(970, VIEW_NOW);
-    load->memory_free = figure_sampled(INT64_C(20) << 30, VIEW_NOW);
-    load->temperature = figure_sampled(45500, VIEW_NOW);
-    load->power = figure_sampled(250000, VIEW_NOW);
+    load->utilization = load_figure_sampled(970, VIEW_NOW);
+    load->memory_free = load_figure_sampled(INT64_C(20) << 30, VIEW_NOW);
+    load->temperature = load_figure_sampled(45500, VIEW_NOW);
+    load->power = load_figure_sampled(250000, VIEW_NOW);
     view_lease(&view, 12, 0, 1);
     index_view(&view);
     events_write_load(&view, &text);
@@ -118,28 +118,28 @@ static void loads(void **state)
 static void what_ends_are_called(void **state)
 {
     static const struct {
-        enum wire_end end;
+        enum lease_end end;
         const char *what;
         const char *name;
     } cases[] = {
-        {WIRE_END_RELEASED, "released", "\"released\""},
-        {WIRE_END_DIED, "released", "\"died\""},
-        {WIRE_END_PARENT, "released", "\"parent\""},
-        {WIRE_END_EXPIRED, "expired", "\"expired\""},
-        {WIRE_END_REVOKED, "revoked", "\"revoked\""},
-        {WIRE_END_STOPPED, "revoked", "\"stopped\""},
-        {WIRE_END_IDLE, "revoked", "\"idle\""},
-        {(enum wire_end)99, "released", "null"},
+        {LEASE_END_RELEASED, "released", "\"released\""},
+        {LEASE_END_DIED, "released", "\"died\""},
+        {LEASE_END_PARENT, "released", "\"parent\""},
+        {LEASE_END_EXPIRED, "expired", "\"expired\""},
+        {LEASE_END_REVOKED, "revoked", "\"revoked\""},
+        {LEASE_END_STOPPED, "revoked", "\"stopped\""},
+        {LEASE_END_IDLE, "revoked", "\"idle\""},
+        {(enum lease_end)99, "released", "null"},
     };
     struct user_names users = {0};
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct wire_lease lease = {.id = 7};
-        struct wire_ended ended = {.lease = &lease,
-                                   .end = cases[i].end,
-                                   .time = VIEW_NOW,
-                                   .exit_code = optional_number_of(3)};
+        struct lease_info lease = {.id = 7};
+        struct ended_lease ended = {.lease = &lease,
+                                    .end = cases[i].end,
+                                    .time = VIEW_NOW,
+                                    .exit_code = optional_number_of(3)};
         struct text text = {0};
         char wanted[64];
 
@@ -186,7 +186,7 @@ static void what_is_new_of_devices(void **state)
     process->pid = 7;
     index_view(&view);
     before = facts_of(&view);
-    device->load.utilization = figure_sampled(1, VIEW_NOW);
+    device->load.utilization = load_figure_sampled(1, VIEW_NOW);
     process->memory = optional_number_of(99);
     view.look.time++;
     assert_false(differs(&before, &view));
@@ -198,7 +198,7 @@ static void what_is_new_of_devices(void **state)
     device->health = HEALTH_SICK;
     assert_true(differs(&before, &view));
     device->health = HEALTH_UNKNOWN;
-    view.look.slots.items[0].state = WIRE_STATE_DRAINED;
+    view.look.slots.items[0].state = SLOT_STATE_DRAINED;
     assert_true(differs(&before, &view));
     text_finish(&before);
     pool_view_finish(&view);

@@ -14,7 +14,7 @@ static struct listen_address address_of(const char *string)
     struct listen_address address;
     struct berth_error error = BERTH_ERROR_INIT;
 
-    assert_int_equal(listen_parse(string, &address, &error), 0);
+    assert_int_equal(listen_address_parse(string, &address, &error), 0);
     return address;
 }
 
@@ -40,8 +40,8 @@ static void addresses(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct listen_address address = address_of(cases[i].given);
 
-        assert_string_equal(listen_format(&address).text, cases[i].shown);
-        assert_int_equal(listen_is_loopback(&address), cases[i].is_loopback);
+        assert_string_equal(listen_address_format(&address).text, cases[i].shown);
+        assert_int_equal(listen_address_is_loopback(&address), cases[i].is_loopback);
     }
 }
 
@@ -74,7 +74,7 @@ static void what_is_no_address(void **state)
         struct listen_address address = {.length = 99};
         struct berth_error error = BERTH_ERROR_INIT;
 
-        assert_int_equal(listen_parse(cases[i], &address, &error), BERTH_ERROR_INVALID);
+        assert_int_equal(listen_address_parse(cases[i], &address, &error), BERTH_ERROR_INVALID);
         assert_non_null(strstr(error.message, "wanted ADDRESS:PORT"));
         assert_int_equal(address.length, 99);
     }
@@ -127,7 +127,7 @@ static void hosts(void **state)
         struct listen_address address = address_of(cases[i].address);
         struct span host = {cases[i].host, strlen(cases[i].host)};
 
-        assert_int_equal(listen_accepts_host(&address, &names, host), cases[i].accepted);
+        assert_int_equal(listen_address_accepts_host(&address, &names, host), cases[i].accepted);
     }
     string_list_finish(&names);
 }
@@ -143,9 +143,9 @@ static void names_of_hosts(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(good); i++)
-        assert_int_equal(listen_check_name(good[i], &error), 0);
+        assert_int_equal(listen_address_check_name(good[i], &error), 0);
     for (size_t i = 0; i < COUNT(bad); i++)
-        assert_int_equal(listen_check_name(bad[i], &error), BERTH_ERROR_INVALID);
+        assert_int_equal(listen_address_check_name(bad[i], &error), BERTH_ERROR_INVALID);
 }
 
 static void whose_connection(void **state)
@@ -158,11 +158,11 @@ static void whose_connection(void **state)
     struct listen_address far = address_of("[2001:db8:1::1]:1");
 
     (void)state;
-    assert_true(listen_same_host(&one.any, &same.any));
-    assert_false(listen_same_host(&one.any, &other.any));
-    assert_false(listen_same_host(&one.any, &six.any));
-    assert_true(listen_same_host(&six.any, &near.any));
-    assert_false(listen_same_host(&six.any, &far.any));
+    assert_true(listen_address_same_host(&one.any, &same.any));
+    assert_false(listen_address_same_host(&one.any, &other.any));
+    assert_false(listen_address_same_host(&one.any, &six.any));
+    assert_true(listen_address_same_host(&six.any, &near.any));
+    assert_false(listen_address_same_host(&six.any, &far.any));
 }
 
 int main(void)

@@ -77,11 +77,11 @@ static void figures(void **state)
     struct text text = {0};
 
     (void)state;
-    load->utilization = figure_sampled(125, 1);
-    load->memory_free = figure_sampled(INT64_C(20) << 30, 1);
-    load->temperature = figure_sampled(-5050, 1);
-    load->power = figure_sampled(250000, 1);
-    view.look.slots.items[2].device->load.utilization = figure_sampled(0, 1);
+    load->utilization = load_figure_sampled(125, 1);
+    load->memory_free = load_figure_sampled(INT64_C(20) << 30, 1);
+    load->temperature = load_figure_sampled(-5050, 1);
+    load->power = load_figure_sampled(250000, 1);
+    view.look.slots.items[2].device->load.utilization = load_figure_sampled(0, 1);
     view_lease(&view, 12, 1, 2);
     view_claim(&view, 13, "1 device", "busy");
     index_view(&view);
@@ -114,9 +114,9 @@ static void old_and_impossible_figures_are_absent(void **state)
     struct text text = {0};
 
     (void)state;
-    view.look.slots.items[0].device->load.utilization = figure_sampled(500, 1);
+    view.look.slots.items[0].device->load.utilization = load_figure_sampled(500, 1);
     view.look.slots.items[0].device->old = true;
-    view.look.slots.items[1].device->load.memory_free = figure_sampled(INT64_C(81) << 30, 1);
+    view.look.slots.items[1].device->load.memory_free = load_figure_sampled(INT64_C(81) << 30, 1);
     index_view(&view);
     metrics_write(&metrics, &view, NULL, &text);
     assert_int_equal(count_lines(&text, "berth_device_utilization_ratio"), 0);
@@ -129,30 +129,30 @@ static void old_and_impossible_figures_are_absent(void **state)
 
 static void counters_and_histograms(void **state)
 {
-    struct wire_histogram waited = {.counts = {1, 0, 2}, .sum = UINT64_C(12345678901)};
-    const struct wire_tally tally = {.granted = 3, .busy = UINT64_MAX, .waited = &waited};
+    struct duration_histogram waited = {.counts = {1, 0, 2}, .sum = UINT64_C(12345678901)};
+    const struct pool_tally tally = {.granted = 3, .busy = UINT64_MAX, .waited = &waited};
     struct pool_view view = view_of(0);
     struct metrics metrics = {0};
     struct text text = {0};
     char line[128];
 
     (void)state;
-    waited.counts[WIRE_BUCKETS - 1] = 4;
+    waited.counts[HISTOGRAM_BUCKETS - 1] = 4;
     metrics_write(&metrics, &view, &tally, &text);
     assert_true(has(&text, "berth_claims_total{result=\"granted\"} 3"));
     assert_true(has(&text, "berth_claims_total{result=\"busy\"} 18446744073709551615"));
     assert_int_equal(count_lines(&text, "berth_claims_total{"), 6);
     snprintf(line, sizeof(line), "berth_claim_wait_seconds_bucket{le=\"%s\"} 1",
-             quantity_format_decimal(wire_bucket_bounds[0], 9).text);
+             quantity_format_decimal(histogram_bounds[0], 9).text);
     assert_true(has(&text, line));
     snprintf(line, sizeof(line), "berth_claim_wait_seconds_bucket{le=\"%s\"} 3",
-             quantity_format_decimal(wire_bucket_bounds[2], 9).text);
+             quantity_format_decimal(histogram_bounds[2], 9).text);
     assert_true(has(&text, line));
     assert_true(has(&text, "berth_claim_wait_seconds_bucket{le=\"+Inf\"} 7"));
     assert_true(has(&text, "berth_claim_wait_seconds_sum 12.345678901"));
     assert_true(has(&text, "berth_claim_wait_seconds_count 7"));
     assert_true(has(&text, "berth_lease_seconds_count 0"));
-    assert_int_equal(count_lines(&text, "berth_lease_seconds_bucket"), WIRE_BUCKETS);
+    assert_int_equal(count_lines(&text, "berth_lease_seconds_bucket"), HISTOGRAM_BUCKETS);
     assert_int_equal(count_lines(&text, "# HELP "), count_lines(&text, "# TYPE "));
     text_finish(&text);
     metrics_finish(&metrics);

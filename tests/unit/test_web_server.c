@@ -27,13 +27,13 @@ enum act { ACT_ANSWER, ACT_LONG_ANSWER, ACT_WAIT, ACT_DELAY, ACT_READ };
 
 struct scene {
     struct event_base *base;
-    struct server *server;
+    struct http_server *server;
     enum act act;
     size_t closed;
-    struct connection *waiting;
+    struct http_connection *waiting;
     struct follower follower;
     struct user_names users;
-    struct readers readers;
+    struct event_clients clients;
 };
 
 static char much[4 << 20];
@@ -46,7 +46,8 @@ static void on_closed(void *context)
     scene->waiting = NULL;
 }
 
-static void handle(void *context, struct connection *connection, const struct http_request *request)
+static void handle(void *context, struct http_connection *connection,
+                   const struct http_request *request)
 {
     static const struct stream_events events = {.closed = on_closed};
     struct scene *scene = context;
@@ -54,52 +55,52 @@ static void handle(void *context, struct connection *connection, const struct ht
     (void)request;
     switch (scene->act) {
     case ACT_ANSWER:
-        connection_answer_line(connection, 200, "%s", "here");
+        http_answer_send_line(connection, 200, "%s", "here");
         break;
     case ACT_LONG_ANSWER:
-        connection_answer(connection, &(struct answer){.status = 200,
-                                                       .bytes = much,
-                                                       .length = sizeof(much),
-                                                       .is_static = true});
+        http_answer_send(connection, &(struct http_answer){.status = 200,
+                                                           .bytes = much,
+                                                           .length = sizeof(much),
+                                                           .is_static = true});
         break;
     case ACT_WAIT:
         scene->waiting = connection;
-        connection_wait(connection, &events, scene);
+        http_answer_defer(connection, &events, scene);
         break;
     case ACT_DELAY:
-        connection_answer(connection, &(struct answer){.status = 401, .delay = SHORT});
+        http_answer_send(connection, &(struct http_answer){.status = 401, .delay = SHORT});
         break;
     case ACT_READ:
-        readers_add(&scene->readers, connection);
+        event_clients_add(&scene->clients, connection);
         break;
     }
 }
 
-static void begin(struct scene *scene, enum act act, struct server_times times)
+static void begin(struct scene *scene, enum act act, struct http_server_timeouts timeouts)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct server_settings settings = {
-        .headers = "X-Ours: yes\r\n", .handler = handle, .context = scene, .times = times};
+    struct http_server_settings settings = {
+        .headers = "X-Ours: yes\r\n", .handler = handle, .context = scene, .timeouts = timeouts};
 
     *scene = (struct scene){.act = act, .base = event_base_new()};
     assert_non_null(scene->base);
     scene->follower.reason = (struct berth_error)BERTH_ERROR_INIT;
-    readers_init(&scene->readers, &scene->follower, &scene->users);
-    assert_int_equal(listen_parse("127.0.0.1:0", &settings.address, &error), 0);
-    assert_int_equal(server_create(scene->base, &settings, &scene->server, &error), 0);
+    event_clients_init(&scene->clients, &scene->follower, &scene->users);
+    assert_int_equal(listen_address_parse("127.0.0.1:0", &settings.address, &error), 0);
+    assert_int_equal(http_server_create(scene->base, &settings, &scene->server, &error), 0);
 }
 
 static void end(struct scene *scene)
 {
-    server_destroy(scene->server);
-    readers_finish(&scene->readers);
+    http_server_destroy(scene->server);
+    event_clients_finish(&scene->clients);
     user_names_finish(&scene->users);
     event_base_free(scene->base);
 }
 
 static int reach(struct scene *scene)
 {
-    const struct listen_address *address = server_address(scene->server);
+    const struct listen_address *address = http_server_address(scene->server);
     int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int small = 4096;
 
@@ -168,7 +169,7 @@ static void an_answer_and_the_next(void **state)
     int client;
 
     (void)state;
-    begin(&scene, ACT_ANSWER, (struct server_times){.idle = SHORT});
+    begin(&scene, ACT_ANSWER, (struct http_server_timeouts){.idle = SHORT});
     client = ask(&scene);
     await(&scene, client, "\r\n\r\nhere\n", &text);
     assert_non_null(strstr(text_string(&text), "HTTP/1.1 200 OK\r\n"));
@@ -194,7 +195,7 @@ static void half_a_request(void **state)
     int client;
 
     (void)state;
-    begin(&scene, ACT_ANSWER, (struct server_times){.head = SHORT});
+    begin(&scene, ACT_ANSWER, (struct http_server_timeouts){.head = SHORT});
     client = reach(&scene);
     assert_int_equal(send(client, "GET", 3, 0), 3);
     await(&scene, client, NULL, &text);
@@ -216,7 +217,7 @@ static void a_request_that_never_ends(void **state)
     int client;
 
     (void)state;
-    begin(&scene, ACT_ANSWER, (struct server_times){.head = SHORT});
+    begin(&scene, ACT_ANSWER, (struct http_server_timeouts){.head = SHORT});
     client = reach(&scene);
     assert_int_equal(send(client, "GET / HTTP/1.1\r\n", 16, 0), 16);
     while (take(client, &text)) {
@@ -232,7 +233,7 @@ static void a_request_that_never_ends(void **state)
 /* Neither one who takes nothing of an answer, nor one who takes it too slowly. */
 static void answers_that_are_not_taken(void **state)
 {
-    const struct server_times times[] = {{.stalled = SHORT}, {.answer = SHORT}};
+    const struct http_server_timeouts timeouts[] = {{.stalled = SHORT}, {.answer = SHORT}};
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -241,7 +242,7 @@ static void answers_that_are_not_taken(void **state)
         int64_t deadline = clock_now() + LONG;
         int client;
 
-        begin(&scene, ACT_LONG_ANSWER, times[i]);
+        begin(&scene, ACT_LONG_ANSWER, timeouts[i]);
         client = ask(&scene);
         /* It has hung up when sending fails. */
         while (send(client, "x", 1, MSG_NOSIGNAL) >= 0 || errno == EAGAIN) {
@@ -262,7 +263,7 @@ static void answers_that_come_later(void **state)
     int client;
 
     (void)state;
-    begin(&scene, ACT_DELAY, (struct server_times){0});
+    begin(&scene, ACT_DELAY, (struct http_server_timeouts){0});
     client = ask(&scene);
     await(&scene, client, "HTTP/1.1 401 Unauthorized\r\n", &text);
     assert_true(clock_now() - begun >= SHORT);
@@ -272,7 +273,7 @@ static void answers_that_come_later(void **state)
     client = ask(&scene);
     while (scene.waiting == NULL)
         turn(&scene);
-    connection_answer_line(scene.waiting, 200, "%s", "late");
+    http_answer_send_line(scene.waiting, 200, "%s", "late");
     await(&scene, client, "late\n", &text);
     assert_int_equal(scene.closed, 0);
     close(client);
@@ -287,7 +288,7 @@ static void answers_that_never_come(void **state)
     int client;
 
     (void)state;
-    begin(&scene, ACT_WAIT, (struct server_times){.wait = SHORT});
+    begin(&scene, ACT_WAIT, (struct http_server_timeouts){.wait = SHORT});
     client = ask(&scene);
     await(&scene, client, "HTTP/1.1 503 ", &text);
     assert_int_equal(scene.closed, 1);
@@ -315,19 +316,20 @@ static void show(struct scene *scene, struct pool_view view)
 }
 
 /* Sends the end of a lease with the next news. */
-static void show_ended(struct scene *scene, struct wire_lease *lease)
+static void show_ended(struct scene *scene, struct lease_info *lease)
 {
-    struct wire_ended *ended = vector_append(&scene->follower.ended);
+    struct ended_lease *ended = vector_append(&scene->follower.ended);
 
     assert_non_null(ended);
-    *ended = (struct wire_ended){.lease = lease, .end = WIRE_END_RELEASED, .time = VIEW_NOW};
+    *ended = (struct ended_lease){.lease = lease, .end = LEASE_END_RELEASED, .time = VIEW_NOW};
 }
 
-static int begin_reading(struct scene *scene, struct server_times times, struct text *text)
+static int begin_reading(struct scene *scene, struct http_server_timeouts timeouts,
+                         struct text *text)
 {
     int client;
 
-    begin(scene, ACT_READ, times);
+    begin(scene, ACT_READ, timeouts);
     show(scene, view_of(4));
     client = ask(scene);
     await(scene, client, "event: state\n", text);
@@ -341,20 +343,20 @@ static void end_reading(struct scene *scene, int client, struct text *text)
     text_finish(text);
     vector_finish(&scene->follower.ended);
     end(scene);
-    assert_int_equal(scene->readers.count, 0);
+    assert_int_equal(scene->clients.count, 0);
     pool_view_finish(&scene->follower.view);
 }
 
 static void leases_that_are_too_short_to_be_seen(void **state)
 {
-    struct wire_lease lease = {.id = 7};
+    struct lease_info lease = {.id = 7};
     struct scene scene;
     struct text text = {0};
-    int client = begin_reading(&scene, (struct server_times){0}, &text);
+    int client = begin_reading(&scene, (struct http_server_timeouts){0}, &text);
 
     (void)state;
     show_ended(&scene, &lease);
-    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    event_clients_notify(&scene.clients, WIRE_NEWS_LEASE);
     await(&scene, client, "\"what\":\"released\"", &text);
     assert_non_null(strstr(text_string(&text), "\"what\":\"granted\""));
     assert_null(strstr(text_string(&text), "event: hello"));
@@ -366,27 +368,27 @@ static void leases_that_vanish(void **state)
 {
     struct scene scene;
     struct text text = {0};
-    int client = begin_reading(&scene, (struct server_times){0}, &text);
+    int client = begin_reading(&scene, (struct http_server_timeouts){0}, &text);
     struct pool_view view = view_of(4);
 
     (void)state;
     view_lease(&view, 7, 0, 1);
     show(&scene, view);
-    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    event_clients_notify(&scene.clients, WIRE_NEWS_LEASE);
     await(&scene, client, "\"what\":\"granted\"", &text);
     await(&scene, client, "event: load", &text);
     text_clear(&text);
     show(&scene, view_of(4));
-    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    event_clients_notify(&scene.clients, WIRE_NEWS_LEASE);
     await(&scene, client, "event: load", &text);
     assert_null(strstr(text_string(&text), "event: hello"));
     /* Somebody looks again, before there are news. */
     text_clear(&text);
-    readers_tell(&scene.readers, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD);
+    event_clients_notify(&scene.clients, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD);
     await(&scene, client, "event: load", &text);
     assert_null(strstr(text_string(&text), "event: hello"));
     scene.follower.news_count++;
-    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    event_clients_notify(&scene.clients, WIRE_NEWS_LEASE);
     await(&scene, client, "event: hello", &text);
     end_reading(&scene, client, &text);
 }
@@ -394,27 +396,27 @@ static void leases_that_vanish(void **state)
 /* It is over, and something of it is left: that is told once. */
 static void leases_that_linger(void **state)
 {
-    struct wire_lease over = {.id = 7};
+    struct lease_info over = {.id = 7};
     struct scene scene;
     struct text text = {0};
-    int client = begin_reading(&scene, (struct server_times){0}, &text);
+    int client = begin_reading(&scene, (struct http_server_timeouts){0}, &text);
     struct pool_view view = view_of(4);
 
     (void)state;
     view_lease(&view, 7, 0, 1);
     show(&scene, view);
-    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    event_clients_notify(&scene.clients, WIRE_NEWS_LEASE);
     view = view_of(4);
     view_lease(&view, 7, 0, 1)->draining = true;
     show(&scene, view);
     show_ended(&scene, &over);
-    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    event_clients_notify(&scene.clients, WIRE_NEWS_LEASE);
     scene.follower.ended.count = 0;
     await(&scene, client, "\"what\":\"released\"", &text);
     text_clear(&text);
     show(&scene, view_of(4));
-    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
-    readers_tick(&scene.readers);
+    event_clients_notify(&scene.clients, WIRE_NEWS_LEASE);
+    event_clients_send_tick(&scene.clients);
     await(&scene, client, "event: tick", &text);
     assert_null(strstr(text_string(&text), "event: lease"));
     assert_null(strstr(text_string(&text), "event: hello"));
@@ -425,14 +427,14 @@ static void many_leases_at_once(void **state)
 {
     struct scene scene;
     struct text text = {0};
-    int client = begin_reading(&scene, (struct server_times){0}, &text);
+    int client = begin_reading(&scene, (struct http_server_timeouts){0}, &text);
     struct pool_view view = view_of(4);
 
     (void)state;
     for (uint64_t id = 1; id <= 300; id++)
         view_lease(&view, id, 0, 1);
     show(&scene, view);
-    readers_tell(&scene.readers, WIRE_NEWS_LEASE);
+    event_clients_notify(&scene.clients, WIRE_NEWS_LEASE);
     await(&scene, client, "event: load", &text);
     assert_null(strstr(text_string(&text), "event: lease"));
     assert_non_null(strstr(text_string(&text), "event: hello"));
@@ -444,13 +446,13 @@ static void readers_that_sleep_are_closed(void **state)
     struct scene scene;
     struct text text = {0};
     int64_t deadline = clock_now() + LONG;
-    int client = begin_reading(&scene, (struct server_times){.stalled = SHORT}, &text);
+    int client = begin_reading(&scene, (struct http_server_timeouts){.stalled = SHORT}, &text);
 
     (void)state;
     show(&scene, view_of(500));
-    while (scene.readers.count > 0) {
+    while (scene.clients.count > 0) {
         assert_true(clock_now() < deadline);
-        readers_tell(&scene.readers, WIRE_NEWS_HELLO);
+        event_clients_notify(&scene.clients, WIRE_NEWS_HELLO);
         turn(&scene);
     }
     end_reading(&scene, client, &text);
@@ -460,19 +462,19 @@ static void slow_readers_skip(void **state)
 {
     struct scene scene;
     struct text text = {0};
-    int client = begin_reading(&scene, (struct server_times){0}, &text);
+    int client = begin_reading(&scene, (struct http_server_timeouts){0}, &text);
     struct pool_view view = view_of(4);
     size_t told = 200;
 
     (void)state;
     show(&scene, view_of(300));
     for (size_t i = 0; i < told; i++) {
-        readers_tell(&scene.readers, WIRE_NEWS_HELLO);
+        event_clients_notify(&scene.clients, WIRE_NEWS_HELLO);
         turn(&scene);
     }
     view_lease(&view, 77, 0, 1)->name = view_text("the newest");
     show(&scene, view);
-    readers_tell(&scene.readers, WIRE_NEWS_HELLO);
+    event_clients_notify(&scene.clients, WIRE_NEWS_HELLO);
     await(&scene, client, "the newest", &text);
     await(&scene, client, "event: state", &text);
     for (const char *at = text_string(&text); (at = strstr(at, "event: hello")) != NULL; at++)

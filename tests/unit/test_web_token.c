@@ -86,15 +86,15 @@ static void files_that_will_not(void **state)
     assert_int_equal(token.length, 99);
 }
 
-static enum token_judgement judge(const struct token *token, const char *authorization,
-                                  const char *cookie)
+static enum token_result judge(const struct token *token, const char *authorization,
+                               const char *cookie)
 {
     struct http_request request = {
         .authorization = {authorization, strlen(authorization)},
         .cookie = {cookie, strlen(cookie)},
     };
 
-    return token_judge(token, &request);
+    return token_check(token, &request);
 }
 
 static void requests(void **state)

@@ -106,7 +106,7 @@ static void bytes_stay_as_they_are(void **state)
         .number = 258,
         .token = {1, 2},
         .request = &plain,
-        .hold = WIRE_HOLD_PROCESS,
+        .hold = LEASE_HOLD_PROCESS,
     };
 
     (void)state;
@@ -125,7 +125,7 @@ static void bytes_stay_as_they_are(void **state)
         "1e0000000000");
     check_bytes(
         &(struct wire_message){
-            .type = WIRE_NOTICE, .id = 1, .end = WIRE_END_EXPIRED, .force_at = 256},
+            .type = WIRE_NOTICE, .id = 1, .end = LEASE_END_EXPIRED, .force_at = 256},
         "01460000160000000000000000000000"
         "01000100000001"
         "1c00020000000001"
@@ -237,20 +237,20 @@ static void numbers_of_later_versions_are_kept(void **state)
 
     (void)state;
     message_fill(&message, WIRE_PAGE);
-    message.end = (enum wire_end)UINT32_MAX;
+    message.end = (enum lease_end)UINT32_MAX;
     message.section = 99;
-    message.slots.items[0].state = (enum wire_state)(WIRE_STATE_GONE + 1);
+    message.slots.items[0].state = (enum slot_state)(SLOT_STATE_GONE + 1);
     message.slots.items[0].sharing = (enum sharing)UINT32_MAX;
     message.slots.items[0].device->health = (enum health)77;
     message.leases.items[0].sharing = (enum sharing)(SHARING_TIME_SLICE + 1);
     message.leases.items[0].priority = (enum priority)(PRIORITY_HIGH + 1);
-    message.leases.items[0].end = (enum wire_end)(WIRE_END_IDLE + 1);
+    message.leases.items[0].end = (enum lease_end)(LEASE_END_IDLE + 1);
     message.claims.items[0].priority = (enum priority)UINT32_MAX;
     bytes = encoded(&message);
     back = decoded(&bytes);
     assert_true(wire_message_equals(&message, &back));
-    assert_string_equal(wire_end_describe(back.leases.items[0].end), "it ended");
-    assert_string_equal(wire_end_describe(back.end), "it ended");
+    assert_string_equal(pool_info_describe_end(back.leases.items[0].end), "it ended");
+    assert_string_equal(pool_info_describe_end(back.end), "it ended");
     wire_message_finish(&back);
     wire_message_finish(&message);
     text_finish(&bytes);
@@ -259,10 +259,10 @@ static void numbers_of_later_versions_are_kept(void **state)
 static void what_is_known_has_words(void **state)
 {
     (void)state;
-    for (int i = WIRE_STATE_FREE; i <= WIRE_STATE_GONE; i++)
-        assert_non_null(choice_name(wire_state_names, i));
-    for (int i = WIRE_END_RELEASED; i <= WIRE_END_IDLE; i++)
-        assert_string_not_equal(wire_end_describe((enum wire_end)i), "it ended");
+    for (int i = SLOT_STATE_FREE; i <= SLOT_STATE_GONE; i++)
+        assert_non_null(choice_name(slot_state_names, i));
+    for (int i = LEASE_END_RELEASED; i <= LEASE_END_IDLE; i++)
+        assert_string_not_equal(pool_info_describe_end((enum lease_end)i), "it ended");
 }
 
 static void check_not_encoded(const struct wire_message *message, int wanted_code,
@@ -283,7 +283,7 @@ static void what_could_not_be_read_is_not_written(void **state)
 {
     static const char beyond[] = "message: wanted values within their limits, found one beyond";
     static char text[WIRE_TEXT_MAX + 2];
-    struct wire_slot slot = {0};
+    struct slot_info slot = {0};
     struct wire_message message = {.type = WIRE_CLAIM, .inventory = text};
 
     (void)state;
@@ -295,7 +295,7 @@ static void what_could_not_be_read_is_not_written(void **state)
     check_not_encoded(&message, BERTH_ERROR_INVALID, beyond);
     text[WIRE_TEXT_MAX] = '\0';
     check_round_trip(&message);
-    check_not_encoded(&(struct wire_message){.type = WIRE_CLAIM, .hold = WIRE_HOLD_NOTHING + 1},
+    check_not_encoded(&(struct wire_message){.type = WIRE_CLAIM, .hold = LEASE_HOLD_NOTHING + 1},
                       BERTH_ERROR_INVALID, beyond);
     check_not_encoded(&(struct wire_message){.type = WIRE_POOL, .pid = -1}, BERTH_ERROR_INVALID,
                       beyond);
@@ -311,8 +311,8 @@ static void what_could_not_be_read_is_not_written(void **state)
 static void long_lines_for_people_are_cut(void **state)
 {
     static char text[WIRE_TEXT_MAX + 2];
-    struct wire_claim claim = {.name = text, .command = text, .request = text, .why = text};
-    struct wire_lease lease = {.name = text, .command = text};
+    struct claim_info claim = {.name = text, .command = text, .request = text, .why = text};
+    struct lease_info lease = {.name = text, .command = text};
     struct wire_message message = {
         .type = WIRE_PAGE,
         .command = text,

@@ -23,7 +23,7 @@ static inline int64_t clock_now(void)
 }
 
 /* The same, a few milliseconds late at most, and several times cheaper. */
-static inline int64_t clock_roughly(void)
+static inline int64_t clock_now_coarse(void)
 {
     return clock_read(CLOCK_MONOTONIC_COARSE);
 }

@@ -9,7 +9,7 @@
 #include "base/text/utf8.h"
 
 /* Runtimes make ids of 64 digits and show the first 12. */
-enum { ID_SHORTEST = 12, ID_LENGTH = 64, NAME_LENGTH_MAX = 255 };
+enum { ID_MIN = 12, ID_LENGTH = 64, NAME_LENGTH_MAX = 255 };
 
 static int digit_value(char character)
 {
@@ -18,7 +18,7 @@ static int digit_value(char character)
     return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
 }
 
-static bool is_id(struct span span, size_t shortest)
+static bool is_container_id(struct span span, size_t shortest)
 {
     if (span.length < shortest || span.length > ID_LENGTH)
         return false;
@@ -31,7 +31,7 @@ static bool is_id(struct span span, size_t shortest)
 
 /* docker-<id>.scope, where systemd keeps the groups; without the end where the runtime does.
  * conmon's own group has another beginning (libpod-conmon-) and so no id behind this one. */
-static bool find_id(struct span part, struct span *ret_id)
+static bool find_container_id(struct span part, struct span *ret_id)
 {
     static const char *const beginnings[] = {
         "docker-", "cri-containerd-", "libpod-payload-", "libpod-", "crio-", "nerdctl-",
@@ -44,12 +44,12 @@ static bool find_id(struct span part, struct span *ret_id)
         ret_id->length -= (size_t)(colon + 1 - part.bytes);
         ret_id->bytes = colon + 1;
     }
-    if (is_id(*ret_id, ID_LENGTH))
+    if (is_container_id(*ret_id, ID_LENGTH))
         return true;
-    span_take_end(&part, ".scope");
+    span_drop_suffix(&part, ".scope");
     for (size_t i = 0; i < COUNT(beginnings); i++) {
         *ret_id = part;
-        if (span_take_beginning(ret_id, beginnings[i]) && is_id(*ret_id, ID_SHORTEST))
+        if (span_skip_prefix(ret_id, beginnings[i]) && is_container_id(*ret_id, ID_MIN))
             return true;
     }
     return false;
@@ -57,21 +57,20 @@ static bool find_id(struct span part, struct span *ret_id)
 
 /* A machine: lxc.payload.<name>, what comes after /lxc/, systemd-nspawn@<name>.service,
  * machine-<name>.scope unless that is a virtual one. */
-static bool find_name(struct span part, struct span before, struct span *ret_name)
+static bool find_machine_name(struct span part, struct span before, struct span *ret_name)
 {
     *ret_name = part;
-    if (span_take_beginning(ret_name, "lxc.payload.") ||
-        (before.length == strlen("lxc") && span_take_beginning(&before, "lxc")))
+    if (span_skip_prefix(ret_name, "lxc.payload.") ||
+        (before.length == strlen("lxc") && span_skip_prefix(&before, "lxc")))
         return ret_name->length > 0;
-    if (span_take_beginning(ret_name, "systemd-nspawn@"))
-        return span_take_end(ret_name, ".service") && ret_name->length > 0;
-    return span_take_beginning(ret_name, "machine-") &&
-           !span_take_beginning(ret_name, "qemu\\x2d") && span_take_end(ret_name, ".scope") &&
-           ret_name->length > 0;
+    if (span_skip_prefix(ret_name, "systemd-nspawn@"))
+        return span_drop_suffix(ret_name, ".service") && ret_name->length > 0;
+    return span_skip_prefix(ret_name, "machine-") && !span_skip_prefix(ret_name, "qemu\\x2d") &&
+           span_drop_suffix(ret_name, ".scope") && ret_name->length > 0;
 }
 
 /* systemd writes some characters as \x2d. */
-static void append_name(struct span name, struct text *out)
+static void append_machine_name(struct span name, struct text *out)
 {
     char plain[NAME_LENGTH_MAX + 1];
     size_t length = 0;
@@ -95,7 +94,7 @@ static void append_name(struct span name, struct text *out)
 }
 
 /* The last part of a path, which is taken from it. */
-static struct span take_last(struct span *path)
+static struct span remove_last_part(struct span *path)
 {
     const char *slash;
     struct span last;
@@ -111,18 +110,18 @@ static struct span take_last(struct span *path)
 
 static bool find_in_path(struct span path, struct text *out)
 {
-    struct span part = take_last(&path);
+    struct span part = remove_last_part(&path);
 
     while (part.length > 0) {
-        struct span before = take_last(&path);
+        struct span before = remove_last_part(&path);
         struct span found;
 
-        if (find_id(part, &found)) {
+        if (find_container_id(part, &found)) {
             text_append_bytes(out, found.bytes, found.length);
             return true;
         }
-        if (find_name(part, before, &found)) {
-            append_name(found, out);
+        if (find_machine_name(part, before, &found)) {
+            append_machine_name(found, out);
             return true;
         }
         part = before;
@@ -135,7 +134,7 @@ void container_find(const char *bytes, size_t length, struct text *out)
     struct span text = {bytes, length};
     struct span line;
 
-    while (span_take_line(&text, &line)) {
+    while (span_read_line(&text, &line)) {
         /* hierarchy:controllers:path; 0::path in version 2. */
         const char *colon = line.length == 0 ? NULL : memchr(line.bytes, ':', line.length);
 
@@ -150,9 +149,9 @@ void container_find(const char *bytes, size_t length, struct text *out)
     }
 }
 
-int container_shown(const char *container)
+int container_shown_length(const char *container)
 {
     struct span span = {container, strlen(container)};
 
-    return is_id(span, ID_SHORTEST) ? ID_SHORTEST : (int)span.length;
+    return is_container_id(span, ID_MIN) ? ID_MIN : (int)span.length;
 }

@@ -17,6 +17,6 @@ void container_find(const char *bytes, size_t length, struct text *out);
 
 /* How many bytes of an id or a name people are shown: the first twelve digits of an id, which is
  * enough to tell it from others, and all of a name. */
-int container_shown(const char *container);
+int container_shown_length(const char *container);
 
 #endif

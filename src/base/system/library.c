@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 /* dlerror names what is missing: the library itself, or something that it needs. */
-static int cannot_load(const char *file, struct berth_error *error)
+static int report_load_failure(const char *file, struct berth_error *error)
 {
     const char *reason = dlerror();
     size_t length = strlen(file);
@@ -30,7 +30,7 @@ int library_open(const char *file, const struct library_symbol *symbols, size_t 
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 
     if (library == NULL)
-        return cannot_load(file, error);
+        return report_load_failure(file, error);
     for (size_t i = 0; i < count; i++) {
         void *address = dlsym(library, symbols[i].name);
 

@@ -14,7 +14,7 @@ struct namespace_path {
     char text[64];
 };
 
-static struct namespace_path path_of(pid_t pid, const char *kind)
+static struct namespace_path format_path(pid_t pid, const char *kind)
 {
     struct namespace_path path;
 
@@ -22,7 +22,7 @@ static struct namespace_path path_of(pid_t pid, const char *kind)
     return path;
 }
 
-static bool find_ours(const char *kind, struct stat *ret_ours)
+static bool stat_our_namespace(const char *kind, struct stat *ret_ours)
 {
     struct namespace_path path;
 
@@ -30,19 +30,19 @@ static bool find_ours(const char *kind, struct stat *ret_ours)
     return stat(path.text, ret_ours) == 0;
 }
 
-static bool is_same(const struct stat *one, const struct stat *other)
+static bool is_same_namespace(const struct stat *one, const struct stat *other)
 {
     return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
 /* Whether the process is in another namespace of this kind than we are. Most are in ours, which is
  * known without opening anything. */
-static bool is_other(pid_t pid, const char *kind, struct stat *ret_ours)
+static bool is_in_other_namespace(pid_t pid, const char *kind, struct stat *ret_ours)
 {
     struct stat its;
 
-    return pid > 0 && stat(path_of(pid, kind).text, &its) == 0 && find_ours(kind, ret_ours) &&
-           !is_same(&its, ret_ours);
+    return pid > 0 && stat(format_path(pid, kind).text, &its) == 0 &&
+           stat_our_namespace(kind, ret_ours) && !is_same_namespace(&its, ret_ours);
 }
 
 /* Goes up from the user namespace, whose descriptor it takes, to the one right below ours. */
@@ -57,7 +57,7 @@ static bool find_owner(int descriptor, const struct stat *ours, uint32_t *ret_ui
 
         if (above < 0)
             break;
-        is_below = fstat(above, &status) == 0 && is_same(&status, ours);
+        is_below = fstat(above, &status) == 0 && is_same_namespace(&status, ours);
         close(is_below ? above : descriptor);
         descriptor = is_below ? descriptor : above;
     }
@@ -68,38 +68,38 @@ static bool find_owner(int descriptor, const struct stat *ours, uint32_t *ret_ui
     return is_below;
 }
 
-bool user_namespace_owner(pid_t pid, uint32_t *ret_uid)
+bool namespace_user_owner(pid_t pid, uint32_t *ret_uid)
 {
     struct stat ours;
     int descriptor = -1;
 
-    if (is_other(pid, "user", &ours))
-        descriptor = open(path_of(pid, "user").text, O_RDONLY | O_CLOEXEC);
+    if (is_in_other_namespace(pid, "user", &ours))
+        descriptor = open(format_path(pid, "user").text, O_RDONLY | O_CLOEXEC);
     return descriptor >= 0 && find_owner(descriptor, &ours, ret_uid);
 }
 
-bool pid_namespace_is_other(pid_t pid)
+bool namespace_pid_is_other(pid_t pid)
 {
     struct stat ours;
 
-    return is_other(pid, "pid", &ours);
+    return is_in_other_namespace(pid, "pid", &ours);
 }
 
-bool pid_namespace_is_roots(pid_t pid)
+bool namespace_pid_is_owned_by_root(pid_t pid)
 {
     int descriptor = -1;
     int user = -1;
     struct stat ours, its;
     bool is_roots;
 
-    if (pid_namespace_is_other(pid))
-        descriptor = open(path_of(pid, "pid").text, O_RDONLY | O_CLOEXEC);
+    if (namespace_pid_is_other(pid))
+        descriptor = open(format_path(pid, "pid").text, O_RDONLY | O_CLOEXEC);
     if (descriptor >= 0) {
         user = ioctl(descriptor, NS_GET_USERNS);
         close(descriptor);
     }
-    is_roots =
-        user >= 0 && fstat(user, &its) == 0 && find_ours("user", &ours) && is_same(&its, &ours);
+    is_roots = user >= 0 && fstat(user, &its) == 0 && stat_our_namespace("user", &ours) &&
+               is_same_namespace(&its, &ours);
     if (user >= 0)
         close(user);
     return is_roots;

@@ -18,13 +18,13 @@
 
 /* Who owns the process's user namespace; of some within each other, the outermost below ours.
  * Returns false where there is nothing to say: it is in ours, or in one that is not below ours. */
-bool user_namespace_owner(pid_t pid, uint32_t *ret_uid);
+bool namespace_user_owner(pid_t pid, uint32_t *ret_uid);
 
 /* Whether the process is in another pid namespace than we are. */
-bool pid_namespace_is_other(pid_t pid);
+bool namespace_pid_is_other(pid_t pid);
 
 /* Whether that was made with root's rights, as docker does: it belongs to our user namespace. Who
  * may run a set-user-id program that makes such (firejail) can be in one. */
-bool pid_namespace_is_roots(pid_t pid);
+bool namespace_pid_is_owned_by_root(pid_t pid);
 
 #endif

@@ -59,9 +59,9 @@ bool process_container_owner(pid_t pid, uint32_t *ret_uid)
     struct text container = {0};
     bool is_roots;
 
-    if (user_namespace_owner(pid, ret_uid))
+    if (namespace_user_owner(pid, ret_uid))
         return true;
-    is_roots = pid_namespace_is_roots(pid) && process_container(pid, &container);
+    is_roots = namespace_pid_is_owned_by_root(pid) && process_container(pid, &container);
     text_finish(&container);
     if (is_roots)
         *ret_uid = 0;

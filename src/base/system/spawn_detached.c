@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/string_list.h"
-#include "base/system/newborn.h"
+#include "base/system/child_setup.h"
 #include "base/system/unintercepted.h"
 #include "base/text/text.h"
 
@@ -29,8 +29,8 @@ enum {
 static const char pid_variable[] = "LISTEN_PID=";
 
 /* All that the new processes need; they run in our memory while we wait. */
-struct launch {
-    const struct detached *detached;
+struct detached_launch {
+    const struct detached_program *detached;
     char **environment;
     struct string_list absolute; /* variables with paths that were made absolute */
     char pid[sizeof(pid_variable) + 20];
@@ -40,7 +40,7 @@ struct launch {
 };
 
 /* Whether the variable of the environment is one of those. */
-static bool is_named(const char *entry, const char *const *names)
+static bool is_variable_listed(const char *entry, const char *const *names)
 {
     size_t length = strcspn(entry, "=");
 
@@ -52,7 +52,7 @@ static bool is_named(const char *entry, const char *const *names)
 }
 
 /* Whether one of the others is of the same variable. */
-static bool is_replaced(const char *entry, char *const *others)
+static bool is_variable_replaced(const char *entry, char *const *others)
 {
     size_t length = strcspn(entry, "=") + 1;
 
@@ -65,7 +65,7 @@ static bool is_replaced(const char *entry, char *const *others)
 
 /* NAME=FILE with the file's whole path; the entry itself when it needs no change, NULL without
  * memory. */
-static char *make_absolute(struct launch *launch, char *entry)
+static char *make_path_absolute(struct detached_launch *launch, char *entry)
 {
     const char *path = entry + strcspn(entry, "=");
     char *directory;
@@ -88,11 +88,11 @@ static char *make_absolute(struct launch *launch, char *entry)
 }
 
 /* Points into ours and into the launch. */
-static int make_environment(struct launch *launch)
+static int make_environment(struct detached_launch *launch)
 {
     static char listening[] = "LISTEN_FDS=1";
     static char listening_name[] = "LISTEN_FDNAMES=" DETACHED_LISTENER;
-    const struct detached *detached = launch->detached;
+    const struct detached_program *detached = launch->detached;
     size_t count = 0;
     size_t added = 0;
     size_t kept = 0;
@@ -107,10 +107,11 @@ static int make_environment(struct launch *launch)
     for (size_t i = 0; i < count; i++) {
         char *entry = environ[i];
 
-        if (is_named(entry, detached->dropped) || is_replaced(entry, detached->added))
+        if (is_variable_listed(entry, detached->dropped) ||
+            is_variable_replaced(entry, detached->added))
             continue;
-        if (is_named(entry, detached->paths))
-            entry = make_absolute(launch, entry);
+        if (is_variable_listed(entry, detached->paths))
+            entry = make_path_absolute(launch, entry);
         if (entry == NULL)
             return BERTH_ERROR_MEMORY;
         launch->environment[kept++] = entry;
@@ -127,7 +128,7 @@ static int make_environment(struct launch *launch)
 
 /* Only system calls from here on: another thread of ours may hold any lock. */
 
-static void write_pid(char *pid)
+static void write_pid_variable(char *pid)
 {
     char digits[20];
     size_t count = 0;
@@ -143,9 +144,9 @@ static void write_pid(char *pid)
 
 /* Ours may be among 0 to 3 themselves when we were started without some of these, so they are moved
  * out of the way first. */
-static bool place_descriptors(const struct launch *launch)
+static bool place_descriptors(const struct detached_launch *launch)
 {
-    const struct detached *detached = launch->detached;
+    const struct detached_program *detached = launch->detached;
     int given[STANDARD] = {detached->input, detached->output, detached->log, detached->listening};
     int count = detached->listening < 0 ? STANDARD - 1 : STANDARD;
 
@@ -158,21 +159,21 @@ static bool place_descriptors(const struct launch *launch)
         if (dup2(given[i], i) < 0)
             return false;
     }
-    newborn_close_from(count);
+    child_setup_close_from(count);
     return true;
 }
 
-static int become_program(void *context)
+static int exec_program(void *context)
 {
-    struct launch *launch = context;
+    struct detached_launch *launch = context;
 
     bool placed = launch->detached->here || chdir("/") == 0;
 
     if (!launch->detached->here)
         umask(S_IRWXG | S_IRWXO);
     if (placed && place_descriptors(launch)) {
-        write_pid(launch->pid);
-        newborn_reset_signals();
+        write_pid_variable(launch->pid);
+        child_setup_reset_signals();
         execve(launch->detached->program, launch->detached->arguments, launch->environment);
     }
     launch->failure = errno;
@@ -181,12 +182,13 @@ static int become_program(void *context)
 
 /* Runs `function` in a new process on `stack` until it is a program or has ended. Without a signal
  * to tell its parent of its end, which is that nobody but us can wait for it. */
-static pid_t borrow_memory(int (*function)(void *), unsigned char *stack, struct launch *launch)
+static pid_t clone_with_shared_memory(int (*function)(void *), unsigned char *stack,
+                                      struct detached_launch *launch)
 {
     return unintercepted_clone(function, stack, CLONE_VM | CLONE_VFORK, launch);
 }
 
-static void wait_for(pid_t process)
+static void reap_child(pid_t process)
 {
     while (waitpid(process, NULL, __WCLONE) < 0 && errno == EINTR)
         continue;
@@ -196,20 +198,20 @@ static void wait_for(pid_t process)
  * terminal, and is nobody's child. */
 static int leave_session(void *context)
 {
-    struct launch *launch = context;
+    struct detached_launch *launch = context;
     pid_t program;
 
     setsid();
-    program = borrow_memory(become_program, launch->stacks[1], launch);
+    program = clone_with_shared_memory(exec_program, launch->stacks[1], launch);
     if (program < 0)
         launch->failure = errno;
     else if (launch->failure != 0)
-        wait_for(program);
+        reap_child(program);
     return 0;
 }
 
 /* Our handlers must not run in the new processes, which use our memory. */
-static void run(struct launch *launch)
+static void run_launch(struct detached_launch *launch)
 {
     sigset_t all;
     sigset_t before;
@@ -217,17 +219,17 @@ static void run(struct launch *launch)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    between = borrow_memory(leave_session, launch->stacks[0], launch);
+    between = clone_with_shared_memory(leave_session, launch->stacks[0], launch);
     if (between < 0)
         launch->failure = errno;
     else
-        wait_for(between);
+        reap_child(between);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-int detached_start(const struct detached *detached, struct berth_error *error)
+int spawn_detached(const struct detached_program *detached, struct berth_error *error)
 {
-    struct launch launch = {.detached = detached};
+    struct detached_launch launch = {.detached = detached};
     unsigned char *stacks = malloc(STACKS * (size_t)STACK_SIZE);
     int code = 0;
 
@@ -239,7 +241,7 @@ int detached_start(const struct detached *detached, struct berth_error *error)
     } else {
         launch.stacks[0] = stacks + STACK_SIZE;
         launch.stacks[1] = stacks + 2 * (size_t)STACK_SIZE;
-        run(&launch);
+        run_launch(&launch);
         if (launch.failure != 0)
             code = error_set_errno(error, launch.failure, "%s: cannot start it", detached->program);
     }

@@ -12,7 +12,7 @@
  * is the program's to remove. */
 #define DETACHED_LISTENER "detached"
 
-struct detached {
+struct detached_program {
     const char *program;
     char *const *arguments; /* ended by NULL */
     int input;              /* becomes stdin; -1: nothing */
@@ -39,6 +39,6 @@ struct detached {
  * our environment as `detached` says. The process gets no SIGCHLD and no child that a wait() of its
  * own would find; memory is not copied, so a large program may do this. Returns once the program
  * runs. Fails with BERTH_ERROR_NOT_FOUND, _PERMISSION, _IO or _MEMORY. Any thread may call it. */
-int detached_start(const struct detached *detached, struct berth_error *error);
+int spawn_detached(const struct detached_program *detached, struct berth_error *error);
 
 #endif

@@ -28,7 +28,7 @@ void choice_list(struct text *out, const struct choice *table, const char *separ
 int choice_parse(const struct choice *table, const char *name, int *ret_value,
                  struct berth_error *error)
 {
-    struct nearest nearest = {.wanted = name};
+    struct suggestion nearest = {.wanted = name};
     struct text names = {0};
     int code;
 
@@ -37,7 +37,7 @@ int choice_parse(const struct choice *table, const char *name, int *ret_value,
             *ret_value = choice->value;
             return 0;
         }
-        nearest_offer(&nearest, choice->name);
+        suggest_compare(&nearest, choice->name);
     }
     choice_list(&names, table, ", ");
     if (text_failed(&names))

@@ -57,7 +57,7 @@ static void begin_value(struct json *json)
 static void begin_level(struct json *json, bool is_object)
 {
     begin_value(json);
-    assert(json->depth < JSON_DEEPEST);
+    assert(json->depth < JSON_DEPTH_MAX);
     json->done = false;
     json->has_items[json->depth] = false;
     json->is_object[json->depth] = is_object;

@@ -28,14 +28,14 @@ enum json_layout {
     JSON_INDENTED, /* two spaces a level; an array or object without content is [] or {} */
 };
 
-#define JSON_DEEPEST 64
+#define JSON_DEPTH_MAX 64
 
 struct json {
     struct text *text;
     enum json_layout layout;
     unsigned depth;
-    bool has_items[JSON_DEEPEST]; /* whether this level needs a comma before the next item */
-    bool is_object[JSON_DEEPEST];
+    bool has_items[JSON_DEPTH_MAX]; /* whether this level needs a comma before the next item */
+    bool is_object[JSON_DEPTH_MAX];
     bool after_key;
     bool done; /* the one top-level value is written */
 };

@@ -63,36 +63,36 @@ static const char *read_decimal(const char *at, struct decimal *ret_decimal)
 }
 
 /* The number times `unit`, cut to a whole one. */
-static wide scale(const struct decimal *decimal, uint64_t unit)
+static wide scale_decimal(const struct decimal *decimal, uint64_t unit)
 {
     return (wide)decimal->whole * unit +
            (wide)decimal->fraction * unit / power_of_ten((unsigned)decimal->fraction_digits);
 }
 
 /* `reason` may be NULL. */
-static int misshapen(struct berth_error *error, const char *wanted, const char *found,
-                     const char *reason)
+static int report_syntax_error(struct berth_error *error, const char *wanted, const char *found,
+                               const char *reason)
 {
     return error_set(error, BERTH_ERROR_SYNTAX, "wanted %s, found %s%s%s", wanted,
                      quote(found).text, reason == NULL ? "" : ": ", reason == NULL ? "" : reason);
 }
 
-static int unknown_unit(struct berth_error *error, const char *wanted, const char *found,
-                        const char *unit, size_t unit_length)
+static int report_unknown_unit(struct berth_error *error, const char *wanted, const char *found,
+                               const char *unit, size_t unit_length)
 {
     char reason[16 + sizeof(struct quoted)];
 
     snprintf(reason, sizeof(reason), "unknown unit %s", quote_bytes(unit, unit_length).text);
-    return misshapen(error, wanted, found, reason);
+    return report_syntax_error(error, wanted, found, reason);
 }
 
-static int too_fine(struct berth_error *error, const char *wanted, const char *found,
-                    unsigned digits_max)
+static int report_too_many_digits(struct berth_error *error, const char *wanted, const char *found,
+                                  unsigned digits_max)
 {
     char reason[64];
 
     snprintf(reason, sizeof(reason), "more than %u digits behind the point", digits_max);
-    return misshapen(error, wanted, found, reason);
+    return report_syntax_error(error, wanted, found, reason);
 }
 
 int quantity_parse_number(const char *string, uint64_t min, uint64_t max, uint64_t *ret_number,
@@ -103,7 +103,7 @@ int quantity_parse_number(const char *string, uint64_t min, uint64_t max, uint64
     const char *end = read_decimal(string, &decimal);
 
     if (end == NULL || end[0] != '\0' || decimal.fraction_digits > 0)
-        return misshapen(error, "a whole number", string, NULL);
+        return report_syntax_error(error, "a whole number", string, NULL);
     if (!decimal.overflows && decimal.whole >= min && decimal.whole <= max) {
         *ret_number = decimal.whole;
         return 0;
@@ -118,7 +118,7 @@ int quantity_parse_number(const char *string, uint64_t min, uint64_t max, uint64
 }
 
 /* Compares without regard to case, and to the locale. `letters` are small ones. */
-static bool is_in_any_case(const char *string, const char *letters)
+static bool equals_ignoring_case(const char *string, const char *letters)
 {
     while (*letters != '\0' && (*string | CASE_BIT) == *letters) {
         string++;
@@ -128,21 +128,21 @@ static bool is_in_any_case(const char *string, const char *letters)
 }
 
 /* How many bytes the unit of a size means; 0 when it is none. */
-static uint64_t size_of_unit(const char *unit)
+static uint64_t find_size_unit(const char *unit)
 {
     static const char prefixes[] = "kmgtpe";
     uint64_t binary = 1, decimal = 1;
 
-    if (unit[0] == '\0' || is_in_any_case(unit, "b"))
+    if (unit[0] == '\0' || equals_ignoring_case(unit, "b"))
         return 1;
     for (size_t i = 0; prefixes[i] != '\0'; i++) {
         binary *= 1024;
         decimal *= 1000;
         if ((unit[0] | CASE_BIT) != prefixes[i])
             continue;
-        if (unit[1] == '\0' || is_in_any_case(unit + 1, "ib"))
+        if (unit[1] == '\0' || equals_ignoring_case(unit + 1, "ib"))
             return binary;
-        return is_in_any_case(unit + 1, "b") ? decimal : 0;
+        return equals_ignoring_case(unit + 1, "b") ? decimal : 0;
     }
     return 0;
 }
@@ -156,15 +156,15 @@ int quantity_parse_size(const char *string, uint64_t *ret_bytes, struct berth_er
     wide bytes;
 
     if (unit == NULL)
-        return misshapen(error, wanted, string, NULL);
+        return report_syntax_error(error, wanted, string, NULL);
     if (unit[0] == ' ' && unit[1] != '\0')
         unit++;
-    unit_size = size_of_unit(unit);
+    unit_size = find_size_unit(unit);
     if (unit_size == 0)
-        return unknown_unit(error, wanted, string, unit, strlen(unit));
+        return report_unknown_unit(error, wanted, string, unit, strlen(unit));
     if (decimal.fraction_digits > FRACTION_DIGITS)
-        return too_fine(error, wanted, string, FRACTION_DIGITS);
-    bytes = scale(&decimal, unit_size);
+        return report_too_many_digits(error, wanted, string, FRACTION_DIGITS);
+    bytes = scale_decimal(&decimal, unit_size);
     if (decimal.overflows || bytes > UINT64_MAX)
         return error_set(error, BERTH_ERROR_RANGE, "%s is too large for a size",
                          quote(string).text);
@@ -201,9 +201,9 @@ struct duration_sum {
     bool overflows;
 };
 
-static void add_part(struct duration_sum *sum, const struct decimal *part, int64_t unit)
+static void add_duration_part(struct duration_sum *sum, const struct decimal *part, int64_t unit)
 {
-    sum->nanoseconds += scale(part, (uint64_t)unit);
+    sum->nanoseconds += scale_decimal(part, (uint64_t)unit);
     sum->overflows = sum->overflows || part->overflows;
 }
 
@@ -219,24 +219,25 @@ static int read_duration_parts(const char *string, struct duration_sum *sum,
         size_t unit_length, i;
 
         if (unit == NULL)
-            return misshapen(error, duration_wanted, string, NULL);
+            return report_syntax_error(error, duration_wanted, string, NULL);
         unit_length = strcspn(unit, digits);
         i = find_duration_unit(unit, unit_length);
         if (unit[0] == '\0' && at == string)
             i = find_duration_unit("s", 1);
         else if (unit[0] == '\0')
-            return misshapen(error, duration_wanted, string, "the last part has no unit");
+            return report_syntax_error(error, duration_wanted, string, "the last part has no unit");
         if (i == COUNT(duration_units))
-            return unknown_unit(error, duration_wanted, string, unit, unit_length);
+            return report_unknown_unit(error, duration_wanted, string, unit, unit_length);
         if (i < next_unit)
-            return misshapen(error, duration_wanted, string, "units must fall: d h m s ms");
+            return report_syntax_error(error, duration_wanted, string,
+                                       "units must fall: d h m s ms");
         at = unit + unit_length;
         if (part.fraction_digits > 0 && *at != '\0')
-            return misshapen(error, duration_wanted, string,
-                             "only the last part may have a fraction");
+            return report_syntax_error(error, duration_wanted, string,
+                                       "only the last part may have a fraction");
         if (part.fraction_digits > FRACTION_DIGITS)
-            return too_fine(error, duration_wanted, string, FRACTION_DIGITS);
-        add_part(sum, &part, duration_units[i].nanoseconds);
+            return report_too_many_digits(error, duration_wanted, string, FRACTION_DIGITS);
+        add_duration_part(sum, &part, duration_units[i].nanoseconds);
         next_unit = i + 1;
     }
     return 0;
@@ -265,11 +266,11 @@ static int read_duration_clock(const char *string, struct duration_sum *sum,
 
         at = read_decimal(at, &field);
         if (at == NULL || *at != fields[i].separator || field.fraction_digits > 0)
-            return misshapen(error, duration_wanted, string,
-                             "the clock form is hours:minutes:seconds");
+            return report_syntax_error(error, duration_wanted, string,
+                                       "the clock form is hours:minutes:seconds");
         if (i > first && field.whole >= fields[i].limit)
-            return misshapen(error, duration_wanted, string, fields[i].reason);
-        add_part(sum, &field, fields[i].nanoseconds);
+            return report_syntax_error(error, duration_wanted, string, fields[i].reason);
+        add_duration_part(sum, &field, fields[i].nanoseconds);
         if (*at != '\0')
             at++;
     }
@@ -313,7 +314,7 @@ static struct quantity_text format_fixed(const char *sign, uint64_t value, unsig
     return result;
 }
 
-static uint64_t magnitude(int64_t value)
+static uint64_t absolute_value(int64_t value)
 {
     return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
@@ -329,10 +330,10 @@ int quantity_parse_decimal(const char *string, unsigned decimals, uint64_t max, 
     snprintf(wanted, sizeof(wanted), "a number from 0 to %s",
              format_fixed("", max, decimals, "").text);
     if (end == NULL || end[0] != '\0')
-        return misshapen(error, wanted, string, NULL);
+        return report_syntax_error(error, wanted, string, NULL);
     if (decimal.fraction_digits > decimals)
-        return too_fine(error, wanted, string, decimals);
-    value = scale(&decimal, power_of_ten(decimals));
+        return report_too_many_digits(error, wanted, string, decimals);
+    value = scale_decimal(&decimal, power_of_ten(decimals));
     if (decimal.overflows || value > max)
         return error_set(error, BERTH_ERROR_RANGE, "wanted %s, found %s", wanted,
                          quote(string).text);
@@ -358,7 +359,7 @@ struct quantity_text quantity_format_size(uint64_t bytes)
 struct quantity_text quantity_format_duration(int64_t nanoseconds)
 {
     const char *sign = nanoseconds < 0 ? "-" : "";
-    uint64_t rest = magnitude(nanoseconds);
+    uint64_t rest = absolute_value(nanoseconds);
     struct quantity_text result;
     size_t i = 0;
     uint64_t unit, first, second;
@@ -382,7 +383,7 @@ struct quantity_text quantity_format_duration(int64_t nanoseconds)
 
 struct quantity_text quantity_format_decimal(int64_t value, unsigned decimals)
 {
-    return format_fixed(value < 0 ? "-" : "", magnitude(value), decimals, "");
+    return format_fixed(value < 0 ? "-" : "", absolute_value(value), decimals, "");
 }
 
 /* Days from the first day of the year 1 to the first of `year`, in the Gregorian calendar. */

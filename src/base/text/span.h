@@ -21,7 +21,7 @@ static inline bool span_equals(struct span span, const char *string)
 }
 
 /* Takes these bytes away from the beginning. Returns false when they are not there. */
-static inline bool span_take_beginning(struct span *span, const char *beginning)
+static inline bool span_skip_prefix(struct span *span, const char *beginning)
 {
     size_t length = strlen(beginning);
 
@@ -33,7 +33,7 @@ static inline bool span_take_beginning(struct span *span, const char *beginning)
 }
 
 /* The same from the end. */
-static inline bool span_take_end(struct span *span, const char *end)
+static inline bool span_drop_suffix(struct span *span, const char *end)
 {
     size_t length = strlen(end);
 
@@ -45,7 +45,7 @@ static inline bool span_take_end(struct span *span, const char *end)
 
 /* Takes digits away from the beginning. Returns false when there are none, or the number is too
  * large. */
-static inline bool span_take_number(struct span *span, uint64_t *ret_number)
+static inline bool span_read_number(struct span *span, uint64_t *ret_number)
 {
     uint64_t number = 0;
     size_t digits = 0;
@@ -65,7 +65,7 @@ static inline bool span_take_number(struct span *span, uint64_t *ret_number)
 }
 
 /* Takes away the first line, without its newline. Returns false when no newline is left. */
-static inline bool span_take_line(struct span *span, struct span *ret_line)
+static inline bool span_read_line(struct span *span, struct span *ret_line)
 {
     const char *newline = span->length == 0 ? NULL : memchr(span->bytes, '\n', span->length);
 

@@ -6,12 +6,12 @@
 enum { LENGTH_MAX = 64 };
 
 /* Names are ASCII in all that berth knows, and the locale must not change what is near. */
-static char lower(char character)
+static char lower_case(char character)
 {
     return character >= 'A' && character <= 'Z' ? (char)(character - 'A' + 'a') : character;
 }
 
-static size_t smaller(size_t one, size_t other)
+static size_t smaller_of(size_t one, size_t other)
 {
     return one < other ? one : other;
 }
@@ -19,8 +19,8 @@ static size_t smaller(size_t one, size_t other)
 /* The edit distance with swaps of neighbours (optimal string alignment). Of the whole table only
  * the last three rows are kept: row i says how far the first i bytes of `one` are from every
  * beginning of `other`. */
-static size_t distance_between(const char *one, size_t one_length, const char *other,
-                               size_t other_length)
+static size_t edit_distance(const char *one, size_t one_length, const char *other,
+                            size_t other_length)
 {
     size_t rows[3][LENGTH_MAX + 1];
 
@@ -33,18 +33,20 @@ static size_t distance_between(const char *one, size_t one_length, const char *o
 
         row[0] = i;
         for (size_t j = 1; j <= other_length; j++) {
-            char left = lower(one[i - 1]);
-            char right = lower(other[j - 1]);
+            char left = lower_case(one[i - 1]);
+            char right = lower_case(other[j - 1]);
 
-            row[j] = smaller(above[j - 1] + (left != right), smaller(above[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && left == lower(other[j - 2]) && lower(one[i - 2]) == right)
-                row[j] = smaller(row[j], two_above[j - 2] + 1);
+            row[j] =
+                smaller_of(above[j - 1] + (left != right), smaller_of(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && left == lower_case(other[j - 2]) &&
+                lower_case(one[i - 2]) == right)
+                row[j] = smaller_of(row[j], two_above[j - 2] + 1);
         }
     }
     return rows[one_length % 3][other_length];
 }
 
-void nearest_offer(struct nearest *nearest, const char *name)
+void suggest_compare(struct suggestion *nearest, const char *name)
 {
     size_t wanted_length = strnlen(nearest->wanted, LENGTH_MAX + 1);
     size_t name_length = strnlen(name, LENGTH_MAX + 1);
@@ -53,7 +55,7 @@ void nearest_offer(struct nearest *nearest, const char *name)
 
     if (longer > LENGTH_MAX)
         return;
-    distance = distance_between(nearest->wanted, wanted_length, name, name_length);
+    distance = edit_distance(nearest->wanted, wanted_length, name, name_length);
     if (distance > (longer + 2) / 3 || (nearest->best != NULL && distance >= nearest->distance))
         return;
     nearest->best = name;

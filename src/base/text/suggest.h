@@ -9,7 +9,7 @@
 
 /* A search for the name that somebody probably meant. Start with {.wanted = name}, offer every
  * known name, then read `best`: NULL when none is near. */
-struct nearest {
+struct suggestion {
     const char *wanted;
     const char *best;
     size_t distance;
@@ -19,6 +19,6 @@ struct nearest {
  * case does not count. A name is near when that is at most a third of the longer name's length,
  * rounded up; of equally near ones the first offered wins. Names over 64 bytes are never near.
  * Pure; never allocates. */
-void nearest_offer(struct nearest *nearest, const char *name);
+void suggest_compare(struct suggestion *nearest, const char *name);
 
 #endif

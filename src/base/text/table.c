@@ -17,7 +17,7 @@ enum { GAP = 2 };
 static const char unknown[] = "-";
 
 /* What printing decides about a column. */
-struct layout {
+struct column_layout {
     bool shown;
     size_t width;
 };
@@ -49,7 +49,7 @@ static void add_cell(struct table *table, enum style style, char *text)
 }
 
 /* Adds a cell whose text was just allocated; NULL says that this failed. */
-static void add_allocated(struct table *table, enum style style, char *text)
+static void add_allocated_cell(struct table *table, enum style style, char *text)
 {
     if (text == NULL) {
         table->failed = true;
@@ -66,7 +66,7 @@ void table_cell_styled(struct table *table, enum style style, const char *text)
     if (text == NULL)
         add_cell(table, style, NULL);
     else
-        add_allocated(table, style, strdup(text));
+        add_allocated_cell(table, style, strdup(text));
 }
 
 void table_cell(struct table *table, const char *text)
@@ -83,22 +83,23 @@ void table_cell_format(struct table *table, const char *format, ...)
     if (vasprintf(&text, format, arguments) < 0)
         text = NULL;
     va_end(arguments);
-    add_allocated(table, STYLE_PLAIN, text);
+    add_allocated_cell(table, STYLE_PLAIN, text);
 }
 
-static const char *shown_text(const struct table_cell *cell)
+static const char *cell_text(const struct table_cell *cell)
 {
     return cell->text == NULL ? unknown : cell->text;
 }
 
 /* The column's layout when there is no limit. */
-static struct layout natural_layout(const struct table *table, size_t column)
+static struct column_layout measure_column(const struct table *table, size_t column)
 {
-    struct layout layout = {.shown = table->count == 0 || !table->columns[column].hide_unknown,
-                            .width = utf8_width(table->columns[column].heading)};
+    struct column_layout layout = {.shown =
+                                       table->count == 0 || !table->columns[column].hide_unknown,
+                                   .width = utf8_width(table->columns[column].heading)};
 
     for (size_t i = column; i < table->count; i += table->column_count) {
-        size_t width = utf8_width(shown_text(&table->items[i]));
+        size_t width = utf8_width(cell_text(&table->items[i]));
 
         if (width > layout.width)
             layout.width = width;
@@ -109,12 +110,12 @@ static struct layout natural_layout(const struct table *table, size_t column)
 }
 
 /* How narrow the column may become. */
-static size_t min_width(const struct table_column *column, const struct layout *layout)
+static size_t min_width(const struct table_column *column, const struct column_layout *layout)
 {
     return column->min == 0 || column->min > layout->width ? layout->width : column->min;
 }
 
-static size_t total_width(const struct table *table, const struct layout *layouts, bool min)
+static size_t total_width(const struct table *table, const struct column_layout *layouts, bool min)
 {
     size_t total = 0;
     size_t gap = 0;
@@ -130,9 +131,9 @@ static size_t total_width(const struct table *table, const struct layout *layout
 }
 
 /* Leaves out the column that matters least. Returns whether there was one that may go. */
-static bool leave_one_out(const struct table *table, struct layout *layouts)
+static bool drop_column(const struct table *table, struct column_layout *layouts)
 {
-    struct layout *min = NULL;
+    struct column_layout *min = NULL;
     unsigned char priority = TABLE_ALWAYS;
 
     for (size_t i = table->column_count; i-- > 0;) {
@@ -148,9 +149,9 @@ static bool leave_one_out(const struct table *table, struct layout *layouts)
 
 /* Takes one terminal column from the widest column that may be cut further. Returns whether there
  * was one. */
-static bool narrow_widest(const struct table *table, struct layout *layouts)
+static bool narrow_widest_column(const struct table *table, struct column_layout *layouts)
 {
-    struct layout *widest = NULL;
+    struct column_layout *widest = NULL;
 
     for (size_t i = table->column_count; i-- > 0;) {
         if (layouts[i].shown && layouts[i].width > min_width(&table->columns[i], &layouts[i]) &&
@@ -162,11 +163,11 @@ static bool narrow_widest(const struct table *table, struct layout *layouts)
     return widest != NULL;
 }
 
-static void fit(const struct table *table, size_t limit, struct layout *layouts)
+static void fit_columns(const struct table *table, size_t limit, struct column_layout *layouts)
 {
-    while (total_width(table, layouts, true) > limit && leave_one_out(table, layouts))
+    while (total_width(table, layouts, true) > limit && drop_column(table, layouts))
         ;
-    while (total_width(table, layouts, false) > limit && narrow_widest(table, layouts))
+    while (total_width(table, layouts, false) > limit && narrow_widest_column(table, layouts))
         ;
 }
 
@@ -181,7 +182,7 @@ struct line {
 static void append_cell(struct line *line, const char *string, enum style style, bool right,
                         size_t width)
 {
-    struct piece piece = piece_measure(string, width);
+    struct truncation piece = truncate_measure(string, width);
     size_t padding = width - piece.width;
 
     if (line->started)
@@ -194,12 +195,12 @@ static void append_cell(struct line *line, const char *string, enum style style,
     if (right)
         line->blanks += padding;
     text_append_repeated(line->out, ' ', line->blanks);
-    piece_append(line->out, string, piece, style, line->terminal);
+    truncate_append(line->out, string, piece, style, line->terminal);
     line->blanks = right ? 0 : padding;
 }
 
 /* Appends one row; `cells` NULL stands for the headings. */
-static void append_row(const struct table *table, const struct layout *layouts,
+static void append_row(const struct table *table, const struct column_layout *layouts,
                        const struct table_cell *cells, const struct terminal *terminal,
                        struct text *out)
 {
@@ -213,7 +214,7 @@ static void append_row(const struct table *table, const struct layout *layouts,
         if (cells == NULL)
             append_cell(&line, column->heading, STYLE_FAINT, column->right, layouts[i].width);
         else
-            append_cell(&line, shown_text(&cells[i]), cells[i].style, column->right,
+            append_cell(&line, cell_text(&cells[i]), cells[i].style, column->right,
                         layouts[i].width);
     }
     if (line.started)
@@ -222,7 +223,7 @@ static void append_row(const struct table *table, const struct layout *layouts,
 
 int table_print(const struct table *table, const struct terminal *terminal, struct text *out)
 {
-    struct layout *layouts;
+    struct column_layout *layouts;
 
     if (table->failed)
         return BERTH_ERROR_MEMORY;
@@ -231,9 +232,9 @@ int table_print(const struct table *table, const struct terminal *terminal, stru
     if (layouts == NULL)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < table->column_count; i++)
-        layouts[i] = natural_layout(table, i);
+        layouts[i] = measure_column(table, i);
     if (terminal->width > 0)
-        fit(table, terminal->width, layouts);
+        fit_columns(table, terminal->width, layouts);
     append_row(table, layouts, NULL, terminal, out);
     for (size_t i = 0; i < table->count; i += table->column_count)
         append_row(table, layouts, &table->items[i], terminal, out);

@@ -12,26 +12,26 @@
 
 enum {
     DEFAULT_WIDTH = 80,
-    WIDEST = 10000, /* beyond it somebody is mistaken, and padding to it only costs */
+    WIDTH_MAX = 10000, /* beyond it somebody is mistaken, and padding to it only costs */
 };
 
-static size_t width_of(int descriptor, bool is_terminal)
+static size_t detect_width(int descriptor, bool is_terminal)
 {
     const char *columns = getenv("COLUMNS");
     struct winsize size;
     uint64_t width;
 
-    if (columns != NULL && quantity_parse_number(columns, 1, WIDEST, &width, NULL) == 0)
+    if (columns != NULL && quantity_parse_number(columns, 1, WIDTH_MAX, &width, NULL) == 0)
         return (size_t)width;
     if (!is_terminal)
         return 0;
-    if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_col <= WIDEST)
+    if (ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_col <= WIDTH_MAX)
         return size.ws_col;
     return DEFAULT_WIDTH;
 }
 
 /* The variable's value; NULL when it is not set or empty. */
-static const char *value_of(const char *name)
+static const char *environment_value(const char *name)
 {
     const char *value = getenv(name);
 
@@ -42,7 +42,7 @@ static bool wants_colour(void)
 {
     const char *kind = getenv("TERM");
 
-    return value_of("NO_COLOR") == NULL && (kind == NULL || strcmp(kind, "dumb") != 0);
+    return environment_value("NO_COLOR") == NULL && (kind == NULL || strcmp(kind, "dumb") != 0);
 }
 
 static bool knows_unicode(void)
@@ -50,7 +50,7 @@ static bool knows_unicode(void)
     static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 
     for (size_t i = 0; i < COUNT(variables); i++) {
-        const char *locale = value_of(variables[i]);
+        const char *locale = environment_value(variables[i]);
 
         if (locale != NULL)
             return strcasestr(locale, "utf-8") != NULL || strcasestr(locale, "utf8") != NULL;
@@ -58,18 +58,18 @@ static bool knows_unicode(void)
     return false;
 }
 
-struct terminal terminal_of(int descriptor)
+struct terminal terminal_detect(int descriptor)
 {
     bool is_terminal = isatty(descriptor) == 1;
 
     return (struct terminal){
-        .width = width_of(descriptor, is_terminal),
+        .width = detect_width(descriptor, is_terminal),
         .colour = is_terminal && wants_colour(),
         .unicode = knows_unicode(),
     };
 }
 
-const char *style_start(enum style style)
+const char *terminal_style_start(enum style style)
 {
     switch (style) {
     case STYLE_PLAIN:
@@ -88,7 +88,7 @@ const char *style_start(enum style style)
     return "";
 }
 
-const char *style_end(void)
+const char *terminal_style_end(void)
 {
     return "\033[0m";
 }

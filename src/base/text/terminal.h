@@ -19,7 +19,7 @@ struct terminal {
  * a terminal that does not know, else no limit; a width above 10000 does not count. `colour`: a
  * terminal, NO_COLOR empty or unset and TERM not "dumb". `unicode`: the first of LC_ALL, LC_CTYPE,
  * LANG that is set and not empty names UTF-8. */
-struct terminal terminal_of(int descriptor);
+struct terminal terminal_detect(int descriptor);
 
 enum style {
     STYLE_PLAIN,
@@ -31,9 +31,9 @@ enum style {
 };
 
 /* The escape sequence that starts a style; "" for STYLE_PLAIN. */
-const char *style_start(enum style style);
+const char *terminal_style_start(enum style style);
 
 /* The escape sequence that ends every style. */
-const char *style_end(void);
+const char *terminal_style_end(void);
 
 #endif

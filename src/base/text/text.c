@@ -9,7 +9,7 @@
 #include "base/vector.h"
 
 /* Makes room for `extra` more bytes and a terminator. */
-static bool make_room(struct text *text, size_t extra)
+static bool grow_text(struct text *text, size_t extra)
 {
     if (text->failed)
         return false;
@@ -23,7 +23,7 @@ static bool make_room(struct text *text, size_t extra)
 
 void text_append_bytes(struct text *text, const void *bytes, size_t length)
 {
-    if (!make_room(text, length))
+    if (!grow_text(text, length))
         return;
     if (length > 0)
         memcpy(text->bytes + text->length, bytes, length);
@@ -31,12 +31,12 @@ void text_append_bytes(struct text *text, const void *bytes, size_t length)
     text->bytes[text->length] = '\0';
 }
 
-void *text_place(struct text *text, size_t max)
+void *text_reserve(struct text *text, size_t max)
 {
-    return make_room(text, max) ? text->bytes + text->length : NULL;
+    return grow_text(text, max) ? text->bytes + text->length : NULL;
 }
 
-void text_added(struct text *text, size_t length)
+void text_commit(struct text *text, size_t length)
 {
     text->length += length;
     text->bytes[text->length] = '\0';
@@ -66,7 +66,7 @@ void text_append_number(struct text *text, uint64_t number)
 
 void text_append_repeated(struct text *text, char character, size_t times)
 {
-    if (!make_room(text, times))
+    if (!grow_text(text, times))
         return;
     memset(text->bytes + text->length, character, times);
     text->length += times;
@@ -85,7 +85,7 @@ void text_append_list(struct text *text, const char *format, va_list arguments)
         text->failed = true;
         return;
     }
-    if (!make_room(text, (size_t)length))
+    if (!grow_text(text, (size_t)length))
         return;
     vsnprintf(text->bytes + text->length, (size_t)length + 1, format, arguments);
     text->length += (size_t)length;
@@ -118,7 +118,7 @@ void text_clear(struct text *text)
         text->bytes[0] = '\0';
 }
 
-char *text_take(struct text *text)
+char *text_detach(struct text *text)
 {
     char *taken;
 

@@ -30,10 +30,10 @@ void text_append_format(struct text *text, const char *format, ...)
 void text_append_list(struct text *text, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
-/* A place at the end for up to `most` bytes, which the caller writes and then adds with text_added;
- * NULL when there is no memory, which is remembered. */
-void *text_place(struct text *text, size_t max);
-void text_added(struct text *text, size_t length);
+/* A place at the end for up to `most` bytes, which the caller writes and then adds with
+ * text_commit; NULL when there is no memory, which is remembered. */
+void *text_reserve(struct text *text, size_t max);
+void text_commit(struct text *text, size_t length);
 
 /* The contents as a string, "" when empty; good until the next change. */
 const char *text_string(const struct text *text);
@@ -46,7 +46,7 @@ void text_clear(struct text *text);
 
 /* Hands the string over to the caller, who frees it; the text is empty afterwards. NULL when an
  * allocation failed. */
-char *text_take(struct text *text);
+char *text_detach(struct text *text);
 
 /* Frees the memory and leaves an empty text. */
 void text_finish(struct text *text);

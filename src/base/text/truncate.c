@@ -6,10 +6,10 @@
 
 #include "base/text/utf8.h"
 
-struct piece piece_measure(const char *string, size_t room)
+struct truncation truncate_measure(const char *string, size_t room)
 {
     size_t length = strlen(string);
-    struct piece piece = {.cut = true};
+    struct truncation piece = {.cut = true};
     size_t width = 0;
     uint32_t character;
 
@@ -20,22 +20,22 @@ struct piece piece_measure(const char *string, size_t room)
             break;
         /* Marks of no width stay with the last character that leaves room for the cut mark. */
         if (width < room)
-            piece = (struct piece){.length = i, .width = width, .cut = true};
+            piece = (struct truncation){.length = i, .width = width, .cut = true};
     }
     if (width <= room)
-        return (struct piece){.length = length, .width = width};
+        return (struct truncation){.length = length, .width = width};
     piece.width++;
     return piece;
 }
 
-void piece_append(struct text *out, const char *string, struct piece piece, enum style style,
-                  const struct terminal *terminal)
+void truncate_append(struct text *out, const char *string, struct truncation piece,
+                     enum style style, const struct terminal *terminal)
 {
     bool styled = terminal->colour && style != STYLE_PLAIN;
     uint32_t character;
 
     if (styled)
-        text_append(out, style_start(style));
+        text_append(out, terminal_style_start(style));
     for (size_t i = 0; i < piece.length;) {
         i += utf8_decode_inert(string + i, piece.length - i, &character);
         utf8_append(out, character);
@@ -43,5 +43,5 @@ void piece_append(struct text *out, const char *string, struct piece piece, enum
     if (piece.cut)
         text_append(out, terminal->unicode ? "…" : "~");
     if (styled)
-        text_append(out, style_end());
+        text_append(out, terminal_style_end());
 }

@@ -12,17 +12,17 @@
 #include "base/text/terminal.h"
 #include "base/text/text.h"
 
-struct piece {
+struct truncation {
     size_t length; /* bytes of the text */
     size_t width;  /* terminal columns, with the mark when cut */
     bool cut;
 };
 
 /* The piece of `string` that `room` columns have room for, at least 1. */
-struct piece piece_measure(const char *string, size_t room);
+struct truncation truncate_measure(const char *string, size_t room);
 
 /* Appends it, inert, in a style if the terminal has those. */
-void piece_append(struct text *out, const char *string, struct piece piece, enum style style,
-                  const struct terminal *terminal);
+void truncate_append(struct text *out, const char *string, struct truncation piece,
+                     enum style style, const struct terminal *terminal);
 
 #endif

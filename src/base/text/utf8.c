@@ -6,7 +6,7 @@
 
 #include "base/count.h"
 
-struct range {
+struct character_range {
     uint32_t first;
     uint32_t last;
 };
@@ -17,7 +17,7 @@ struct range {
  * Nonspacing and enclosing marks and format characters: those that belong to no script, and those
  * of the most read scripts. Marks of other scripts count as one column: terminals disagree about
  * them, and the price is a cell that ends a column early. */
-static const struct range zero_columns[] = {
+static const struct character_range zero_columns[] = {
     {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD},   {0x05BF, 0x05BF},   {0x05C1, 0x05C2},
     {0x05C4, 0x05C5}, {0x05C7, 0x05C7}, {0x0600, 0x0605},   {0x0610, 0x061A},   {0x061C, 0x061C},
     {0x064B, 0x065F}, {0x0670, 0x0670}, {0x06D6, 0x06DD},   {0x06DF, 0x06E4},   {0x06E7, 0x06E8},
@@ -34,7 +34,7 @@ static const struct range zero_columns[] = {
 };
 
 /* East Asian wide and fullwidth, which take in the emoji that are drawn as such by themselves. */
-static const struct range two_columns[] = {
+static const struct character_range two_columns[] = {
     {0x1100, 0x115F},   {0x231A, 0x231B},   {0x2329, 0x232A},   {0x23E9, 0x23EC},
     {0x23F0, 0x23F0},   {0x23F3, 0x23F3},   {0x25FD, 0x25FE},   {0x2614, 0x2615},
     {0x2648, 0x2653},   {0x267F, 0x267F},   {0x2693, 0x2693},   {0x26A1, 0x26A1},
@@ -169,7 +169,7 @@ size_t utf8_boundary(const char *string, size_t limit)
     return limit;
 }
 
-static bool is_in(uint32_t character, const struct range *ranges, size_t count)
+static bool is_in_ranges(uint32_t character, const struct character_range *ranges, size_t count)
 {
     size_t from = 0;
     size_t to = count;
@@ -187,7 +187,7 @@ static bool is_in(uint32_t character, const struct range *ranges, size_t count)
     return false;
 }
 
-#define IS_IN(character, ranges) is_in((character), (ranges), COUNT(ranges))
+#define IS_IN(character, ranges) is_in_ranges((character), (ranges), COUNT(ranges))
 
 unsigned utf8_character_width(uint32_t character)
 {
@@ -201,7 +201,7 @@ unsigned utf8_character_width(uint32_t character)
 
 bool utf8_is_control(uint32_t character)
 {
-    static const struct range controls[] = {
+    static const struct character_range controls[] = {
         {0x0000, 0x001F}, {0x007F, 0x009F}, {0x061C, 0x061C},
         {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2066, 0x2069},
     };

@@ -66,7 +66,7 @@ static int check_options(const struct cdi_options *options, struct berth_error *
 }
 
 /* What could not be read, and what is left out. */
-static void print_notes(const struct report *report, const struct string_list *notes)
+static void print_notes(const struct machine_report *report, const struct string_list *notes)
 {
     struct text problems = {0};
     char *const *note;
@@ -79,7 +79,8 @@ static void print_notes(const struct report *report, const struct string_list *n
 }
 
 /* Appends the document of the devices that the report has. */
-static int describe(const struct report *report, struct text *out, struct berth_error *error)
+static int describe(const struct machine_report *report, struct text *out,
+                    struct berth_error *error)
 {
     struct string_list notes = {0};
     char *prefix;
@@ -98,7 +99,7 @@ static int describe(const struct report *report, struct text *out, struct berth_
 /* Looks at the devices and appends their document. */
 static int look(struct machine_source *source, struct text *out, struct berth_error *error)
 {
-    struct report report;
+    struct machine_report report;
     int code;
 
     source->without_processes = true;
@@ -106,7 +107,7 @@ static int look(struct machine_source *source, struct text *out, struct berth_er
     if (code < 0)
         return code;
     code = describe(&report, out, error);
-    report_finish(&report);
+    machine_report_finish(&report);
     return code;
 }
 

@@ -34,7 +34,7 @@ static size_t append_leases(const struct pool_view *view, size_t slot, struct us
 
     for (size_t use = pool_view_first_use(view, slot);
          use < view->uses.count && view->uses.items[use].slot == slot; use++) {
-        const struct wire_lease *lease = &view->look.leases.items[view->uses.items[use].lease];
+        const struct lease_info *lease = &view->look.leases.items[view->uses.items[use].lease];
 
         if (lease->parent != 0 || lease->id == last)
             continue;
@@ -50,7 +50,7 @@ static size_t append_leases(const struct pool_view *view, size_t slot, struct us
 void device_verb_describe(const struct pool_view *view, struct device_id id,
                           struct user_names *users, struct text *out)
 {
-    const struct wire_slot *slots = view->look.slots.items;
+    const struct slot_info *slots = view->look.slots.items;
     struct text leases = {0};
     size_t slot = 0;
     size_t count;
@@ -63,7 +63,7 @@ void device_verb_describe(const struct pool_view *view, struct device_id id,
         return;
     }
     count = append_leases(view, slot, users, &leases);
-    if ((slots[slot].blocks & WIRE_BLOCK_DRAINED) == 0)
+    if ((slots[slot].blocks & SLOT_BLOCK_DRAINED) == 0)
         text_append(out, "in service\n");
     else if (count == 0)
         text_append(out, "out of service\n");

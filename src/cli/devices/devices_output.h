@@ -13,7 +13,7 @@
 #include "view/user_names.h"
 
 struct devices_picture {
-    const struct report *report;
+    const struct machine_report *report;
     const struct optional_number *slots; /* of the report's devices; NULL: by their order */
     struct user_names *users;
     struct terminal terminal;

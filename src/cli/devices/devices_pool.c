@@ -65,7 +65,7 @@ static int compare_holders(const void *one, const void *other)
 
 int devices_pool_index(struct devices_pool *pool)
 {
-    const struct wire_lease *lease;
+    const struct lease_info *lease;
 
     vector_for_each (lease, &pool->view.look.leases) {
         struct devices_pool_holder *holder;
@@ -109,7 +109,7 @@ void devices_pool_ask(struct devices_pool *pool)
 
 struct optional_number devices_pool_slot(const struct devices_pool *pool, struct device_id id)
 {
-    const struct wire_slot *slot;
+    const struct slot_info *slot;
 
     vector_for_each (slot, &pool->view.look.slots) {
         if (device_id_equals(slot->device->id, id))

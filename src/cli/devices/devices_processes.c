@@ -79,7 +79,8 @@ static void add_process(struct table *table, struct shown shown, const struct de
     else
         add_empty(table, shown.lease);
     if (process->container != NULL)
-        table_cell_format(table, "%.*s", container_shown(process->container), process->container);
+        table_cell_format(table, "%.*s", container_shown_length(process->container),
+                          process->container);
     else
         add_empty(table, shown.container);
     table_cell(table, process->command);

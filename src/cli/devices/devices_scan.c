@@ -25,7 +25,7 @@ int devices_look_open(struct devices_look *look, const char *inventory, const ch
 
 static void forget(struct devices_look *look)
 {
-    report_finish(&look->report);
+    machine_report_finish(&look->report);
     free(look->slots);
     look->slots = NULL;
     look->has_report = false;
@@ -177,7 +177,7 @@ static int hide(struct devices_look *look, struct berth_error *error)
 
 int devices_look_take(struct devices_look *look, struct berth_error *error)
 {
-    struct report report;
+    struct machine_report report;
     int code;
 
     if (look->source.is_virtual && look->has_report)
@@ -205,7 +205,7 @@ void devices_look_spoil(struct devices_look *look, const struct berth_error *rea
     vector_for_each (device, &look->report.machine.devices)
         device->old = true;
     /* Without memory there is one line less to read. */
-    problem_list_add(&look->report.problems, "probe", "%s", reason->message);
+    machine_report_add_problem(&look->report.problems, "probe", "%s", reason->message);
 }
 
 void devices_look_write_hidden(const struct devices_look *look, struct text *out)

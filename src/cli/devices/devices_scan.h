@@ -17,7 +17,7 @@ struct devices_look {
     struct devices_pool pool;
     struct string_list masks; /* of the environment */
     bool has_report;
-    struct report report;          /* the newest; what the masks hide is not in it */
+    struct machine_report report;  /* the newest; what the masks hide is not in it */
     struct optional_number *slots; /* of the report's devices */
     size_t hidden;                 /* devices that the masks hide */
     struct text hidden_by;         /* the names of those masks */

@@ -62,7 +62,7 @@ static void write_look(struct watch *watch, struct text *out)
         .report = &watch->look->report,
         .slots = watch->look->slots,
         .users = &watch->users,
-        .terminal = terminal_of(STDOUT_FILENO),
+        .terminal = terminal_detect(STDOUT_FILENO),
         .now = clock_read(CLOCK_REALTIME),
         .pool_says = watch->look->pool.is_known,
     };

@@ -49,7 +49,7 @@ struct list {
 static int print_piece(struct list *list, struct berth_error *error)
 {
     if (list->form == PAST_TABLE && list->rows > 0) {
-        const struct terminal terminal = terminal_of(STDOUT_FILENO);
+        const struct terminal terminal = terminal_detect(STDOUT_FILENO);
 
         if (table_print(&list->table, &terminal, &list->out) < 0)
             return error_set_memory(error);

@@ -44,7 +44,7 @@ static int write_table(const struct history_report *report, enum history_by by, 
         {.heading = "WAITED", .right = true, .priority = 60},
         {.heading = "IDLE", .right = true, .hide_unknown = true, .priority = 50},
     };
-    const struct terminal terminal = terminal_of(STDOUT_FILENO);
+    const struct terminal terminal = terminal_detect(STDOUT_FILENO);
     const struct history_row *row;
     struct table table;
     int code;

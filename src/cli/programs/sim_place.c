@@ -117,7 +117,7 @@ static int write_chart(const struct place_report *report, const char *path, int 
 
 static int print_report(const struct place_report *report, bool json)
 {
-    const struct terminal terminal = terminal_of(STDOUT_FILENO);
+    const struct terminal terminal = terminal_detect(STDOUT_FILENO);
     struct text text = {0};
     int code;
 

@@ -146,7 +146,7 @@ static int write_table(const struct question *question, struct text *out)
 {
     const struct queue_settings *settings = &question->settings;
     const struct queue_outcome *outcome = &question->outcome;
-    struct terminal terminal = terminal_of(STDOUT_FILENO);
+    struct terminal terminal = terminal_detect(STDOUT_FILENO);
     struct table table;
     int code;
 

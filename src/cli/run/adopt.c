@@ -157,7 +157,7 @@ static int claim_for(const struct adopted *adopted, struct reach *reach,
 {
     const struct claim_facts facts = {
         .request = &options->request.request,
-        .hold = WIRE_HOLD_PROCESS,
+        .hold = LEASE_HOLD_PROCESS,
         .command = adopted->command.length == 0 ? NULL : text_string(&adopted->command),
         .inventory = reach->address.inventory,
         .pid = adopted->pid,

@@ -43,7 +43,7 @@ static int tell_apart(const char *one, const char *other)
 
     while (one[shown] != '\0' && one[shown] == other[shown])
         shown++;
-    return shown < container_shown(one) ? container_shown(one) : shown + 1;
+    return shown < container_shown_length(one) ? container_shown_length(one) : shown + 1;
 }
 
 /* The whole id or name of the one that is meant; NULL: none is, or several (BERTH_ERROR_NOT_FOUND).
@@ -116,7 +116,7 @@ int contained_list_choose(const struct contained_list *list, const char *wanted,
     if (first == NULL)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
                          "wanted the first process of container %.*s, found none",
-                         container_shown(container), container);
+                         container_shown_length(container), container);
     *ret_pid = first->pid;
     return 0;
 }
@@ -140,7 +140,7 @@ static int add_process(struct contained_list *list, pid_t pid, struct berth_erro
                 .pid = pid,
                 .parent = process_stat_parent(pid),
                 .started = started,
-                .container = text_take(&container),
+                .container = text_detach(&container),
             };
     }
     if (text_failed(&container))

@@ -159,7 +159,7 @@ static int make_mps_environment(const struct launch *launch, struct launch_facts
                                 struct string_list *ret_environment, struct berth_error *error)
 {
     const struct request *request = &launch->options->request;
-    const struct mps_place place = {launch->claim->grant.mps_root, request};
+    const struct mps_directory_source place = {launch->claim->grant.mps_root, request};
     struct text pipe = {0};
     struct text log = {0};
     int code;

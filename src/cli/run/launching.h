@@ -14,7 +14,7 @@
 #include "launch/labelled_output.h"
 #include "launch/master_port.h"
 #include "launch/ranks.h"
-#include "model/cdi_names.h"
+#include "model/cdi.h"
 #include "spec/request_options.h"
 
 struct launch {

@@ -38,11 +38,11 @@ struct job {
     struct launch_supervisor *supervisor;
     int64_t next_call; /* while the session is not connected */
     unsigned calls;
-    enum wire_end end; /* why the lease ends; 0: it does not */
-    int failure;       /* an exit code of berth's own; 0: none */
+    enum lease_end end; /* why the lease ends; 0: it does not */
+    int failure;        /* an exit code of berth's own; 0: none */
 };
 
-static void stop_by(struct job *job, enum wire_end end, int64_t force_at)
+static void stop_by(struct job *job, enum lease_end end, int64_t force_at)
 {
     if (job->end == 0)
         job->end = end;
@@ -58,24 +58,24 @@ void job_describe_warning(const struct wire_message *warning, struct text *out)
         seconds > INT64_MAX / DURATION_SECOND ? INT64_MAX : (int64_t)seconds * DURATION_SECOND;
     struct quantity_text in = quantity_format_duration(left);
 
-    if (warning->end == WIRE_END_EXPIRED)
+    if (warning->end == LEASE_END_EXPIRED)
         text_append_format(out,
                            "berth: the time limit ends lease %" PRIu64 " in %s ('berth extend "
                            "%" PRIu64 " 1h' moves it)\n",
                            warning->id, in.text, warning->id);
-    else if (warning->end == WIRE_END_IDLE && left == 0)
+    else if (warning->end == LEASE_END_IDLE && left == 0)
         text_append_format(out,
                            "berth: lease %" PRIu64 " does not use its devices, which others could "
                            "have\n",
                            warning->id);
-    else if (warning->end == WIRE_END_IDLE)
+    else if (warning->end == LEASE_END_IDLE)
         text_append_format(out,
                            "berth: lease %" PRIu64 " does not use its devices and will be taken "
                            "back in %s\n",
                            warning->id, in.text);
     else
         text_append_format(out, "berth: lease %" PRIu64 " will end in %s: %s\n", warning->id,
-                           in.text, wire_end_describe(warning->end));
+                           in.text, pool_info_describe_end(warning->end));
 }
 
 static void warn(const struct job *job, const struct wire_message *warning)
@@ -100,7 +100,7 @@ static void parse(struct job *job, const struct wire_message *message)
         stop_by(job, message->end, clock_after(clock_now(), (int64_t)message->duration));
     else if (message->type == WIRE_REFUSED && answer)
         /* The pool has no such lease any more: somebody else may have the devices. */
-        stop_by(job, WIRE_END_REVOKED, clock_after(clock_now(), GRACE));
+        stop_by(job, LEASE_END_REVOKED, clock_after(clock_now(), GRACE));
 }
 
 /* Whether the daemon is away. */

@@ -122,7 +122,7 @@ static int64_t timeout_for(const struct following *following, const struct wire_
 {
     bool is_late = answer->type == WIRE_REFUSED && quiet_for(following) > LAST_WORDS_MAX;
 
-    return is_late || answer->end == WIRE_END_DIED ? 0 : LAST_WORDS_MAX;
+    return is_late || answer->end == LEASE_END_DIED ? 0 : LAST_WORDS_MAX;
 }
 
 /* Takes in what the daemon has said. */

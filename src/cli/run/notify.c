@@ -133,7 +133,7 @@ static void run_command(const struct notify *notify, const struct news *news)
 {
     char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)notify->command, NULL};
     struct string_list variables = {0};
-    struct detached detached = {
+    struct detached_program detached = {
         .program = "/bin/sh",
         .arguments = arguments,
         .output = STDERR_FILENO,
@@ -145,7 +145,7 @@ static void run_command(const struct notify *notify, const struct news *news)
     if (make_variables(notify, news, &variables) == 0) {
         detached.input = make_input(news);
         detached.added = variables.items;
-        detached_start(&detached, NULL);
+        spawn_detached(&detached, NULL);
         if (detached.input >= 0)
             close(detached.input);
     }

@@ -106,7 +106,7 @@ static int claim_devices_for(struct reach *reach, const struct reserve_options *
 {
     const struct claim_facts facts = {
         .request = &request->request,
-        .hold = WIRE_HOLD_NOTHING,
+        .hold = LEASE_HOLD_NOTHING,
         .inventory = reach->address.inventory,
     };
     const struct awaiting awaiting = {.verbose = options->verbose, .notify = options->notify};
@@ -125,7 +125,8 @@ static int claim_devices_for(struct reach *reach, const struct reserve_options *
 static int refuse_exports(const struct reserve_options *options, const struct request *request,
                           struct berth_error *error)
 {
-    if (options->exports && request->sharing == SHARING_MPS && !mps_is_only_one(request))
+    if (options->exports && request->sharing == SHARING_MPS &&
+        !mps_directories_single_device(request))
         return error_set(error, BERTH_ERROR_INVALID,
                          "--export: wanted one device with sharing mps, found several");
     return 0;

@@ -80,7 +80,7 @@ static int claim_and_launch(struct run_line *line, struct reach *reach,
     struct launch with_claim = *how;
     const struct claim_facts facts = {
         .request = &line->request.request,
-        .hold = WIRE_HOLD_PROCESS,
+        .hold = LEASE_HOLD_PROCESS,
         .words = line->words,
         .inventory = reach->address.inventory,
     };

@@ -75,7 +75,7 @@ static char *name_file(const char *directory, uint64_t id, const char *ending)
     struct text name = {0};
 
     text_append_format(&name, "%s/%" PRIu64 ".%s", directory, id, ending);
-    return text_take(&name);
+    return text_detach(&name);
 }
 
 int state_files_find(const char *pool, uint64_t id, struct state_files *ret_files,
@@ -90,7 +90,7 @@ int state_files_find(const char *pool, uint64_t id, struct state_files *ret_file
         return code;
     }
     text_append_format(&directory, "/berth/%s", pool);
-    files.directory = text_take(&directory);
+    files.directory = text_detach(&directory);
     if (files.directory != NULL) {
         files.log = name_file(files.directory, id, "log");
         files.exit = name_file(files.directory, id, "exit");

@@ -106,7 +106,7 @@ static int claim(struct submission *submission, struct berth_error *error)
 {
     const struct claim_facts facts = {
         .request = (struct request *)&submission->line->request.request,
-        .hold = WIRE_HOLD_PROCESS,
+        .hold = LEASE_HOLD_PROCESS,
         .words = submission->line->words,
         .inventory = submission->reach.address.inventory,
     };

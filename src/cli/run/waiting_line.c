@@ -129,7 +129,7 @@ void waiting_describe_holders(const struct wire_message *page, uint64_t parent,
 {
     enum { NAMED_MAX = 3 };
     struct holdings holdings = {0};
-    const struct wire_lease *lease;
+    const struct lease_info *lease;
 
     vector_for_each (lease, &page->leases) {
         struct holding *holding =
@@ -179,7 +179,7 @@ static bool is_in_the_foreground(void)
 
 static void draw(struct waiting_line *line, const char *words)
 {
-    size_t width = terminal_of(STDERR_FILENO).width;
+    size_t width = terminal_detect(STDERR_FILENO).width;
     struct text out = {0};
 
     if (!is_in_the_foreground())

@@ -50,7 +50,7 @@ static void append_device(struct text *out, const struct device *device)
 
 static void append_leases(struct text *out, const struct pool_view *view)
 {
-    const struct wire_lease *lease;
+    const struct lease_info *lease;
 
     vector_for_each (lease, &view->look.leases) {
         if (is_ours(lease->uid) && !lease->draining)
@@ -60,7 +60,7 @@ static void append_leases(struct text *out, const struct pool_view *view)
 
 static void append_claims(struct text *out, const struct pool_view *view)
 {
-    const struct wire_claim *claim;
+    const struct claim_info *claim;
 
     vector_for_each (claim, &view->look.claims) {
         if (is_ours(claim->uid))
@@ -70,7 +70,7 @@ static void append_claims(struct text *out, const struct pool_view *view)
 
 static void append_devices(struct text *out, const struct pool_view *view)
 {
-    const struct wire_slot *slot;
+    const struct slot_info *slot;
 
     vector_for_each (slot, &view->look.slots)
         append_device(out, slot->device);
@@ -109,7 +109,7 @@ static bool ask_pool(enum known_ids which, const char *inventory, struct text *o
 static void look_for_devices(const char *inventory, struct text *out)
 {
     struct machine_source source = {0};
-    struct report report;
+    struct machine_report report;
     const struct device *device;
 
     if (machine_source_open(&source, inventory, deadline, NULL) < 0)
@@ -118,7 +118,7 @@ static void look_for_devices(const char *inventory, struct text *out)
     if (machine_source_look(&source, &report, NULL) == 0) {
         vector_for_each (device, &report.machine.devices)
             append_device(out, device);
-        report_finish(&report);
+        machine_report_finish(&report);
     }
     machine_source_close(&source);
 }

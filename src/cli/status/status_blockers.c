@@ -36,7 +36,7 @@ struct shown {
     const struct device_process *contained; /* the first of a container without a lease; NULL */
 };
 
-static bool is_in_the_way(const struct pool_view *view, const struct wire_slot *slot,
+static bool is_in_the_way(const struct pool_view *view, const struct slot_info *slot,
                           const struct device_process *process)
 {
     return process->squats || view_lingers(view, slot, process);
@@ -45,7 +45,7 @@ static bool is_in_the_way(const struct pool_view *view, const struct wire_slot *
 static struct shown find_shown(const struct pool_view *view)
 {
     const struct device_process *process;
-    const struct wire_slot *slot;
+    const struct slot_info *slot;
     struct shown shown = {0};
 
     vector_for_each (slot, &view->look.slots) {
@@ -62,7 +62,7 @@ static struct shown find_shown(const struct pool_view *view)
 }
 
 static void add_process(struct table *table, const struct status_picture *picture,
-                        const struct wire_slot *slot, const struct device_process *process,
+                        const struct slot_info *slot, const struct device_process *process,
                         struct shown shown)
 {
     table_cell_styled(table, STYLE_STRONG, device_id_format(slot->device->id).text);
@@ -77,7 +77,8 @@ static void add_process(struct table *table, const struct status_picture *pictur
     else
         table_cell_format(table, "%" PRIu64 ", ended", process->lease);
     if (process->container != NULL)
-        table_cell_format(table, "%.*s", container_shown(process->container), process->container);
+        table_cell_format(table, "%.*s", container_shown_length(process->container),
+                          process->container);
     else
         table_cell(table, shown.container ? "" : NULL);
     table_cell(table, process->command);
@@ -118,7 +119,7 @@ static void write_processes(const struct status_picture *picture, struct text *o
     const struct pool_view *view = picture->view;
     struct shown shown = find_shown(view);
     const struct device_process *process;
-    const struct wire_slot *slot;
+    const struct slot_info *slot;
     struct table table;
 
     if (!shown.any)
@@ -139,7 +140,7 @@ static void write_processes(const struct status_picture *picture, struct text *o
 }
 
 /* "nvidia3 is drained (root, 2h5m ago): fan is loud". */
-static void describe_drain(const struct status_picture *picture, const struct wire_slot *slot,
+static void describe_drain(const struct status_picture *picture, const struct slot_info *slot,
                            struct text *line)
 {
     const struct pool_view *view = picture->view;
@@ -156,7 +157,7 @@ static void describe_drain(const struct status_picture *picture, const struct wi
         text_append_format(line, ": %s", slot->reason);
 }
 
-static void write_drain(const struct status_picture *picture, const struct wire_slot *slot,
+static void write_drain(const struct status_picture *picture, const struct slot_info *slot,
                         struct text *out)
 {
     struct text line = {0};
@@ -168,7 +169,7 @@ static void write_drain(const struct status_picture *picture, const struct wire_
 
 void status_write_hindrances(const struct status_picture *picture, struct text *out)
 {
-    const struct wire_slot *slot;
+    const struct slot_info *slot;
     bool first = true;
 
     write_processes(picture, out);

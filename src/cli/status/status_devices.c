@@ -48,7 +48,7 @@ static bool same_name(const char *one, const char *other)
 }
 
 /* Whether there is something to say of a lease beside the usual. */
-static bool has_note(const struct wire_lease *lease)
+static bool has_note(const struct lease_info *lease)
 {
     return lease->end != 0 || lease->draining || lease->opportunistic || lease->adopted ||
            view_is_idle(lease);
@@ -57,8 +57,8 @@ static bool has_note(const struct wire_lease *lease)
 static struct shown find_shown(const struct pool_view *view)
 {
     struct shown shown = {0};
-    const struct wire_slot *first = view->look.slots.items;
-    const struct wire_slot *slot;
+    const struct slot_info *first = view->look.slots.items;
+    const struct slot_info *slot;
     const struct pool_use *use;
 
     vector_for_each (slot, &view->look.slots) {
@@ -69,7 +69,7 @@ static struct shown find_shown(const struct pool_view *view)
         shown.note |= view_note(slot) != NULL;
     }
     vector_for_each (use, &view->uses) {
-        const struct wire_lease *lease = &view->look.leases.items[use->lease];
+        const struct lease_info *lease = &view->look.leases.items[use->lease];
 
         shown.holder = true;
         shown.share |= lease->sharing != SHARING_EXCLUSIVE;
@@ -95,21 +95,21 @@ static void add_utilization(struct table *table, const struct figure *figure)
 }
 
 /* How a shared device is shared says more than that it is. */
-static void add_state(struct table *table, const struct wire_slot *slot, bool preparing)
+static void add_state(struct table *table, const struct slot_info *slot, bool preparing)
 {
     if (slot->device->partitioned)
         table_cell_styled(table, STYLE_FAINT, "partitioned");
     else if (preparing)
         table_cell(table, "preparing");
-    else if (slot->state == WIRE_STATE_SHARED && slot->sharing != SHARING_EXCLUSIVE)
+    else if (slot->state == SLOT_STATE_SHARED && slot->sharing != SHARING_EXCLUSIVE)
         table_cell(table, choice_name(sharing_names, (int)slot->sharing));
     else
         table_cell_styled(table, view_style(slot->state),
-                          choice_name(wire_state_names, (int)slot->state));
+                          choice_name(slot_state_names, (int)slot->state));
 }
 
 /* The device's own part of its first line; whether it is being checked for its first lease. */
-static void add_device(struct table *table, const struct shown *shown, const struct wire_slot *slot,
+static void add_device(struct table *table, const struct shown *shown, const struct slot_info *slot,
                        bool preparing)
 {
     const struct device *device = slot->device;
@@ -123,7 +123,7 @@ static void add_device(struct table *table, const struct shown *shown, const str
 
 /* In its place at the further lines of a device. */
 static void add_device_again(struct table *table, const struct shown *shown,
-                             const struct wire_slot *slot)
+                             const struct slot_info *slot)
 {
     table_cell_styled(table, STYLE_FAINT, device_id_format(slot->device->id).text);
     add_empty(table, shown->model);
@@ -132,7 +132,7 @@ static void add_device_again(struct table *table, const struct shown *shown,
     table_cell(table, "");
 }
 
-static void add_lease_id(struct table *table, const struct wire_lease *lease)
+static void add_lease_id(struct table *table, const struct lease_info *lease)
 {
     if (lease->parent != 0)
         table_cell_format(table, "%llu in %llu", (unsigned long long)lease->id,
@@ -142,7 +142,7 @@ static void add_lease_id(struct table *table, const struct wire_lease *lease)
 }
 
 /* "0.25", and what is reserved: "0.25, 8 GiB". */
-static void add_share(struct table *table, bool shown, const struct wire_lease *lease)
+static void add_share(struct table *table, bool shown, const struct lease_info *lease)
 {
     struct quantity_text share = quantity_format_decimal(lease->share, SHARE_DECIMALS);
 
@@ -156,7 +156,7 @@ static void add_share(struct table *table, bool shown, const struct wire_lease *
 }
 
 /* "adopted, idle 45m". */
-static void add_habits(struct table *table, const struct wire_lease *lease)
+static void add_habits(struct table *table, const struct lease_info *lease)
 {
     const char *kind = "";
     struct quantity_text idle = {.text = ""};
@@ -175,11 +175,11 @@ static void add_habits(struct table *table, const struct wire_lease *lease)
     table_cell_styled(table, is_long ? STYLE_WARNING : STYLE_FAINT, note);
 }
 
-static void add_note(struct table *table, bool shown, const struct wire_lease *lease,
-                     const struct wire_slot *slot)
+static void add_note(struct table *table, bool shown, const struct lease_info *lease,
+                     const struct slot_info *slot)
 {
     if (lease->end != 0)
-        table_cell_format(table, "ending: %s", wire_end_describe(lease->end));
+        table_cell_format(table, "ending: %s", pool_info_describe_end(lease->end));
     else if (lease->draining)
         table_cell_styled(table, STYLE_WARNING, "ended, processes are left");
     else if (has_note(lease))
@@ -190,7 +190,7 @@ static void add_note(struct table *table, bool shown, const struct wire_lease *l
         add_empty(table, shown);
 }
 
-static void add_replica(struct table *table, bool shown, const struct wire_lease *lease,
+static void add_replica(struct table *table, bool shown, const struct lease_info *lease,
                         uint32_t number)
 {
     size_t count = lease->devices.count;
@@ -201,7 +201,7 @@ static void add_replica(struct table *table, bool shown, const struct wire_lease
         add_empty(table, shown);
 }
 
-static void add_left(struct table *table, bool shown, const struct wire_lease *lease, int64_t now)
+static void add_left(struct table *table, bool shown, const struct lease_info *lease, int64_t now)
 {
     int64_t left;
 
@@ -217,7 +217,7 @@ static void add_left(struct table *table, bool shown, const struct wire_lease *l
 static void add_holder(struct table *table, const struct shown *shown,
                        const struct status_picture *picture, const struct pool_use *use)
 {
-    const struct wire_lease *lease = &picture->view->look.leases.items[use->lease];
+    const struct lease_info *lease = &picture->view->look.leases.items[use->lease];
     const char *job = lease->name != NULL ? lease->name : lease->command;
     int64_t now = picture->now;
 
@@ -232,7 +232,7 @@ static void add_holder(struct table *table, const struct shown *shown,
 }
 
 static void add_no_holder(struct table *table, const struct shown *shown,
-                          const struct wire_slot *slot)
+                          const struct slot_info *slot)
 {
     const char *note = view_note(slot);
 
@@ -257,7 +257,7 @@ void status_write_devices(const struct status_picture *picture, struct text *out
         return;
     table_init(&table, columns, COUNT(columns));
     for (size_t i = 0; i < view->look.slots.count; i++) {
-        const struct wire_slot *slot = &view->look.slots.items[i];
+        const struct slot_info *slot = &view->look.slots.items[i];
         bool first = true;
 
         for (; use < view->uses.count && view->uses.items[use].slot == i; use++) {

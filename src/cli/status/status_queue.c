@@ -31,7 +31,7 @@ static const struct table_column columns[] = {
 };
 
 static void add_claim(struct table *table, const struct status_picture *picture,
-                      const struct wire_claim *claim)
+                      const struct claim_info *claim)
 {
     int64_t now = picture->now;
     /* Estimates were made when the view was. */
@@ -46,7 +46,7 @@ static void add_claim(struct table *table, const struct status_picture *picture,
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
 }
 
-static void append_reason(const struct wire_claim *claim, const struct status_picture *picture,
+static void append_reason(const struct claim_info *claim, const struct status_picture *picture,
                           struct text *out)
 {
     size_t width = picture->terminal.width < NARROWEST ? NARROWEST : picture->terminal.width;
@@ -60,8 +60,8 @@ static void append_reason(const struct wire_claim *claim, const struct status_pi
     options_wrap(text_string(&inert), INDENT, width, &lines);
     text_append_repeated(out, ' ', INDENT);
     if (picture->terminal.colour && lines.length > 0)
-        text_append_format(out, "%s%.*s%s\n", style_start(STYLE_FAINT), (int)lines.length - 1,
-                           text_string(&lines), style_end());
+        text_append_format(out, "%s%.*s%s\n", terminal_style_start(STYLE_FAINT),
+                           (int)lines.length - 1, text_string(&lines), terminal_style_end());
     else
         text_append(out, text_string(&lines));
     out->failed |= inert.failed || lines.failed;
@@ -73,8 +73,8 @@ static void append_reason(const struct wire_claim *claim, const struct status_pi
 static void append_with_reasons(const struct status_picture *picture, const char *table,
                                 struct text *out)
 {
-    const struct wire_claim *claim = picture->view->look.claims.items;
-    const struct wire_claim *end = claim + picture->view->look.claims.count;
+    const struct claim_info *claim = picture->view->look.claims.items;
+    const struct claim_info *end = claim + picture->view->look.claims.count;
     bool heading = true;
 
     while (*table != '\0') {
@@ -93,7 +93,7 @@ static void append_with_reasons(const struct status_picture *picture, const char
 static void print_table(const struct status_picture *picture, const struct terminal *terminal,
                         bool with_reasons, struct text *out)
 {
-    const struct wire_claim *claim;
+    const struct claim_info *claim;
     struct table table;
 
     table_init(&table, columns, with_reasons ? COUNT(columns) : COUNT(columns) - 1);

@@ -41,7 +41,7 @@ void status_append(const struct status_shown *shown, const struct pool_view *vie
         .address = shown->address,
         .users = shown->users,
         .now = shown->now,
-        .terminal = terminal_of(STDOUT_FILENO),
+        .terminal = terminal_detect(STDOUT_FILENO),
         .note = note,
         .stale = shown->stale,
     };

@@ -36,7 +36,7 @@ static void append_waiting(size_t count, struct text *out)
 /* The model that all devices are; NULL when they differ or it is unknown. */
 static const char *common_model(const struct pool_view *view)
 {
-    const struct wire_slot *slot;
+    const struct slot_info *slot;
     const char *model = NULL;
 
     vector_for_each (slot, &view->look.slots) {
@@ -52,7 +52,7 @@ void status_write_line(const struct status_picture *picture, enum style style, c
 {
     size_t room = picture->terminal.width == 0 ? SIZE_MAX : picture->terminal.width;
 
-    piece_append(out, line, piece_measure(line, room), style, &picture->terminal);
+    truncate_append(out, line, truncate_measure(line, room), style, &picture->terminal);
     text_append_char(out, '\n');
 }
 

@@ -94,7 +94,7 @@ int expected_prepare_tables(const struct policy *policy, const struct machine *m
                             const struct bitset *gone, void **ret_tables)
 {
     struct policy_typical *views = calloc(list->count + 1, sizeof(*views));
-    struct policy_surroundings around = {
+    struct policy_environment around = {
         .machine = machine,
         .typical = views,
         .typical_count = list->count,

@@ -34,7 +34,7 @@ static void fill_steps(struct fgd_tables *tables)
 }
 
 /* By how many bits weights are cut, so that all together are below 2^31. */
-static unsigned excess_bits(const struct policy_surroundings *around)
+static unsigned excess_bits(const struct policy_environment *around)
 {
     uint64_t whole = 0;
     unsigned bits = 0;
@@ -47,7 +47,7 @@ static unsigned excess_bits(const struct policy_surroundings *around)
 }
 
 /* Two devices of the same class have the same number here. */
-static uint64_t signature_of(const struct policy_surroundings *around, size_t slot)
+static uint64_t signature_of(const struct policy_environment *around, size_t slot)
 {
     uint64_t signature = 0;
 
@@ -62,7 +62,7 @@ static uint64_t signature_of(const struct policy_surroundings *around, size_t sl
 }
 
 /* Sorts the slots into classes; `slot_of` gets one slot of each. */
-static int classify_slots(struct fgd_tables *tables, const struct policy_surroundings *around,
+static int classify_slots(struct fgd_tables *tables, const struct policy_environment *around,
                           size_t *slot_of)
 {
     size_t slots = around->machine->devices.count;
@@ -120,7 +120,7 @@ static void collect_several(struct fgd_tables *tables, const struct policy_typic
 }
 
 /* Notes down what is expected. */
-static void collect_amounts(struct fgd_tables *tables, const struct policy_surroundings *around)
+static void collect_amounts(struct fgd_tables *tables, const struct policy_environment *around)
 {
     unsigned excess = excess_bits(around);
 
@@ -190,7 +190,7 @@ static void accumulate_class(struct fgd_tables *tables, size_t class)
 }
 
 /* Fills in what devices like the one at this slot do for. */
-static void fill_class(struct fgd_tables *tables, const struct policy_surroundings *around,
+static void fill_class(struct fgd_tables *tables, const struct policy_environment *around,
                        size_t class, size_t slot)
 {
     unsigned excess = excess_bits(around);
@@ -215,7 +215,7 @@ static void fill_class(struct fgd_tables *tables, const struct policy_surroundin
     accumulate_class(tables, class);
 }
 
-static int fill_tables(struct fgd_tables *tables, const struct policy_surroundings *around,
+static int fill_tables(struct fgd_tables *tables, const struct policy_environment *around,
                        size_t *slot_of)
 {
     size_t rows;
@@ -236,7 +236,7 @@ static int fill_tables(struct fgd_tables *tables, const struct policy_surroundin
     return 0;
 }
 
-int fgd_tables_prepare(const struct policy *policy, const struct policy_surroundings *around,
+int fgd_tables_prepare(const struct policy *policy, const struct policy_environment *around,
                        void **ret_tables)
 {
     size_t slots = around->machine->devices.count + 1;

@@ -41,7 +41,7 @@ struct fgd_tables {
 };
 
 /* As `prepare` and `forget` of a policy. */
-int fgd_tables_prepare(const struct policy *policy, const struct policy_surroundings *around,
+int fgd_tables_prepare(const struct policy *policy, const struct policy_environment *around,
                        void **ret_tables);
 void fgd_tables_forget(void *tables);
 

@@ -40,7 +40,7 @@ static wide demand_of(const struct policy_typical *typical)
     return (wide)typical->weight * typical->count * parts_of(typical);
 }
 
-static void sum_demand(const struct policy_surroundings *around, struct demand *ret_demand)
+static void sum_demand(const struct policy_environment *around, struct demand *ret_demand)
 {
     *ret_demand = (struct demand){0};
     for (size_t i = 0; i < around->typical_count; i++) {
@@ -85,7 +85,7 @@ static int64_t count_leasable(const struct machine *machine)
 /* How much is each device wanted? Every request spreads what it wants evenly over the devices that
  * would do, so that those which only some models can serve weigh on these. `ret_pressure` is by
  * slot. */
-static void find_pressure(const struct policy_surroundings *around, const struct demand *demand,
+static void find_pressure(const struct policy_environment *around, const struct demand *demand,
                           wide *ret_pressure)
 {
     int64_t all = count_leasable(around->machine);
@@ -106,7 +106,7 @@ static void find_pressure(const struct policy_surroundings *around, const struct
 }
 
 /* A host is as scarce as its devices are on the mean. */
-static int find_scarcity(const struct policy_surroundings *around, const struct demand *demand,
+static int find_scarcity(const struct policy_environment *around, const struct demand *demand,
                          size_t host_count, struct frag_tables *tables)
 {
     size_t device_count = around->machine->devices.count;
@@ -186,7 +186,7 @@ static void add_to_bands(const struct policy_typical *typical, const struct dema
 }
 
 /* Which part of the demand does a device serve that has so many CPUs? */
-static void find_bands(const struct policy_surroundings *around, const struct demand *demand,
+static void find_bands(const struct policy_environment *around, const struct demand *demand,
                        struct frag_tables *tables)
 {
     for (int64_t band = 0; band < FRAG_BANDS && demand->requests == 0; band++)
@@ -216,7 +216,7 @@ static int64_t find_common_cpus(const struct machine *machine)
     return count == 0 || sum < count ? FRAG_CPUS_MAX : (int64_t)(sum / count);
 }
 
-int frag_tables_create(const struct policy_surroundings *around, struct frag_tables **ret_tables)
+int frag_tables_create(const struct policy_environment *around, struct frag_tables **ret_tables)
 {
     size_t host_count = around->machine->hosts.count > 0 ? around->machine->hosts.count : 1;
     struct frag_tables *tables =

@@ -39,7 +39,7 @@ struct frag_tables {
 };
 
 /* Returns 0 or BERTH_ERROR_MEMORY. */
-int frag_tables_create(const struct policy_surroundings *around, struct frag_tables **ret_tables);
+int frag_tables_create(const struct policy_environment *around, struct frag_tables **ret_tables);
 void frag_tables_destroy(struct frag_tables *tables);
 
 #endif

@@ -99,7 +99,7 @@ static struct device_locality place_alone(const struct device *device, size_t sl
     }};
 }
 
-int localities_prepare(const struct policy *policy, const struct policy_surroundings *around,
+int localities_prepare(const struct policy *policy, const struct policy_environment *around,
                        void **ret_tables)
 {
     const struct device_list *devices = &around->machine->devices;

@@ -17,7 +17,7 @@ enum locality_level {
 };
 
 /* As `prepare` and `forget` of a policy. */
-int localities_prepare(const struct policy *policy, const struct policy_surroundings *around,
+int localities_prepare(const struct policy *policy, const struct policy_environment *around,
                        void **ret_tables);
 void localities_forget(void *tables);
 

@@ -37,5 +37,5 @@ const struct policy policy_bestfit = {
     .name = "bestfit",
     .summary = "the nodes that have the least left over (for comparison)",
     .rate = rate,
-    .steady = true,
+    .cacheable = true,
 };

@@ -64,6 +64,6 @@ const struct policy policy_clustering = {
     .name = "clustering",
     .summary = "the nodes that hold requests of the same kind (for comparison)",
     .rate = rate,
-    .steady = true,
+    .cacheable = true,
     .sees_held = true,
 };

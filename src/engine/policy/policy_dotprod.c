@@ -34,5 +34,5 @@ const struct policy policy_dotprod = {
     .summary = "the nodes where what is free and what is wanted have the smallest product (for "
                "comparison)",
     .rate = rate,
-    .steady = true,
+    .cacheable = true,
 };

@@ -220,5 +220,5 @@ const struct policy policy_fgd = {
     .prepare = fgd_tables_prepare,
     .forget = fgd_tables_forget,
     .rate = rate,
-    .steady = true,
+    .cacheable = true,
 };

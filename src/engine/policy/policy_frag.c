@@ -141,7 +141,7 @@ static void explain(const struct policy *policy, const struct policy_node *node,
                        (long long)(-offer->score % FRAG_PARTS));
 }
 
-static int prepare(const struct policy *policy, const struct policy_surroundings *around,
+static int prepare(const struct policy *policy, const struct policy_environment *around,
                    void **ret_tables)
 {
     struct frag_tables *tables;
@@ -176,5 +176,5 @@ const struct policy policy_frag = {
     .forget = forget,
     .rate = rate,
     .explain = explain,
-    .steady = true,
+    .cacheable = true,
 };

@@ -172,6 +172,6 @@ const struct policy policy_pack = {
     .forget = localities_forget,
     .rate = rate,
     .explain = explain,
-    .steady = true,
+    .cacheable = true,
     .sees_ends = true,
 };

@@ -49,5 +49,5 @@ const struct policy policy_packing = {
     .name = "packing",
     .summary = "devices in use, then nodes in use (for comparison)",
     .rate = rate,
-    .steady = true,
+    .cacheable = true,
 };

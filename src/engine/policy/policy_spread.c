@@ -200,5 +200,5 @@ const struct policy policy_spread = {
     .forget = localities_forget,
     .rate = rate,
     .explain = explain,
-    .steady = true,
+    .cacheable = true,
 };

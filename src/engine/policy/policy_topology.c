@@ -31,7 +31,7 @@ static void forget(void *given)
     free(tables);
 }
 
-static int prepare(const struct policy *policy, const struct policy_surroundings *around,
+static int prepare(const struct policy *policy, const struct policy_environment *around,
                    void **ret_tables)
 {
     struct topology_tables *tables = calloc(1, sizeof(*tables));
@@ -152,5 +152,5 @@ const struct policy policy_topology = {
     .forget = forget,
     .rate = rate,
     .explain = explain,
-    .steady = true,
+    .cacheable = true,
 };

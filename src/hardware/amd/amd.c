@@ -329,9 +329,9 @@ static int report_unreachable(struct amd_listing *listing, struct berth_error *e
         text_append_format(&listing->unreachable, " and %zu more",
                            listing->unreachable_count - NAMED_MAX);
     if (text_failed(&listing->unreachable) ||
-        problem_list_add(&listing->findings->problems, vendor_name(VENDOR_AMD),
-                         "left out, their device files are not here: %s",
-                         text_string(&listing->unreachable)) < 0)
+        machine_report_add_problem(&listing->findings->problems, vendor_name(VENDOR_AMD),
+                                   "left out, their device files are not here: %s",
+                                   text_string(&listing->unreachable)) < 0)
         return error_set_memory(error);
     return 0;
 }

@@ -135,8 +135,8 @@ static void read_memory(struct amd_reading *reading)
     device->memory_total = memory.total;
     if (memory.total.known && memory.used.known && memory.used.value <= memory.total.value &&
         memory.total.value <= INT64_MAX)
-        device->load.memory_free = figure_sampled((int64_t)(memory.total.value - memory.used.value),
-                                                  clock_read(CLOCK_REALTIME));
+        device->load.memory_free = load_figure_sampled(
+            (int64_t)(memory.total.value - memory.used.value), clock_read(CLOCK_REALTIME));
     device->kind = kind_of(reading, &memory);
 }
 

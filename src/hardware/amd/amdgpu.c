@@ -32,7 +32,7 @@ static int read_product_name(const struct sysroot *root, const char *path, struc
     if (text_failed(&name))
         return error_set_memory(error);
     free(device->name);
-    device->name = text_take(&name);
+    device->name = text_detach(&name);
     return 0;
 }
 
@@ -64,7 +64,7 @@ static bool read_memory(const struct sysroot *root, const char *path, struct dev
     device->memory_total = total;
     if (used.known && used.value <= total.value)
         device->load.memory_free =
-            figure_sampled((int64_t)(total.value - used.value), clock_read(CLOCK_REALTIME));
+            load_figure_sampled((int64_t)(total.value - used.value), clock_read(CLOCK_REALTIME));
     return true;
 }
 
@@ -75,7 +75,7 @@ static bool read_utilization(const struct sysroot *root, const char *path, struc
     if (!percent.known || percent.value > 100)
         return false;
     device->load.utilization =
-        figure_sampled((int64_t)percent.value * 10, clock_read(CLOCK_REALTIME));
+        load_figure_sampled((int64_t)percent.value * 10, clock_read(CLOCK_REALTIME));
     return true;
 }
 
@@ -150,7 +150,7 @@ static int read_health(const struct sysroot *root, const char *path, bool answer
         device->health = HEALTH_OK;
     if (text_failed(&reason))
         return error_set_memory(error);
-    device->health_reason = reason.length > 0 ? text_take(&reason) : NULL;
+    device->health_reason = reason.length > 0 ? text_detach(&reason) : NULL;
     return 0;
 }
 
@@ -173,7 +173,7 @@ static int read_processes(const struct sysroot *root, uint64_t gpu_id, struct de
         memory = sysroot_number(root, "/sys/class/kfd/kfd/proc/%s/vram_%" PRIu64, *name, gpu_id);
         if (!memory.known || memory.value == 0 || device->processes.count == DEVICE_PROCESSES_MAX)
             continue;
-        process = device_process_need(&device->processes, pid);
+        process = device_process_find_or_add(&device->processes, pid);
         if (process == NULL) {
             code = error_set_memory(error);
             break;

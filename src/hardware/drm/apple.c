@@ -47,7 +47,7 @@ static char *name_of(const struct sysroot *root, const char *path)
         text_append_format(&name, "Apple AGX%s%s", model == NULL ? "" : " ",
                            model == NULL ? "" : model);
     free(compatible);
-    return text_take(&name);
+    return text_detach(&name);
 }
 
 static int read_device(struct vendor_context *context, const struct device_finding *wanted,

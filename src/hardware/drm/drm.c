@@ -195,7 +195,7 @@ static int add_directories(const struct sysroot *root, struct tree_directories *
             code = error_set_memory(error);
             continue;
         }
-        *walk = (struct tree_directory){.path = text_take(&below), .depth = depth};
+        *walk = (struct tree_directory){.path = text_detach(&below), .depth = depth};
     }
     string_list_finish(&names);
     return code;

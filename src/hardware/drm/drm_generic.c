@@ -53,7 +53,7 @@ static char *name_of(const struct sysroot *root, const struct drm_device *drm)
     if (compatible != NULL)
         text_append_format(&name, " %s", compatible);
     free(compatible);
-    return text_take(&name);
+    return text_detach(&name);
 }
 
 /* Memory of its own, where the driver shows it as amdgpu does. */
@@ -68,7 +68,7 @@ static void read_memory(const struct sysroot *root, const char *path, struct dev
     device->kind = DEVICE_KIND_DISCRETE;
     if (used.known && used.value <= total.value)
         device->load.memory_free =
-            figure_sampled((int64_t)(total.value - used.value), clock_read(CLOCK_REALTIME));
+            load_figure_sampled((int64_t)(total.value - used.value), clock_read(CLOCK_REALTIME));
 }
 
 /* What the kernel's frequency scaling says: the one way that drivers of small GPUs have. */
@@ -80,7 +80,7 @@ static void read_frequency(const struct sysroot *root, const char *path, struct 
     if (sysroot_list(root, &names, "%s/devfreq", path) == 0 && names.count > 0)
         hertz = sysroot_number(root, "%s/devfreq/%s/cur_freq", path, names.items[0]);
     if (hertz.known && hertz.value <= HERTZ_MAX)
-        load->frequency = figure_sampled((int64_t)hertz.value, clock_read(CLOCK_REALTIME));
+        load->frequency = load_figure_sampled((int64_t)hertz.value, clock_read(CLOCK_REALTIME));
     string_list_finish(&names);
 }
 

@@ -34,9 +34,9 @@ static int add_listed(const struct vendor_context *context, const struct vendor_
     struct device_finding *found;
 
     if (!drm_is_reachable(context->root, drm)) {
-        if (problem_list_add(&findings->problems, vendor_name(table->vendor),
-                             "%s: wanted its device file /dev/dri/%s, found none here", drm->path,
-                             drm->render) < 0)
+        if (machine_report_add_problem(&findings->problems, vendor_name(table->vendor),
+                                       "%s: wanted its device file /dev/dri/%s, found none here",
+                                       drm->path, drm->render) < 0)
             return error_set_memory(error);
         return 0;
     }
@@ -116,5 +116,5 @@ char *drm_gpu_compatible(const struct sysroot *root, const char *path, const cha
     if (found == NULL || *found == '\0')
         return NULL;
     utf8_append_inert(&inert, found);
-    return text_take(&inert);
+    return text_detach(&inert);
 }

@@ -98,7 +98,7 @@ static void read_memory(const struct sysroot *root, const struct drm_device *drm
     device->memory_total = memory.total;
     if (memory.free_now.known && memory.free_now.value <= memory.total.value)
         device->load.memory_free =
-            figure_sampled((int64_t)memory.free_now.value, clock_read(CLOCK_REALTIME));
+            load_figure_sampled((int64_t)memory.free_now.value, clock_read(CLOCK_REALTIME));
 }
 
 /* By its place, where the driver does not tell: integrated GPUs are device 2 of the first bus, on
@@ -126,8 +126,8 @@ static void read_frequency(const struct sysroot *root, const struct drm_device *
     if (!megahertz.known && drm->card != NULL)
         megahertz = sysroot_number(root, "%s/drm/%s/gt_act_freq_mhz", drm->path, drm->card);
     if (megahertz.known && megahertz.value <= MEGAHERTZ_MAX)
-        load->frequency = figure_sampled((int64_t)megahertz.value * HERTZ_PER_MEGAHERTZ,
-                                         clock_read(CLOCK_REALTIME));
+        load->frequency = load_figure_sampled((int64_t)megahertz.value * HERTZ_PER_MEGAHERTZ,
+                                              clock_read(CLOCK_REALTIME));
 }
 
 /* Power is seldom shown, but nearly always how much energy was used so far. */

@@ -154,9 +154,9 @@ static int list_all(const struct vendor_context *context, const struct nvml *nvm
     if (number != NVML_SUCCESS)
         return nvidia_error(nvml, number, error, "NVML: wanted to count the GPUs");
     if (count > GPUS_MAX) {
-        if (problem_list_add(&findings->problems, "nvidia",
-                             "NVML: wanted at most %d GPUs, found a count of %u", GPUS_MAX,
-                             count) < 0)
+        if (machine_report_add_problem(&findings->problems, "nvidia",
+                                       "NVML: wanted at most %d GPUs, found a count of %u",
+                                       GPUS_MAX, count) < 0)
             return error_set_memory(error);
         /* Then what the kernel has is the better count. */
         count = gpus->count > 0 && gpus->count < GPUS_MAX ? (unsigned)gpus->count : GPUS_MAX;
@@ -223,8 +223,8 @@ static int explain_absence(const struct nvidia_gpu_list *gpus, const char *why,
 {
     size_t awake = gpus->count - nvidia_gpu_list_asleep(gpus);
 
-    if (awake > 0 &&
-        problem_list_add(&findings->problems, "nvidia",
+    if (awake > 0 && machine_report_add_problem(
+                         &findings->problems, "nvidia",
                          "%zu GPU%s of the kernel's nvidia driver cannot be looked at: %s", awake,
                          awake == 1 ? "" : "s", why) < 0)
         return error_set_memory(error);

@@ -144,7 +144,7 @@ static char *find_information(const struct sysroot_value *file, const char *key)
     }
     text_finish(&raw);
     if (value.length > 0)
-        return text_take(&value);
+        return text_detach(&value);
     text_finish(&value);
     return NULL;
 }

@@ -108,7 +108,8 @@ static void read_memory(struct nvidia_query *query)
     device->kind = DEVICE_KIND_DISCRETE;
     device->memory_total = optional_number_of(total);
     if (available <= total)
-        device->load.memory_free = figure_sampled((int64_t)available, clock_read(CLOCK_REALTIME));
+        device->load.memory_free =
+            load_figure_sampled((int64_t)available, clock_read(CLOCK_REALTIME));
 }
 
 int nvidia_read_identity(struct nvidia_query *query, struct berth_error *error)
@@ -150,10 +151,10 @@ static void read_temperature(struct nvidia_query *query, struct figure *figure)
     if (nvidia_call(query, temperature_v, &newer)) {
         if (newer.degrees < DEGREES_MIN || newer.degrees > DEGREES_MAX)
             return;
-        *figure = figure_sampled(newer.degrees * INT64_C(1000), clock_read(CLOCK_REALTIME));
+        *figure = load_figure_sampled(newer.degrees * INT64_C(1000), clock_read(CLOCK_REALTIME));
     } else if (nvidia_call(query, temperature, NVML_TEMPERATURE_GPU, &degrees) &&
                degrees <= DEGREES_MAX)
-        *figure = figure_sampled(degrees * INT64_C(1000), clock_read(CLOCK_REALTIME));
+        *figure = load_figure_sampled(degrees * INT64_C(1000), clock_read(CLOCK_REALTIME));
 }
 
 static void read_load(struct nvidia_query *query)
@@ -164,14 +165,15 @@ static void read_load(struct nvidia_query *query)
     unsigned megahertz = 0;
 
     if (nvidia_call(query, utilization, &busy) && busy.gpu <= PERCENT_MAX)
-        load->utilization = figure_sampled(busy.gpu * INT64_C(10), clock_read(CLOCK_REALTIME));
+        load->utilization = load_figure_sampled(busy.gpu * INT64_C(10), clock_read(CLOCK_REALTIME));
     read_temperature(query, &load->temperature);
     if (nvidia_call(query, power, &milliwatts) && milliwatts <= MILLIWATTS_MAX)
-        load->power = figure_sampled(milliwatts, clock_read(CLOCK_REALTIME));
+        load->power = load_figure_sampled(milliwatts, clock_read(CLOCK_REALTIME));
     if ((nvidia_call(query, clock, NVML_CLOCK_SM, &megahertz) ||
          nvidia_call(query, clock, NVML_CLOCK_GRAPHICS, &megahertz)) &&
         megahertz <= MEGAHERTZ_MAX)
-        load->frequency = figure_sampled(megahertz * INT64_C(1000000), clock_read(CLOCK_REALTIME));
+        load->frequency =
+            load_figure_sampled(megahertz * INT64_C(1000000), clock_read(CLOCK_REALTIME));
 }
 
 int nvidia_read_gpu(struct nvidia_query *query, const char *path, struct berth_error *error)

@@ -85,7 +85,7 @@ static struct figure utilization_of(const struct device_users *uses, struct proc
              ? device->is_opaque || !proc_scan_utilization(scan, place, &uses->before, &value)
              : device->is_elsewhere))
         return (struct figure){0};
-    return figure_sampled(value, clock_read(CLOCK_REALTIME));
+    return load_figure_sampled(value, clock_read(CLOCK_REALTIME));
 }
 
 static int add_device(const struct device_users *uses, struct proc_scan *scan, size_t place,

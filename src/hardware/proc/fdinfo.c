@@ -39,7 +39,7 @@ static bool copy_name(struct span span, char name[FDINFO_NAME_SIZE])
 /* Digits, then a unit or nothing. Returns whether the number is one and fits. */
 static bool parse_number(struct span value, uint64_t *ret_number, struct span *ret_unit)
 {
-    if (!span_take_number(&value, ret_number))
+    if (!span_read_number(&value, ret_number))
         return false;
     *ret_unit = span_trim(value);
     return true;
@@ -223,7 +223,7 @@ static void parse_line(struct parser *parser, struct span line)
     for (size_t i = 0; i < COUNT(keys); i++) {
         struct span name = line;
 
-        if (span_take_beginning(&name, keys[i].text) && (name.length > 0) != keys[i].is_whole) {
+        if (span_skip_prefix(&name, keys[i].text) && (name.length > 0) != keys[i].is_whole) {
             keys[i].parse(parser, name, span_trim(value));
             return;
         }
@@ -283,7 +283,7 @@ void fdinfo_parse(const char *bytes, size_t length, struct fdinfo *ret_fdinfo)
     struct span line;
 
     *ret_fdinfo = (struct fdinfo){0};
-    while (span_take_line(&text, &line))
+    while (span_read_line(&text, &line))
         parse_line(&parser, line);
     ret_fdinfo->memory = sum_memory(&parser);
 }

@@ -33,8 +33,8 @@ static struct span find_line(const struct text *status, const char *key)
     struct span rest = {text_string(status), status->length};
     struct span line;
 
-    while (span_take_line(&rest, &line)) {
-        if (span_take_beginning(&line, key) && span_take_beginning(&line, ":"))
+    while (span_read_line(&rest, &line)) {
+        if (span_skip_prefix(&line, key) && span_skip_prefix(&line, ":"))
             return span_trim(line);
     }
     return (struct span){"", 0};
@@ -75,7 +75,7 @@ static char *plain_text(struct span bytes)
         text.length = utf8_boundary(text.bytes, PROCESS_TEXT_MAX);
         text.bytes[text.length] = '\0';
     }
-    return text_take(&text);
+    return text_detach(&text);
 }
 
 static int describe_command(const struct sysroot *root, struct span name,
@@ -130,7 +130,7 @@ static int describe_container(const struct sysroot *root, struct device_process 
         bool is_ours = strcmp(text_string(&container), text_string(&ours)) == 0;
 
         free(process->container);
-        process->container = is_ours ? NULL : text_take(&container);
+        process->container = is_ours ? NULL : text_detach(&container);
     }
     text_finish(&container);
     text_finish(&ours);
@@ -160,8 +160,8 @@ static int64_t boot_time(const struct sysroot *root)
     if (sysroot_read_text(root, STAT_MAX, &content, "/proc/stat") == 0) {
         struct span rest = {text_string(&content), content.length};
 
-        while (span_take_line(&rest, &line)) {
-            if (span_take_beginning(&line, "btime ") && !span_take_number(&line, &seconds))
+        while (span_read_line(&rest, &line)) {
+            if (span_skip_prefix(&line, "btime ") && !span_read_number(&line, &seconds))
                 seconds = 0;
         }
     }
@@ -191,7 +191,7 @@ static int64_t start_time(const struct sysroot *root, uint64_t pid)
     for (int i = NAME; field != NULL && i < START; i++)
         field = strchr(field + 1, ' ');
     rest = (struct span){field == NULL ? "" : field + 1, field == NULL ? 0 : strlen(field + 1)};
-    if (!span_take_number(&rest, &ticks) || ticks / (uint64_t)hertz > SECONDS_MAX)
+    if (!span_read_number(&rest, &ticks) || ticks / (uint64_t)hertz > SECONDS_MAX)
         boot = ticks = 0;
     text_finish(&content);
     return boot + (int64_t)(ticks / (uint64_t)hertz) * NANOSECONDS +

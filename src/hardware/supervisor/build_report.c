@@ -22,7 +22,7 @@ struct report_builder {
     struct {
         VECTOR_OF(struct report_entry);
     } entries;
-    struct report report;
+    struct machine_report report;
 };
 
 static int copy_device(const struct device *from, struct device *ret_device)
@@ -93,8 +93,8 @@ static int add_problems(struct report_builder *builder, const struct problem_lis
 
     vector_for_each (problem, from) {
         if (code == 0)
-            code = problem_list_add(&builder->report.problems, problem->backend, "%s",
-                                    problem->message);
+            code = machine_report_add_problem(&builder->report.problems, problem->backend, "%s",
+                                              problem->message);
     }
     return code;
 }
@@ -108,11 +108,11 @@ static int add_device(struct report_builder *builder, const struct cached_device
     for (size_t i = 0; i < device_cache_count_findings(known) && code == 0; i++)
         code = add_entry(builder, known, device_cache_finding_at(known, i));
     if (code == 0 && failure != NULL)
-        code = problem_list_add(&builder->report.problems, vendor_name(device->id.vendor),
-                                "%s%s%s%s: %s", device_id_format(device->id).text,
-                                device->pci.known ? " (" : "",
-                                device->pci.known ? pci_format(device->pci).text : "",
-                                device->pci.known ? ")" : "", failure);
+        code = machine_report_add_problem(&builder->report.problems, vendor_name(device->id.vendor),
+                                          "%s%s%s%s: %s", device_id_format(device->id).text,
+                                          device->pci.known ? " (" : "",
+                                          device->pci.known ? pci_format(device->pci).text : "",
+                                          device->pci.known ? ")" : "", failure);
     return code;
 }
 
@@ -127,12 +127,12 @@ static int add_vendor(struct report_builder *builder, const struct cached_vendor
     if (vendor->listed && failure == NULL)
         builder->report.listed |= UINT32_C(1) << vendor->table->vendor;
     if (code == 0 && failure != NULL)
-        code = problem_list_add(&builder->report.problems, name, "wanted its devices, found: %s",
-                                failure);
+        code = machine_report_add_problem(&builder->report.problems, name,
+                                          "wanted its devices, found: %s", failure);
     if (code == 0 && (vendor->links_failure != NULL || vendor->links.runs))
-        code = problem_list_add(&builder->report.problems, name,
-                                "wanted the links of its devices, found: %s",
-                                vendor->links.runs ? "does not answer" : vendor->links_failure);
+        code = machine_report_add_problem(
+            &builder->report.problems, name, "wanted the links of its devices, found: %s",
+            vendor->links.runs ? "does not answer" : vendor->links_failure);
     for (size_t i = 0; i < vendor->devices.count && code == 0; i++)
         code = add_device(builder, vendor->devices.items[i]);
     return code;
@@ -222,7 +222,7 @@ static int add_use(struct device *device, const struct device *used)
         device->load.utilization = used->load.utilization;
     vector_for_each (user, &used->processes) {
         size_t known = device->processes.count;
-        struct device_process *process = device_process_need(&device->processes, user->pid);
+        struct device_process *process = device_process_find_or_add(&device->processes, user->pid);
 
         if (process != NULL && device->processes.count > known)
             process->draws = only_draws(device, user);
@@ -265,8 +265,8 @@ static int add_uses(struct report_builder *builder)
     int code = add_problems(builder, &cache->scanned.problems);
 
     if (code == 0 && failure != NULL)
-        code = problem_list_add(&builder->report.problems, "processes",
-                                "wanted to see who uses the devices, found: %s", failure);
+        code = machine_report_add_problem(&builder->report.problems, "processes",
+                                          "wanted to see who uses the devices, found: %s", failure);
     vector_for_each (found, &cache->scanned.found) {
         struct device *device = find_used_device(builder, found->device);
 
@@ -289,7 +289,7 @@ static bool is_linkable(const struct device *device)
     return device->id.mig == DEVICE_NO_MIG;
 }
 
-static int add_link(struct report *report, size_t one, size_t other, enum link_kind kind,
+static int add_link(struct machine_report *report, size_t one, size_t other, enum link_kind kind,
                     uint32_t lanes)
 {
     struct link *link = vector_append(&report->machine.links);
@@ -401,7 +401,7 @@ static int fill_report(struct report_builder *builder)
 }
 
 int build_report(const struct device_cache *cache, bool without_processes,
-                 struct report *ret_report)
+                 struct machine_report *ret_report)
 {
     struct report_builder builder = {.cache = cache, .without_processes = without_processes};
     struct report_entry *entry;
@@ -411,7 +411,7 @@ int build_report(const struct device_cache *cache, bool without_processes,
         device_finish(&entry->device);
     vector_finish(&builder.entries);
     if (code < 0)
-        report_finish(&builder.report);
+        machine_report_finish(&builder.report);
     else
         *ret_report = builder.report;
     return code;

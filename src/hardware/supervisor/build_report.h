@@ -14,6 +14,6 @@
  * processes nobody is told who uses the devices. Returns 0 or BERTH_ERROR_MEMORY; *ret_report is
  * untouched then, else the caller finishes it. */
 int build_report(const struct device_cache *cache, bool without_processes,
-                 struct report *ret_report);
+                 struct machine_report *ret_report);
 
 #endif

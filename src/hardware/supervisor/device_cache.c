@@ -21,7 +21,7 @@ void device_cache_free_device(struct cached_device *cached)
     text_finish(&cached->read.packet);
     finish_finding(&cached->listed);
     finding_list_finish(&cached->last);
-    problem_list_finish(&cached->problems);
+    machine_report_finish_problems(&cached->problems);
     free(cached->failure);
     free(cached);
 }
@@ -33,7 +33,7 @@ static void finish_vendor(struct cached_vendor *vendor)
     vector_finish(&vendor->devices);
     text_finish(&vendor->list.packet);
     text_finish(&vendor->links.packet);
-    problem_list_finish(&vendor->problems);
+    machine_report_finish_problems(&vendor->problems);
     vector_finish(&vendor->linked);
     vector_finish(&vendor->cached_links);
     free(vendor->list_failure);
@@ -111,7 +111,7 @@ struct cached_process *device_cache_get_process(struct device_cache *cache, uint
             return cache->processes.items[i];
     }
     process = calloc(1, sizeof(*process));
-    if (process == NULL || device_process_need(&process->one, pid) == NULL) {
+    if (process == NULL || device_process_find_or_add(&process->one, pid) == NULL) {
         free(process);
         return NULL;
     }

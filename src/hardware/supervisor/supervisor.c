@@ -193,7 +193,7 @@ static void forget_device(void *context, struct cached_device *cached)
 
 static void replace_problems(struct problem_list *place, struct problem_list *from)
 {
-    problem_list_finish(place);
+    machine_report_finish_problems(place);
     *place = *from;
     *from = (struct problem_list){0};
 }
@@ -420,7 +420,7 @@ static int answer_request(struct probe_supervisor *supervisor)
         code = probe_answer_encode(&answer, &packet);
     if (code == 0)
         code = probe_channel_send(&supervisor->client, packet.bytes, packet.length);
-    report_finish(&answer.report);
+    machine_report_finish(&answer.report);
     text_finish(&packet);
     vector_finish(&supervisor->request.only);
     supervisor->has_request = false;

@@ -57,7 +57,7 @@ static struct figure power_between(const struct energy_counter *before, uint64_t
     milliwatts = (microjoules - before->microjoules) / (uint64_t)milliseconds;
     if (milliwatts > MILLIWATTS_MAX)
         return (struct figure){0};
-    return figure_sampled((int64_t)milliwatts, clock_read(CLOCK_REALTIME));
+    return load_figure_sampled((int64_t)milliwatts, clock_read(CLOCK_REALTIME));
 }
 
 struct figure energy_power(struct energy **energy, const char *key, uint64_t microjoules,

@@ -94,7 +94,7 @@ static void read_temperature(const struct sysroot *root, const char *directory,
 
     if (sensor != 0 && sysroot_signed(root, &value, "%s/temp%u_input", directory, sensor) &&
         value >= TEMPERATURE_MIN && value <= TEMPERATURE_MAX)
-        *figure = figure_sampled(value, clock_read(CLOCK_REALTIME));
+        *figure = load_figure_sampled(value, clock_read(CLOCK_REALTIME));
 }
 
 /* The mean over a moment, where there is one, else what it is right now. */
@@ -109,8 +109,8 @@ static void read_power(const struct sysroot *root, const char *directory, const 
             sysroot_number(root, "%s/power%u_%s", directory, sensor, *reading);
 
         if (microwatts.known && microwatts.value <= POWER_MAX * MICRO_IN_A_MILLI) {
-            *figure = figure_sampled((int64_t)(microwatts.value / MICRO_IN_A_MILLI),
-                                     clock_read(CLOCK_REALTIME));
+            *figure = load_figure_sampled((int64_t)(microwatts.value / MICRO_IN_A_MILLI),
+                                          clock_read(CLOCK_REALTIME));
             return;
         }
     }
@@ -126,7 +126,7 @@ static void read_frequency(const struct sysroot *root, const char *directory,
     if (sensor != 0)
         hertz = sysroot_number(root, "%s/freq%u_input", directory, sensor);
     if (hertz.known && hertz.value <= FREQUENCY_MAX)
-        *figure = figure_sampled((int64_t)hertz.value, clock_read(CLOCK_REALTIME));
+        *figure = load_figure_sampled((int64_t)hertz.value, clock_read(CLOCK_REALTIME));
 }
 
 void hwmon_read(const struct sysroot *root, const char *path, const char *const *names,

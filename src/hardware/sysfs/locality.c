@@ -98,7 +98,7 @@ int locality_parse_cpus(const char *list, char **ret_cpus, struct berth_error *e
         text_finish(&text);
         return error_set_memory(error);
     }
-    *ret_cpus = text.length == 0 ? NULL : text_take(&text);
+    *ret_cpus = text.length == 0 ? NULL : text_detach(&text);
     text_finish(&text);
     return 0;
 }

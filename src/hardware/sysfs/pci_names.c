@@ -215,7 +215,7 @@ char *pci_name_table_find(const struct pci_name_table *ids, uint32_t vendor, uin
     if (text_failed(&own))
         name.failed = true;
     text_finish(&own);
-    return text_take(&name);
+    return text_detach(&name);
 }
 
 /* A name that was asked for. Machines have many devices of a few models. */

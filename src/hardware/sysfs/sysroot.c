@@ -139,11 +139,11 @@ int sysroot_read_text(const struct sysroot *root, size_t max, struct text *out, 
     MAKE_PATH(root, path, format, &made);
     if (!made)
         return -ENAMETOOLONG;
-    place = text_place(out, max);
+    place = text_reserve(out, max);
     if (place == NULL)
         return -ENOMEM;
     length = read_bytes(AT_FDCWD, path, place, max);
-    text_added(out, length < 0 ? 0 : (size_t)length);
+    text_commit(out, length < 0 ? 0 : (size_t)length);
     return length < 0 ? (int)length : 0;
 }
 

@@ -62,7 +62,7 @@ static int queue_claim(const struct async_claim *start, uint64_t *ret_id, struct
     const struct claim_owner owner = {.waiter = start->target, .data = start->options->data};
     struct berth_pool *pool = start->pool;
     bool is_exact = start->has_deadline || start->core->has_limit;
-    int64_t now = is_exact ? clock_now() : clock_roughly();
+    int64_t now = is_exact ? clock_now() : clock_now_coarse();
     int64_t deadline = start->has_deadline ? clock_after(now, start->options->timeout) : TIME_NEVER;
     int code = 0;
 

@@ -10,7 +10,7 @@ static struct figure figure_of(int64_t value, int64_t now)
 {
     struct figure unknown = {0};
 
-    return value == BERTH_UNKNOWN ? unknown : figure_sampled(value, now);
+    return value == BERTH_UNKNOWN ? unknown : load_figure_sampled(value, now);
 }
 
 /* Figures out of range are not known. */

@@ -135,7 +135,7 @@ static int claim_slowly(struct berth_pool *pool, const struct request_core *core
     const struct claim_owner owner = {.waiter = &waiter};
     const uint64_t serial = pool->serial; /* once woken, the pool may be gone */
     bool is_exact = timeout != BERTH_FOR_EVER || core->has_limit;
-    int64_t now = is_exact ? clock_now() : clock_roughly();
+    int64_t now = is_exact ? clock_now() : clock_now_coarse();
     uint64_t id;
     int code = local_claim_prepare(pool, core, error);
 

@@ -21,7 +21,7 @@ int probe_thread_open(struct probe_thread *probe_thread, struct machine *ret_mac
                       struct berth_error *error)
 {
     struct probe_request request = {.without_processes = true};
-    struct report report;
+    struct machine_report report;
     int code;
 
     probe_thread->stop_event = eventfd(0, EFD_CLOEXEC);
@@ -43,12 +43,12 @@ int probe_thread_open(struct probe_thread *probe_thread, struct machine *ret_mac
         return code;
     *ret_machine = report.machine;
     report.machine = (struct machine){0};
-    report_finish(&report);
+    machine_report_finish(&report);
     return 0;
 }
 
 /* Takes a report in, or that there is none. */
-static void apply_report(struct berth_pool *pool, struct report *report)
+static void apply_report(struct berth_pool *pool, struct machine_report *report)
 {
     /* What callers were told of devices stays as it is. */
     const struct report_handler taker = {.fixed = true};
@@ -107,7 +107,7 @@ static enum scan_result await_answer(struct berth_pool *pool, uint64_t number, i
             apply_report(pool, &answer.report);
             return SCAN_DONE;
         }
-        report_finish(&answer.report);
+        machine_report_finish(&answer.report);
     }
     return SCAN_FAILED;
 }

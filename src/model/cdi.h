@@ -3,8 +3,8 @@
  * Devices as the container device interface (CDI) names them: what the CDI files of a machine offer
  * to containers, and which of it is a device of ours. Plain values: no I/O, no threads, no time.
  */
-#ifndef MODEL_CDI_NAMES_H
-#define MODEL_CDI_NAMES_H
+#ifndef MODEL_CDI_H
+#define MODEL_CDI_H
 
 #include <stdbool.h>
 
@@ -24,7 +24,7 @@ struct cdi_entry {
     char *name;               /* qualified: nvidia.com/gpu=0 */
     struct string_list nodes; /* the host's device files that it brings, as below /dev */
     unsigned level;           /* of the directory that it is from: a higher one wins */
-    bool doubled;             /* a directory has it twice: no runtime knows which is meant */
+    bool ambiguous;           /* a directory has it twice: no runtime knows which is meant */
 };
 
 /* Entries in the order of directories, files and their lines. */
@@ -43,7 +43,7 @@ const char *cdi_entry_device(const struct cdi_entry *entry);
  * are both void, whatever other levels have. `file` is empty afterwards. Files are to come in order
  * of levels. Fails with BERTH_ERROR_LIMIT (CDI_ENTRIES_MAX) or _MEMORY; both are to be finished
  * then. */
-int cdi_registry_take(struct cdi_registry *registry, struct cdi_registry *file, unsigned level);
+int cdi_registry_merge(struct cdi_registry *registry, struct cdi_registry *file, unsigned level);
 
 /* The name of the vendor's entry that is this device and nothing else; NULL: there is none. An
  * entry is the device if what it brings of device files that belong to one GPU (others, such as

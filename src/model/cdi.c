@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/cdi_names.h"
+#include "model/cdi.h"
 
 #include <berth/error.h>
 #include <string.h>
 
 /* What a device file belongs to. */
-enum belonging {
+enum node_owner {
     OF_ALL,        /* no GPU in particular */
     OF_NVIDIA,     /* one of nvidia's GPUs: /dev/nvidia0 */
     OF_CAPABILITY, /* a MIG instance: /dev/nvidia-caps/nvidia-cap30 */
@@ -35,7 +35,7 @@ const char *cdi_entry_device(const struct cdi_entry *entry)
     return sign == NULL ? entry->name : sign + 1;
 }
 
-static struct cdi_entry *find_name(const struct cdi_registry *registry, const char *name)
+static struct cdi_entry *find_entry(const struct cdi_registry *registry, const char *name)
 {
     struct cdi_entry *entry;
 
@@ -46,15 +46,15 @@ static struct cdi_entry *find_name(const struct cdi_registry *registry, const ch
     return NULL;
 }
 
-static void move(struct cdi_entry *place, struct cdi_entry *entry)
+static void move_entry(struct cdi_entry *place, struct cdi_entry *entry)
 {
     *place = *entry;
     *entry = (struct cdi_entry){0};
 }
 
-static int take(struct cdi_registry *registry, struct cdi_entry *entry)
+static int add_entry(struct cdi_registry *registry, struct cdi_entry *entry)
 {
-    struct cdi_entry *known = find_name(registry, entry->name);
+    struct cdi_entry *known = find_entry(registry, entry->name);
 
     if (known == NULL) {
         if (registry->count == CDI_ENTRIES_MAX)
@@ -62,25 +62,25 @@ static int take(struct cdi_registry *registry, struct cdi_entry *entry)
         known = vector_append(registry);
         if (known == NULL)
             return BERTH_ERROR_MEMORY;
-        move(known, entry);
+        move_entry(known, entry);
     } else if (known->level == entry->level) {
-        known->doubled = true;
+        known->ambiguous = true;
     } else {
-        entry->doubled = known->doubled;
+        entry->ambiguous = known->ambiguous;
         cdi_entry_finish(known);
-        move(known, entry);
+        move_entry(known, entry);
     }
     return 0;
 }
 
-int cdi_registry_take(struct cdi_registry *registry, struct cdi_registry *file, unsigned level)
+int cdi_registry_merge(struct cdi_registry *registry, struct cdi_registry *file, unsigned level)
 {
     struct cdi_entry *entry;
     int code = 0;
 
     vector_for_each (entry, file) {
         entry->level = level;
-        code = take(registry, entry);
+        code = add_entry(registry, entry);
         if (code < 0)
             return code;
     }
@@ -93,7 +93,7 @@ static bool begins_with(const char *string, const char *beginning)
     return strncmp(string, beginning, strlen(beginning)) == 0;
 }
 
-static enum belonging belonging_of(const char *node)
+static enum node_owner find_node_owner(const char *node)
 {
     static const char nvidia[] = "/dev/nvidia";
 
@@ -111,7 +111,7 @@ static enum belonging belonging_of(const char *node)
 }
 
 /* Also by the other name that udev gives it: /dev/dri/by-path/pci-0000:03:00.0-render. */
-static bool has_node(const struct device *device, const char *node)
+static bool has_device_node(const struct device *device, const char *node)
 {
     char *const *own;
 
@@ -123,7 +123,7 @@ static bool has_node(const struct device *device, const char *node)
            strstr(node, pci_format(device->pci).text) != NULL;
 }
 
-static bool is_called_by_uuid(const struct cdi_entry *entry, const struct device *device)
+static bool is_named_by_uuid(const struct cdi_entry *entry, const struct device *device)
 {
     return device->uuid != NULL && strcmp(cdi_entry_device(entry), device->uuid) == 0;
 }
@@ -136,26 +136,26 @@ static bool count_nodes(const struct cdi_entry *entry, const struct device *devi
     char *const *node;
 
     vector_for_each (node, &entry->nodes) {
-        enum belonging belonging = belonging_of(*node);
+        enum node_owner node_owner = find_node_owner(*node);
 
-        counts[belonging]++;
-        if (belonging == OF_ALL || (belonging == OF_DRM && device->id.vendor == VENDOR_NVIDIA))
+        counts[node_owner]++;
+        if (node_owner == OF_ALL || (node_owner == OF_DRM && device->id.vendor == VENDOR_NVIDIA))
             continue;
-        if (!has_node(device, *node))
+        if (!has_device_node(device, *node))
             return false;
     }
     return true;
 }
 
-static bool is_device(const struct cdi_entry *entry, const struct device *device)
+static bool is_entry_of_device(const struct cdi_entry *entry, const struct device *device)
 {
     size_t counts[OF_DRM + 1] = {0};
 
-    if (entry->doubled || strcmp(cdi_entry_device(entry), CDI_ALL) == 0 ||
+    if (entry->ambiguous || strcmp(cdi_entry_device(entry), CDI_ALL) == 0 ||
         !count_nodes(entry, device, counts))
         return false;
     if (counts[OF_NVIDIA] + counts[OF_CAPABILITY] + counts[OF_DRM] == 0)
-        return is_called_by_uuid(entry, device);
+        return is_named_by_uuid(entry, device);
     if (device->id.mig != DEVICE_NO_MIG) /* its GPU's file alone is not enough to use it */
         return counts[OF_CAPABILITY] > 0;
     return device->id.vendor == VENDOR_NVIDIA ? counts[OF_NVIDIA] > 0 : counts[OF_DRM] > 0;
@@ -167,9 +167,9 @@ const char *cdi_registry_find(const struct cdi_registry *registry, const struct 
     const char *first = NULL;
 
     vector_for_each (entry, registry) {
-        if (!is_device(entry, device))
+        if (!is_entry_of_device(entry, device))
             continue;
-        if (is_called_by_uuid(entry, device))
+        if (is_named_by_uuid(entry, device))
             return entry->name;
         if (first == NULL)
             first = entry->name;

@@ -2,8 +2,8 @@
  *
  * The members of structs that tables of fields describe, by their places.
  */
-#ifndef CODEC_TAGGED_MEMBERS_H
-#define CODEC_TAGGED_MEMBERS_H
+#ifndef CODEC_TAGGED_INTERNAL_H
+#define CODEC_TAGGED_INTERNAL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -69,7 +69,7 @@ static inline uint64_t tagged_default(const struct tagged_field *field, uint32_t
 {
     bool counts = field->default_types == 0 || (field->default_types & type_bit) != 0;
 
-    return counts ? field->by_default : 0;
+    return counts ? field->default_value : 0;
 }
 
 /* Pointers to different types are stored alike, const or not. */

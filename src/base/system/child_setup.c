@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/system/newborn.h"
+#include "base/system/child_setup.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 enum { DESCRIPTORS_MAX = 65536 }; /* closed one by one where the kernel cannot close all at once */
 
-void newborn_reset_signals(void)
+void child_setup_reset_signals(void)
 {
     const struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t none;
@@ -22,7 +22,7 @@ void newborn_reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-void newborn_close_from(int first)
+void child_setup_close_from(int first)
 {
     struct rlimit limit = {0};
 
@@ -34,24 +34,25 @@ void newborn_close_from(int first)
 
 /* Moves it out of the way of those that are to be there: it may be one of them where we were
  * started without some. */
-static int move_up(int descriptor, int above)
+static int move_descriptor_above(int descriptor, int above)
 {
     return fcntl(descriptor, F_DUPFD_CLOEXEC, above + 1);
 }
 
-int newborn_take_descriptors(int input, int output, int *kept)
+int child_setup_descriptors(int input, int output, int *kept)
 {
     enum { KEPT = STDERR_FILENO + 1 };
 
-    output = move_up(output, KEPT);
-    *kept = move_up(*kept, KEPT);
-    input = input >= 0 ? move_up(input, KEPT) : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    output = move_descriptor_above(output, KEPT);
+    *kept = move_descriptor_above(*kept, KEPT);
+    input =
+        input >= 0 ? move_descriptor_above(input, KEPT) : open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (output < 0 || *kept < 0 || input < 0 ||
         (input == STDIN_FILENO ? fcntl(input, F_SETFD, 0) : dup2(input, STDIN_FILENO)) < 0 ||
         dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
         dup3(*kept, KEPT, O_CLOEXEC) < 0)
         return -1;
     *kept = KEPT;
-    newborn_close_from(KEPT + 1);
+    child_setup_close_from(KEPT + 1);
     return 0;
 }
