@@ -15,8 +15,10 @@ enum vendor {
     VENDOR_INTEL,
     VENDOR_APPLE,
     VENDOR_DRI, /* anything else with a DRM render node */
-    VENDOR_UNNAMED, /* of an id that is only an index, until device_id_list_resolve() */
 };
+
+/* The vendor of an id that is only an index, until device_id_list_resolve(). No device has it. */
+#define VENDOR_UNNAMED ((enum vendor)(VENDOR_DRI + 1))
 
 /* A bit for each. */
 #define VENDORS_ALL ((UINT32_C(1) << (VENDOR_DRI + 1)) - 1)
