@@ -98,7 +98,7 @@ static uint64_t expect(struct client *client, size_t connection, enum wire_type 
     uint64_t id = message.id;
 
     if (message.type != type)
-        give_up("wanted %s, found %s", wire_type_name(type), wire_type_name(message.type));
+        give_up("expected %s, got %s", wire_type_name(type), wire_type_name(message.type));
     wire_message_finish(&message);
     return id;
 }
@@ -204,7 +204,7 @@ static struct queue open_queue(struct client *client, size_t waiting)
 
     queue.ids = calloc(queue.count, sizeof(*queue.ids));
     if (queue.ids == NULL || queue.count % CONNECTIONS != 0)
-        give_up("wanted a number of claims that %d divides, and memory for them", CONNECTIONS);
+        give_up("expected a number of claims that %d divides, and memory for them", CONNECTIONS);
     queue_up(&queue);
     return queue;
 }

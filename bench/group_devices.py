@@ -35,7 +35,7 @@ def measure_list(build, environment, wanted):
     for number in range(ROUNDS + 1):
         taken, found = list_time(build, environment)
         if found != wanted:
-            raise RuntimeError(f"wanted {wanted} devices, found {found}")
+            raise RuntimeError(f"expected {wanted} devices, got {found}")
         if number > 0:  # the first reads the files
             times.append(taken)
     return times, None

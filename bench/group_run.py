@@ -150,7 +150,7 @@ def hand_over(pool, stamp):
         for _ in range(KILLS):
             following = Holder(pool, stamp)
             if "waiting" not in following.first_word:
-                raise RuntimeError(f"wanted a claim that waits, found: {following.first_word}")
+                raise RuntimeError(f"expected a claim that waits, found: {following.first_word}")
             before = holder.kill()
             started = following.started()
             holder.close()

@@ -96,7 +96,7 @@ def is_met(value, goal, better):
 def judge(row, ours, peer):
     """The outcome of a row from its rounds."""
     if len(ours) < ROUNDS or (peer is not None and len(peer) != len(ours)):
-        raise ValueError(f"{row.name}: wanted {ROUNDS} rounds or more of each, found {len(ours)}")
+        raise ValueError(f"{row.name}: expected {ROUNDS} rounds or more of each, got {len(ours)}")
     ratios = ratio = None
     if peer is not None and row.goal_is_ratio and not row.near:
         ratios = [one / other for one, other in zip(ours, peer)]

@@ -336,7 +336,7 @@ static double memory_of_waiter(struct berth_pool *pool, size_t waiters)
     allocated = bytes_allocated() - allocated;
     resident = bytes_resident() - resident;
     if (berth_pool_pending(pool) != waiters)
-        give_up("wanted %zu waiters, found %zu", waiters, berth_pool_pending(pool));
+        give_up("expected %zu waiters, got %zu", waiters, berth_pool_pending(pool));
     berth_request_destroy(request);
     return (double)(allocated > resident ? allocated : resident) / (double)waiters;
 }

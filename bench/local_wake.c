@@ -116,7 +116,7 @@ static int64_t run_game(void *data, uint64_t count)
 
     /* A turn for which nobody had slept was no wake. */
     if ((double)game->sleeps < 0.95 * (double)count)
-        give_up("wanted a sleep for each turn, found %llu for %llu",
+        give_up("expected a sleep for each turn, got %llu for %llu",
                 (unsigned long long)game->sleeps, (unsigned long long)count);
     return game->end - game->begin;
 }
@@ -128,7 +128,7 @@ static double time_of_game(struct game *game)
 {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) != 1)
-        give_up("wanted one CPU to run on: taskset -c 0 COMMAND");
+        give_up("expected one CPU to run on: taskset -c 0 COMMAND");
     const struct sched_param parameters = {.sched_priority = 0};
     if (sched_setscheduler(0, SCHED_BATCH, &parameters) != 0)
         give_up("no SCHED_BATCH here");

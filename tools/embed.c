@@ -43,7 +43,7 @@ static const char *type_of(const char *path)
         if (strcmp(types[i].ending, ending) == 0)
             return types[i].type;
     }
-    give_up(path, "wanted a kind of file whose type is known");
+    give_up(path, "expected a kind of file whose type is known");
     return NULL;
 }
 

@@ -201,12 +201,12 @@ static int read_range(const char **at, const char *end, size_t limit,
         stop = read_number(stop + 1, &ret_range->last);
     if (stop != element_end)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted a number or a range such as 0-3, found %s", found.text);
+                         "expected a number or a range such as 0-3, got %s", found.text);
     if (ret_range->last >= limit)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted numbers below %zu, found %s", limit,
+        return error_set(error, BERTH_ERROR_RANGE, "expected numbers below %zu, got %s", limit,
                          found.text);
     if (ret_range->last < ret_range->first)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted a range that rises, found %s",
+        return error_set(error, BERTH_ERROR_RANGE, "expected a range that rises, got %s",
                          found.text);
     *at = comma == NULL ? NULL : comma + 1;
     return 0;

@@ -47,7 +47,7 @@ static int read_file(int directory, const char *name, const char *path, struct t
         code = error_set_errno(error, errno, "%s", path);
     else if (!S_ISREG(status.st_mode))
         code =
-            error_set(error, BERTH_ERROR_IO, "%s: wanted a regular file, found another kind", path);
+            error_set(error, BERTH_ERROR_IO, "%s: expected a regular file, got another kind", path);
     else
         code = file_read_open(descriptor, path, CDI_FILE_LARGEST, ret_text, error);
     close(descriptor);
@@ -70,7 +70,7 @@ static int take_entries(struct cdi_search *search, struct cdi_registry *file, co
     cdi_registry_finish(file);
     if (code == 0)
         return 0;
-    error_set(&reason, code, "%s: wanted at most %d devices in all files, found more", path,
+    error_set(&reason, code, "%s: expected at most %d devices in all files, got more", path,
               CDI_ENTRIES_MAX);
     return skip(search, &reason);
 }

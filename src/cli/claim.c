@@ -35,7 +35,7 @@ static int find_parent(uint64_t *ret_parent, struct berth_error *error)
     if (lease == NULL || *lease == '\0')
         return 0;
     if (quantity_parse_number(lease, 1, UINT64_MAX, ret_parent, NULL) < 0)
-        return error_set(error, BERTH_ERROR_IO, "BERTH_LEASE: wanted the id of a lease, found %s",
+        return error_set(error, BERTH_ERROR_IO, "BERTH_LEASE: expected the id of a lease, got %s",
                          quote(lease).text);
     return 0;
 }
@@ -159,7 +159,7 @@ static int take_grant(struct claim *claim, struct wire_message *part, struct ber
         grant->devices.count % grant->replicas != 0)
         return error_set(
             error, BERTH_ERROR_SYNTAX,
-            "wanted a lease on devices from the pool, found %zu devices for %u replicas",
+            "expected a lease on devices from the pool, got %zu devices for %u replicas",
             grant->devices.count, grant->replicas);
     claim->id = grant->id;
     claim->granted = true;

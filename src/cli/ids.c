@@ -8,7 +8,7 @@
 int id_parse(const char *word, uint64_t *ret_id, struct berth_error *error)
 {
     if (quantity_parse_number(word, 1, UINT64_MAX, ret_id, NULL) < 0)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted an id such as 12, found %s",
+        return error_set(error, BERTH_ERROR_INVALID, "expected an id such as 12, got %s",
                          quote(word).text);
     return 0;
 }
@@ -16,7 +16,7 @@ int id_parse(const char *word, uint64_t *ret_id, struct berth_error *error)
 int ids_parse(int argc, char **argv, int first, struct id_list *ret_ids, struct berth_error *error)
 {
     if (first >= argc)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted an id, found nothing");
+        return error_set(error, BERTH_ERROR_INVALID, "expected an id, got nothing");
     for (int i = first; i < argc; i++) {
         uint64_t id;
         int code = id_parse(argv[i], &id, error);

@@ -15,7 +15,7 @@ int machine_source_open(struct machine_source *source, const char *inventory, co
     int code;
 
     if (inventory != NULL && *inventory == '\0')
-        return error_set(error, BERTH_ERROR_INVALID, "--inventory: wanted a file, found nothing");
+        return error_set(error, BERTH_ERROR_INVALID, "--inventory: expected a file, got nothing");
     if (deadline != NULL) {
         code = probe_deadline_parse(deadline, &opened.deadline, error);
         if (code < 0)

@@ -125,7 +125,7 @@ void plan_pool_judge(const struct plan_pool *pool, const struct placement_questi
     if (pool->verdict == BERTH_ERROR_BUSY && placement->now) {
         forget_devices(placement);
         text_clear(why);
-        text_append(why, "wanted ");
+        text_append(why, "expected ");
         request_describe(question->request, why);
         text_append(why, "; ");
         append_queue(pool, &users, why);

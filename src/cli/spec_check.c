@@ -160,7 +160,7 @@ static int run(int argc, char **argv)
     if (!verb_begin_mixed(&verb_spec_check, &binding, 1, argc, argv, &operand, &code))
         return code;
     if (operand == argc) {
-        error_set(&error, BERTH_ERROR_INVALID, "%s: wanted a file, found none",
+        error_set(&error, BERTH_ERROR_INVALID, "%s: expected a file, got none",
                   verb_spec_check.name);
         return output_error(&error);
     }

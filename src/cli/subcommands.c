@@ -34,7 +34,7 @@ const struct verb *words_find(const struct verb *verb, int argc, char **argv, in
     struct berth_error error = BERTH_ERROR_INIT;
 
     if (argc < 2) {
-        error_set(&error, BERTH_ERROR_INVALID, "%s: wanted %s, found nothing", verb->name,
+        error_set(&error, BERTH_ERROR_INVALID, "%s: expected %s, got nothing", verb->name,
                   verb->usage);
         *ret_exit = output_error(&error);
         return NULL;

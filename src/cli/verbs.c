@@ -151,7 +151,7 @@ bool verb_begin(const struct verb *verb, const struct option_binding *bindings, 
         return false;
     if (operand == argc)
         return true;
-    error_set(&error, BERTH_ERROR_INVALID, "wanted only options, found %s",
+    error_set(&error, BERTH_ERROR_INVALID, "expected only options, got %s",
               quote(argv[operand]).text);
     fail(verb, &error, ret_exit);
     return false;
@@ -173,7 +173,7 @@ int cli_main(int argc, char **argv)
     const struct verb *verb;
 
     if (argc < 2) {
-        fprintf(stderr, "berth: wanted a verb, found none ('berth help' lists them)\n");
+        fprintf(stderr, "berth: expected a verb, got none ('berth help' lists them)\n");
         return EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

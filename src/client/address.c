@@ -29,7 +29,7 @@ static int find_inventory(const char *option, char **ret_path, struct berth_erro
     if (path == NULL)
         return 0;
     if (*path == '\0')
-        return error_set(error, BERTH_ERROR_INVALID, "--inventory: wanted a file, found nothing");
+        return error_set(error, BERTH_ERROR_INVALID, "--inventory: expected a file, got nothing");
     real = realpath(path, NULL);
     if (real == NULL)
         return error_set_errno(error, errno, "%s", path);
@@ -41,7 +41,7 @@ static int check_absolute(const char *name, const char *value, struct berth_erro
 {
     if (*value == '/')
         return 0;
-    return error_set(error, BERTH_ERROR_INVALID, "%s: wanted an absolute path, found %s", name,
+    return error_set(error, BERTH_ERROR_INVALID, "%s: expected an absolute path, got %s", name,
                      quote(value).text);
 }
 

@@ -32,7 +32,7 @@ static int check_own(const struct pool_address *address, int socket, struct bert
         return error_set_errno(error, errno, "%s", address->socket);
     if (peer.uid != geteuid())
         return error_set(error, BERTH_ERROR_PERMISSION,
-                         "%s: wanted a daemon of user %ju, found one of user %ju", address->socket,
+                         "%s: expected a daemon of user %ju, got one of user %ju", address->socket,
                          (uintmax_t)geteuid(), (uintmax_t)peer.uid);
     return own_directory_glance(address, error);
 }
@@ -77,11 +77,11 @@ static int explain(const struct pool_address *address, int number, struct berth_
                          address->socket);
     if (number == ECONNREFUSED)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "%s: wanted a running daemon, found a socket that nobody listens on",
+                         "%s: expected a running daemon, got a socket that nobody listens on",
                          address->socket);
     if (is_absence(number))
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "%s: wanted a running daemon, found no socket", address->socket);
+                         "%s: expected a running daemon, got no socket", address->socket);
     return error_set_errno(error, number, "%s", address->socket);
 }
 

@@ -252,7 +252,7 @@ static int check_answer(struct session *session, struct wire_message *answer, en
         return 0;
     if (answer->type == WIRE_REFUSED)
         return session_refusal(answer, error);
-    return error_set(error, BERTH_ERROR_SYNTAX, "%s: wanted the answer '%s', found '%s'",
+    return error_set(error, BERTH_ERROR_SYNTAX, "%s: expected the answer '%s', got '%s'",
                      session->address->socket, wire_type_name(wanted),
                      wire_type_name(answer->type));
 }

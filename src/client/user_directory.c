@@ -29,16 +29,16 @@ static const char *describe_type(mode_t mode)
 static int check_status(const char *path, const struct stat *status, struct berth_error *error)
 {
     if (!S_ISDIR(status->st_mode))
-        return error_set(error, BERTH_ERROR_PERMISSION, "%s: wanted a directory, found %s", path,
+        return error_set(error, BERTH_ERROR_PERMISSION, "%s: expected a directory, got %s", path,
                          describe_type(status->st_mode));
     if (status->st_uid != geteuid())
         return error_set(error, BERTH_ERROR_PERMISSION,
-                         "%s: wanted a directory of user %ju, found one of user %ju; "
+                         "%s: expected a directory of user %ju, got one of user %ju; "
                          "BERTH_RUNTIME_DIR can name another place",
                          path, (uintmax_t)geteuid(), (uintmax_t)status->st_uid);
     if ((status->st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return error_set(error, BERTH_ERROR_PERMISSION,
-                         "%s: wanted a directory that is closed to others (mode 0700), found mode "
+                         "%s: expected a directory that is closed to others (mode 0700), got mode "
                          "%04o",
                          path, (unsigned)(status->st_mode & 07777));
     return 0;

@@ -174,13 +174,13 @@ static int read_field_header(const struct tagged_reading *reading, struct tagged
 
     if (left < TAGGED_FIELD_SIZE)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted a field of at least %d bytes, found %zu at byte %zu",
+                         "expected a field of at least %d bytes, got %zu at byte %zu",
                          TAGGED_FIELD_SIZE, left, span->at);
     left -= TAGGED_FIELD_SIZE;
     length = tagged_get(reading->bytes + span->at + 2, 4);
     if (length > left)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted a value of at most %zu bytes, found %zu at byte %zu", left, length,
+                         "expected a value of at most %zu bytes, got %zu at byte %zu", left, length,
                          span->at);
     *ret_tag = tagged_get(reading->bytes + span->at, 2);
     ret_value->at = span->at + TAGGED_FIELD_SIZE;
@@ -198,13 +198,13 @@ static int read_field(const struct tagged_reading *reading, const struct tagged_
         if (tag < TAGGED_MANDATORY)
             return 0;
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted fields that this version knows, found mandatory field "
+                         "expected fields that this version knows, got mandatory field "
                          "%zu at byte %zu",
                          tag, value.at - TAGGED_FIELD_SIZE);
     }
     if ((*seen >> tag & 1) != 0)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted %s once, found it again at byte %zu", field->name,
+                         "expected %s once, got it again at byte %zu", field->name,
                          value.at - TAGGED_FIELD_SIZE);
     *seen |= UINT64_C(1) << tag;
     return field->kind->read(reading, field, value, whole);
@@ -220,7 +220,7 @@ static int check_required(const struct tagged_reading *reading, const struct tag
 
         if ((seen >> tag & 1) == 0 || is_default(field, reading->type_bit, whole))
             return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                             "wanted %s, found none in the %zu bytes at byte %zu", field->name,
+                             "expected %s, got none in the %zu bytes at byte %zu", field->name,
                              span.end - span.at, span.at);
     }
     return 0;

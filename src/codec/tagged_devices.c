@@ -29,7 +29,7 @@ static int check_size(const struct tagged_reading *reading, const struct tagged_
     if (value.end - value.at == size)
         return 0;
     return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                     "wanted %s of %zu bytes, found %zu at byte %zu", field->name, size,
+                     "expected %s of %zu bytes, got %zu at byte %zu", field->name, size,
                      value.end - value.at, value.at);
 }
 
@@ -96,7 +96,7 @@ static int pci_read(const struct tagged_reading *reading, const struct tagged_fi
         return code;
     if (bytes[5] >= PCI_DEVICES || bytes[6] >= PCI_FUNCTIONS)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted %s with a device below %d and a function below %d, found %d and "
+                         "expected %s with a device below %d and a function below %d, got %d and "
                          "%d at byte %zu",
                          field->name, PCI_DEVICES, PCI_FUNCTIONS, bytes[5], bytes[6], value.at);
     *(struct pci_address *)tagged_member(whole, field->offset) = (struct pci_address){
@@ -164,7 +164,7 @@ static int read_part_header(const struct tagged_reading *reading, const struct t
 
     if (left < LENGTH_SIZE || length > left - LENGTH_SIZE)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted a part of %s within its %zu bytes, found one of %zu at byte %zu",
+                         "expected a part of %s within its %zu bytes, got one of %zu at byte %zu",
                          field->name, left, length, span->at);
     ret_part->at = span->at + LENGTH_SIZE;
     ret_part->end = ret_part->at + length;
@@ -176,7 +176,7 @@ static int report_too_many(const struct tagged_reading *reading, const struct ta
                            size_t at)
 {
     return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                     "wanted at most %" PRIu64 " of %s, found more at byte %zu", field->max,
+                     "expected at most %" PRIu64 " of %s, got more at byte %zu", field->max,
                      field->name, at);
 }
 
@@ -216,7 +216,7 @@ static int add_string(const struct tagged_reading *reading, const struct tagged_
         return report_too_many(reading, field, part.at);
     if (memchr(bytes, '\0', part.end - part.at) != NULL)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted %s without a zero, found one at byte %zu", field->name, part.at);
+                         "expected %s without a zero, got one at byte %zu", field->name, part.at);
     string = vector_append(list);
     if (string == NULL)
         return error_set_memory(reading->error);

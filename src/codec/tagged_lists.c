@@ -48,8 +48,8 @@ static int text_read(const struct tagged_reading *reading, const struct tagged_f
 
     if (length > field->max || memchr(bytes, '\0', length) != NULL)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted %s of at most %" PRIu64
-                         " bytes without a zero, found %s at byte %zu",
+                         "expected %s of at most %" PRIu64
+                         " bytes without a zero, got %s at byte %zu",
                          field->name, field->max, quote_bytes(bytes, length).text, value.at);
     text = strndup(bytes, length);
     if (text == NULL)
@@ -99,8 +99,8 @@ static int parse_count(const struct tagged_reading *reading, const struct tagged
 
     if (length % item_size != 0 || length / item_size > field->max)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted %s as at most %" PRIu64
-                         " times %zu bytes, found %zu bytes at byte %zu",
+                         "expected %s as at most %" PRIu64
+                         " times %zu bytes, got %zu bytes at byte %zu",
                          field->name, field->max, item_size, length, value.at);
     *ret_count = length / item_size;
     return 0;
@@ -189,7 +189,7 @@ int tagged_get_id(const struct tagged_reading *reading, const struct tagged_fiel
 
     if (!is_device_id(id))
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted a device id in %s, found vendor %d, index %" PRIu32
+                         "expected a device id in %s, got vendor %d, index %" PRIu32
                          ", MIG %" PRIu32 " at byte %zu",
                          field->name, (int)id.vendor, id.index, id.mig, at);
     *ret_id = id;

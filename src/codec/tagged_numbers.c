@@ -34,12 +34,12 @@ static int parse_number(const struct tagged_reading *reading, const struct tagge
 
     if (length > NUMBER_SIZE_MAX)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted %s of at most %d bytes, found %zu at byte %zu", field->name,
+                         "expected %s of at most %d bytes, got %zu at byte %zu", field->name,
                          NUMBER_SIZE_MAX, length, value.at);
     number = tagged_get(reading->bytes + value.at, length);
     if (number > field->max)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "wanted %s of at most %" PRIu64 ", found %" PRIu64 " at byte %zu",
+                         "expected %s of at most %" PRIu64 ", got %" PRIu64 " at byte %zu",
                          field->name, field->max, number, value.at);
     *ret_number = number;
     return 0;

@@ -69,7 +69,7 @@ int context_make_current(struct context_set *set, struct context_ref ref, struct
         code = context_entry_check(entry, error);
         if (code == 0)
             code = context_driver_set_error(entry->driver, status, BERTH_ERROR_DRIVER, error,
-                                            "wanted to make the context on %s current, found",
+                                            "expected to make the context on %s current, got",
                                             device_id_format(entry->id).text);
     }
     context_entry_unlock(entry);
@@ -105,7 +105,7 @@ static int refuse_rebuilt(struct context_set *set, struct context_entry *entry, 
         return context_entry_check(entry, error);
     }
     return context_driver_set_error(entry->driver, status, BERTH_ERROR_DRIVER, error,
-                                    "wanted a new context on %s, found",
+                                    "expected a new context on %s, got",
                                     device_id_format(entry->id).text);
 }
 
@@ -116,7 +116,7 @@ static int rebuild(struct context_set *set, struct context_entry *entry, struct 
 
     if (entry->fault == BERTH_FAULT_NONE)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted to rebuild the context on %s, found that it is good",
+                         "expected to rebuild the context on %s, got that it is good",
                          device_id_format(entry->id).text);
     if (entry->fault == BERTH_FAULT_GIVE_UP)
         return context_entry_check(entry, error);

@@ -75,7 +75,7 @@ int context_driver_get(const struct driver_ops *ops, struct driver **ret_driver,
 
     if (file == NULL)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "%s: wanted the recorded machine's, found none in %s", ops->library,
+                         "%s: expected the recorded machine's, got none in %s", ops->library,
                          ops->variable);
     pthread_mutex_lock(&mutex);
     started = find_started(ops, file);

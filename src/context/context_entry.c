@@ -11,7 +11,7 @@ static int check_released(const struct context_entry *entry, struct context_ref 
 {
     if (entry->is_released || ref.generation == 0 || ref.generation > entry->generation)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted a context on %s, found that it is released",
+                         "expected a context on %s, got that it is released",
                          device_id_format(entry->id).text);
     return 0;
 }
@@ -21,7 +21,7 @@ static int check_generation(const struct context_entry *entry, struct context_re
 {
     if (ref.generation < entry->generation)
         return error_set(error, BERTH_ERROR_STALE,
-                         "wanted the context on %s, found one of generation %" PRIu32
+                         "expected the context on %s, got one of generation %" PRIu32
                          ": it was rebuilt and is of generation %" PRIu32 " now",
                          device_id_format(entry->id).text, ref.generation, entry->generation);
     return 0;
@@ -34,7 +34,7 @@ int context_entry_lock_any(struct context_set *set, struct context_ref ref,
     int code;
 
     if (ref.position >= set->count) {
-        error_set(error, BERTH_ERROR_RANGE, "wanted a position below %zu, found %" PRIu32,
+        error_set(error, BERTH_ERROR_RANGE, "expected a position below %zu, got %" PRIu32,
                   set->count, ref.position);
         return BERTH_ERROR_RANGE;
     }
@@ -126,7 +126,7 @@ int context_entry_check(const struct context_entry *entry, struct berth_error *e
         return 0;
     name = entry->driver->ops->name_status(entry->driver, entry->status);
     return error_set(
-        error, BERTH_ERROR_LOST, "wanted the context on %s, found it lost by %.100s (%s %d): %s",
+        error, BERTH_ERROR_LOST, "expected the context on %s, got it lost by %.100s (%s %d): %s",
         device_id_format(entry->id).text, name == NULL ? "a fault" : name, entry->driver->ops->name,
         entry->status,
         entry->fault == BERTH_FAULT_REBUILD ? "it may be rebuilt"

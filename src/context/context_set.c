@@ -93,7 +93,7 @@ static int make_entry(const struct context_set_config *config, size_t number,
         return 0;
     entry->context = (struct native_context){0};
     return context_driver_set_error(entry->driver, status, BERTH_ERROR_DRIVER, error,
-                                    "%s: wanted a context, found",
+                                    "%s: expected a context, got",
                                     device_id_format(target->id).text);
 }
 
@@ -161,12 +161,12 @@ int context_set_at(struct context_set *set, size_t position, struct context_ref 
     int code = 0;
 
     if (position >= set->count)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted a position below %zu, found %zu",
+        return error_set(error, BERTH_ERROR_RANGE, "expected a position below %zu, got %zu",
                          set->count, position);
     pthread_mutex_lock(&set->lock);
     if (set->entries[position].is_released)
         code = error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted a context on %s, found that it is released",
+                         "expected a context on %s, got that it is released",
                          device_id_format(set->entries[position].id).text);
     else
         *ret_ref = make_ref(set, &set->entries[position]);
@@ -181,7 +181,7 @@ int context_set_find(struct context_set *set, struct device_id id, struct contex
         if (device_id_equals(set->entries[i].id, id))
             return context_set_at(set, i, ret_ref, error);
     }
-    return error_set(error, BERTH_ERROR_NOT_FOUND, "wanted a context on %s, found none in the set",
+    return error_set(error, BERTH_ERROR_NOT_FOUND, "expected a context on %s, got none in the set",
                      device_id_format(id).text);
 }
 
@@ -200,7 +200,7 @@ static bool is_usable(const struct context_set *set, const struct context_entry 
 static int refuse_all(struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_LOST,
-                     "wanted a context that is good, found each lost, released or on a device that "
+                     "expected a context that is good, got each lost, released or on a device that "
                      "is sick or gone");
 }
 
@@ -309,10 +309,10 @@ int context_set_best(struct context_set *set, uint64_t bytes, struct context_ref
         return refuse_all(error);
     if (choice.best == NULL)
         return error_set(error, BERTH_ERROR_IMPOSSIBLE,
-                         "wanted the device with the most free memory, found it known of none");
+                         "expected the device with the most free memory, got it known of none");
     if (!fits)
         return error_set(error, BERTH_ERROR_BUSY,
-                         "wanted %" PRIu64 " bytes free on a device, found %" PRIu64 " at most",
+                         "expected %" PRIu64 " bytes free on a device, got %" PRIu64 " at most",
                          bytes, left);
     return 0;
 }

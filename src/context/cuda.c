@@ -30,7 +30,7 @@ static int choose_versions(const char *file, struct cuda_functions *functions,
     if (functions->member == NULL)                                                             \
         functions->member = functions->member##_v1;                                            \
     if (functions->member == NULL)                                                             \
-        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted the function %s, found none", \
+        return error_set(error, BERTH_ERROR_INVALID, "%s: expected the function %s, got none", \
                          file, symbol);
     CUDA_VERSIONED(CHOOSE)
 #undef CHOOSE
@@ -41,7 +41,7 @@ static int set_no_device_error(const char *file, struct berth_error *error)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 
-    return error_set(error, BERTH_ERROR_NO_DEVICE, "%s: wanted a device, found none (CUDA %d)%s%s",
+    return error_set(error, BERTH_ERROR_NO_DEVICE, "%s: expected a device, got none (CUDA %d)%s%s",
                      file, CUDA_ERROR_NO_DEVICE, visible == NULL ? "" : ": CUDA_VISIBLE_DEVICES=",
                      visible == NULL ? "" : quote(visible).text);
 }
@@ -57,21 +57,21 @@ static int start_driver(struct cuda *cuda, const char *file, struct berth_error 
         return set_no_device_error(file, error);
     case CUDA_ERROR_STUB_LIBRARY:
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "%s: wanted NVIDIA's driver, found a stub for linking (CUDA %d)", file,
+                         "%s: expected NVIDIA's driver, got a stub for linking (CUDA %d)", file,
                          status);
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
         return error_set(error, BERTH_ERROR_DRIVER,
-                         "%s: wanted the version of the driver that runs, found another (CUDA %d): "
+                         "%s: expected the version of the driver that runs, got another (CUDA %d): "
                          "the driver was updated, reboot to load the new one",
                          file, status);
     case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
         return error_set(error, BERTH_ERROR_DRIVER,
-                         "%s: wanted a library for these GPUs, found one of CUDA's forward "
+                         "%s: expected a library for these GPUs, got one of CUDA's forward "
                          "compatibility, which is not for them (CUDA %d)",
                          file, status);
     default:
         return context_driver_set_error(&cuda->driver, status, BERTH_ERROR_DRIVER, error,
-                                        "%s: wanted to start it", file);
+                                        "%s: expected to start it", file);
     }
 }
 

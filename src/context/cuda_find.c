@@ -105,7 +105,7 @@ static int check_device(struct cuda_search *search, int ordinal, struct berth_er
     if (status == 0) {
         if (device < 0 || device >= CUDA_DEVICES_MAX)
             return error_set(error, BERTH_ERROR_DRIVER,
-                             "CUDA: wanted a device number below %d for its device %d, found %d",
+                             "CUDA: expected a device number below %d for its device %d, got %d",
                              CUDA_DEVICES_MAX, ordinal, device);
         status = identify_device(search, device, &identity);
     }
@@ -127,10 +127,10 @@ static int check_all_devices(struct cuda_search *search, struct berth_error *err
 
     if (status != 0)
         return context_driver_set_error(&search->cuda->driver, status, BERTH_ERROR_DRIVER, error,
-                                        "CUDA: wanted to count its devices");
+                                        "CUDA: expected to count its devices");
     if (count < 0 || count > CUDA_DEVICES_MAX)
         return error_set(error, BERTH_ERROR_DRIVER,
-                         "CUDA: wanted at most %d devices, found that it shows %d",
+                         "CUDA: expected at most %d devices, got that it shows %d",
                          CUDA_DEVICES_MAX, count);
     search->shown = count;
     for (int i = 0; i < count && code == 0; i++)
@@ -151,15 +151,15 @@ static int set_missing_error(const struct cuda_search *search, struct berth_erro
 
     if (search->matches > 1)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "CUDA: wanted one device that is %s, found %d",
+                         "CUDA: expected one device that is %s, got %d",
                          describe_target(search).text, search->matches);
     if (search->failure != 0)
         return context_driver_set_error(
             &search->cuda->driver, search->failure, BERTH_ERROR_DRIVER, error,
-            "CUDA: wanted %s, found a device that does not say what it is",
+            "CUDA: expected %s, got a device that does not say what it is",
             describe_target(search).text);
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "CUDA: wanted %s, found that CUDA does not show it among its %d: "
+                     "CUDA: expected %s, got that CUDA does not show it among its %d: "
                      "CUDA_VISIBLE_DEVICES%s%s may hide it",
                      describe_target(search).text, search->shown, visible == NULL ? "" : "=",
                      visible == NULL ? "" : quote(visible).text);
@@ -176,7 +176,7 @@ int cuda_find(struct driver *driver, const struct context_target *target,
     int code;
 
     if (!search.wanted.uuid.known && !search.wanted.pci.known)
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "CUDA: wanted %s to find it by, found %s",
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "CUDA: expected %s to find it by, got %s",
                          target->is_partition ? "a partition's UUID (MIG-...)"
                                               : "a UUID (GPU-...) or a PCI address",
                          target->uuid == NULL ? "none" : quote(target->uuid).text);

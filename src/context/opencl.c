@@ -52,10 +52,10 @@ int opencl_list_platforms(struct opencl *opencl, struct opencl_platforms *ret_pl
     status = opencl->calls.platforms(OPENCL_PLATFORMS_MAX, ret_platforms->items, &count);
     if (status == OPENCL_PLATFORM_NOT_FOUND_KHR || (status == OPENCL_SUCCESS && count == 0))
         return error_set(error, BERTH_ERROR_NO_DEVICE,
-                         "OpenCL: wanted a platform, found none: no OpenCL driver is installed");
+                         "OpenCL: expected a platform, got none: no OpenCL driver is installed");
     if (status != OPENCL_SUCCESS)
         return context_driver_set_error(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
-                                        "OpenCL: wanted its platforms");
+                                        "OpenCL: expected its platforms");
     ret_platforms->count = count < OPENCL_PLATFORMS_MAX ? count : OPENCL_PLATFORMS_MAX;
     return 0;
 }

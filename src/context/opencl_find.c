@@ -206,7 +206,7 @@ static struct target_text describe_target(const struct context_target *target)
 
 static int set_unknown_error(const struct context_target *target, struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: wanted %s to find it by, found %s",
+    return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: expected %s to find it by, got %s",
                      target->is_partition ? "a partition's UUID" : "a UUID or a PCI address",
                      target->uuid == NULL ? "none" : target->uuid);
 }
@@ -217,13 +217,13 @@ static int set_missing_error(const struct opencl_search *search, struct berth_er
 
     if (search->status != OPENCL_SUCCESS)
         return context_driver_set_error(&search->opencl->driver, search->status, BERTH_ERROR_DRIVER,
-                                        error, "OpenCL: wanted %s, found a platform that fails",
+                                        error, "OpenCL: expected %s, got a platform that fails",
                                         target.text);
     if (search->others == 0)
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: wanted %s, found no GPU",
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: expected %s, got no GPU",
                          target.text);
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "OpenCL: wanted %s, found %zu other%s, %zu without UUID or PCI address",
+                     "OpenCL: expected %s, got %zu other%s, %zu without UUID or PCI address",
                      target.text, search->others, search->others == 1 ? "" : "s",
                      search->without_address);
 }
@@ -231,7 +231,7 @@ static int set_missing_error(const struct opencl_search *search, struct berth_er
 static int set_ambiguous_error(const struct opencl_search *search, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "OpenCL: wanted %s once, found it %zu times in the platform %s: cannot tell "
+                     "OpenCL: expected %s once, got it %zu times in the platform %s: cannot tell "
                      "which",
                      describe_target(search->wanted.target).text, search->best.count,
                      search->best.name);

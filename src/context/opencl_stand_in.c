@@ -47,9 +47,9 @@ static int find_cpu(struct opencl *opencl, opencl_device *ret_cpu, struct berth_
     }
     if (failure != OPENCL_SUCCESS)
         return context_driver_set_error(&opencl->driver, failure, BERTH_ERROR_DRIVER, error,
-                                        "OpenCL: wanted a device that is a CPU to stand in");
+                                        "OpenCL: expected a device that is a CPU to stand in");
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "OpenCL: wanted a device that is a CPU to stand in, found none");
+                     "OpenCL: expected a device that is a CPU to stand in, got none");
 }
 
 /* Splits the CPU, into none where it cannot be split. */
@@ -90,7 +90,7 @@ static int get_split(struct opencl *opencl, opencl_device cpu, uint32_t units_ea
         return opencl_classify(status) != DRIVER_RETRY
                    ? 0
                    : context_driver_set_error(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
-                                              "OpenCL: wanted the CPU in parts");
+                                              "OpenCL: expected the CPU in parts");
     }
     found->cpu = cpu;
     found->units_each = units_each;

@@ -110,7 +110,7 @@ static int find_claimant(struct connection *connection, const struct wire_messag
         if (descriptor >= 0)
             close(descriptor);
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted a running process, found none with pid %d", (int)pid);
+                         "expected a running process, got none with pid %d", (int)pid);
     }
     close(descriptor);
     if (!rights_may_decide(connection, uid))
@@ -189,7 +189,7 @@ static int narrow(const struct pool *pool, const struct slot_list *slots,
     if (!message->present && !request->gpus.all &&
         (slots->count < request->gpus.min || slots->count > request->gpus.max))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted %u devices, found that process %d uses %zu already",
+                         "expected %u devices, got that process %d uses %zu already",
                          request->gpus.min, (int)message->pid, slots->count);
     if (vector_reserve(&wanted, slots->count) < 0)
         return error_set_memory(error);
@@ -200,7 +200,7 @@ static int narrow(const struct pool *pool, const struct slot_list *slots,
             !device_id_list_has(&request->wanted, id)) {
             vector_finish(&wanted);
             return error_set(error, BERTH_ERROR_INVALID,
-                             "wanted other devices, found that process %d uses %s already",
+                             "expected other devices, got that process %d uses %s already",
                              (int)message->pid, device_id_format(id).text);
         }
         wanted.items[wanted.count++] = id;
@@ -259,7 +259,7 @@ static int try(struct connection *connection, struct wire_message *message,
         code = find_slots(pool, &claimant, &slots, error);
     if (code == 0 && slots.count == 0 && message->present)
         code = error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted a process that uses devices, found that %d uses none; say how "
+                         "expected a process that uses devices, got that %d uses none; say how "
                          "many it is to get",
                          (int)claimant.pid);
     if (code == 0 && slots.count > 0)
@@ -309,7 +309,7 @@ int adopt(struct connection *connection, struct wire_message *message, struct be
     if (message->hold != LEASE_HOLD_PROCESS || message->request == NULL || message->parent != 0 ||
         message->request->replicas > 1)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted one replica for a process, and no lease around it");
+                         "expected one replica for a process, and no lease around it");
     /* What the client may see says nothing of the process. */
     string_list_finish(&message->masks);
     code = try(connection, message, error);

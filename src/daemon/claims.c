@@ -43,7 +43,7 @@ static int check_inventory(const struct pool *pool, const char *wanted, struct b
     if (wanted == NULL || (here != NULL && strcmp(here, wanted) == 0))
         return 0;
     return error_set(error, BERTH_ERROR_INVALID,
-                     "wanted a pool on the inventory %s, found one on %s", wanted,
+                     "expected a pool on the inventory %s, got one on %s", wanted,
                      here == NULL ? "this machine's hardware" : here);
 }
 
@@ -55,7 +55,7 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
 
     if (job == NULL || job->by_lease.id == 0 || job->state != JOB_HELD || job_is_preparing(job))
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "BERTH_LEASE: wanted a lease of this pool, found %" PRIu64
+                         "BERTH_LEASE: expected a lease of this pool, got %" PRIu64
                          ", which is none (or ends, or has ended)",
                          id);
     if (job->holder->uid != connection->uid && connection->uid != 0)
@@ -77,7 +77,7 @@ static int check_rights(struct connection *connection, struct request *request,
     if (!request->time.known && rules->default_time != 0)
         request->time = optional_number_of((uint64_t)rules->default_time);
     if (longest != 0 && (!request->time.known || request->time.value > (uint64_t)longest))
-        return error_set(error, BERTH_ERROR_INVALID, "--time: wanted at most %s, found %s",
+        return error_set(error, BERTH_ERROR_INVALID, "--time: expected at most %s, got %s",
                          quantity_format_duration(longest).text,
                          request->time.known
                              ? quantity_format_duration((int64_t)request->time.value).text
@@ -106,7 +106,7 @@ int claim_open(struct connection *connection, struct wire_message *message,
     int code = 0;
 
     if (message->request == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted a request, found none");
+        return error_set(error, BERTH_ERROR_INVALID, "expected a request, got none");
     if (message->parent != 0)
         code = find_parent(connection, message->parent, &asker.parent, error);
     if (code == 0)
@@ -159,7 +159,7 @@ static void attach(struct connection *connection, struct wire_message *message, 
     struct berth_error error = BERTH_ERROR_INIT;
 
     if (!is_its_client(connection, job)) {
-        error_set(&error, BERTH_ERROR_INVALID, "wanted a token of one's own, found one in use");
+        error_set(&error, BERTH_ERROR_INVALID, "expected a token of one's own, got one in use");
         connection_refuse(connection, message->number, &error);
         return;
     }
@@ -328,17 +328,17 @@ static int claim(struct connection *connection, struct wire_message *message,
     int code;
 
     if (message->token[0] == 0 && message->token[1] == 0)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted a token, found none");
+        return error_set(error, BERTH_ERROR_INVALID, "expected a token, got none");
     if (message->resume)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted to go on with a lease, found that this pool knows nothing of it");
+                         "expected to go on with a lease, got that this pool knows nothing of it");
     if (message->hold == LEASE_HOLD_NOTHING &&
         (message->request == NULL || !message->request->time.known))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted a time limit for a lease that nobody holds, found none");
+                         "expected a time limit for a lease that nobody holds, got none");
     if (connection->job_count >= JOBS_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
-                         "wanted at most %d claims on a connection, found more", JOBS_MAX);
+                         "expected at most %d claims on a connection, got more", JOBS_MAX);
     code = journal_file_reserve(&pool->journal, room, error);
     if (code == 0 && message->pid != 0)
         return adopt(connection, message, error);

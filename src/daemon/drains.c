@@ -112,11 +112,11 @@ static int check(struct connection *connection, const struct wire_message *messa
         return error_set(error, BERTH_ERROR_PERMISSION,
                          "only root, the pool's owner and its admins take devices out of service");
     if (message->device_ids.count == 0)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted devices, found none");
+        return error_set(error, BERTH_ERROR_INVALID, "expected devices, got none");
     vector_for_each (id, &message->device_ids) {
         if (device_list_find(devices, *id) == devices->count)
             return error_set(error, BERTH_ERROR_NOT_FOUND,
-                             "wanted a device of this pool, found %s, which it does not have",
+                             "expected a device of this pool, got %s, which it does not have",
                              device_id_format(*id).text);
     }
     return 0;

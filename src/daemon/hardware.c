@@ -275,7 +275,7 @@ static void is_due(struct timer *timer)
         start(hardware);
     } else if (hardware->is_asked) {
         error_set(&error, BERTH_ERROR_TIMED_OUT,
-                  "berth-probe: wanted an answer within %s, found none",
+                  "berth-probe: expected an answer within %s, got none",
                   quantity_format_duration(hardware->deadline).text);
         lose(hardware, &error);
     } else {
@@ -354,11 +354,11 @@ void hardware_explain(const struct pool *pool, struct berth_error *error)
         return;
     if (hardware->problems.count > 0) {
         problem = &hardware->problems.items[0];
-        error_set(error, BERTH_ERROR_NO_DEVICE, "wanted devices, found none here; %s: %s",
+        error_set(error, BERTH_ERROR_NO_DEVICE, "expected devices, got none here; %s: %s",
                   problem->backend, problem->message);
     } else if (!hardware->has_report) {
         error_set(error, BERTH_ERROR_NO_DEVICE,
-                  "wanted devices, found none here yet: the hardware has not answered");
+                  "expected devices, got none here yet: the hardware has not answered");
     }
 }
 

@@ -157,7 +157,7 @@ void message_extend(struct connection *connection, struct wire_message *message)
     longest = rights_longest_time(connection);
     if (longest != 0 && expires - view.granted > longest && !rights_is_admin(connection)) {
         error_set(&error, BERTH_ERROR_PERMISSION,
-                  "%" PRIu64 ": wanted to hold it for at most %s in all, found %s", message->id,
+                  "%" PRIu64 ": expected to hold it for at most %s in all, got %s", message->id,
                   quantity_format_duration(longest).text,
                   quantity_format_duration(expires - view.granted).text);
         connection_refuse(connection, message->number, &error);

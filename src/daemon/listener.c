@@ -88,8 +88,8 @@ static int check_own(const struct pool *pool, struct berth_error *error)
     if (status.st_uid == geteuid() && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0)
         return 0;
     return error_set(error, BERTH_ERROR_PERMISSION,
-                     "%.*s: wanted a directory of user %ju that is closed to others (mode 0700), "
-                     "found one of user %ju with mode %04o",
+                     "%.*s: expected a directory of user %ju that is closed to others (mode 0700), "
+                     "got one of user %ju with mode %04o",
                      length, pool->settings.socket, (uintmax_t)geteuid(), (uintmax_t)status.st_uid,
                      (unsigned)(status.st_mode & 07777));
 }
@@ -102,7 +102,7 @@ static int explain_lock(const char *path, int number, struct berth_error *error)
     if (number != EACCES || lstat(path, &status) < 0 || status.st_uid == geteuid())
         return error_set_errno(error, number, "%s", path);
     return error_set(error, BERTH_ERROR_PERMISSION,
-                     "%s: wanted a file of user %ju, found one of user %ju, who ran the daemon "
+                     "%s: expected a file of user %ju, got one of user %ju, who ran the daemon "
                      "before; berthd --user, started by root, takes over what root has left",
                      path, (uintmax_t)geteuid(), (uintmax_t)status.st_uid);
 }
@@ -148,7 +148,7 @@ static int bind_to(int descriptor, const struct pool *pool, struct berth_error *
 
     if (strlen(path) >= sizeof(address.sun_path))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "%s: wanted a socket path of at most %zu bytes, found %zu", path,
+                         "%s: expected a socket path of at most %zu bytes, got %zu", path,
                          sizeof(address.sun_path) - 1, strlen(path));
     memcpy(address.sun_path, path, strlen(path));
     /* The lock is ours, so what is there is left over. */

@@ -59,7 +59,7 @@ void message_handle(struct connection *connection, struct wire_message *message)
         return;
     }
     error_set(&error, BERTH_ERROR_INVALID,
-              "wanted a message that this version knows, found type %d", (int)message->type);
+              "expected a message that this version knows, got type %d", (int)message->type);
     connection_refuse(connection, message->number, &error);
 }
 

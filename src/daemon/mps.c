@@ -42,7 +42,7 @@ static int read_deadline(int64_t *ret_deadline, struct berth_error *error)
         given == NULL || *given == '\0' ? 0 : quantity_parse_duration(given, &deadline, error);
 
     if (code == 0 && (deadline < START_DEADLINE_MIN || deadline > START_DEADLINE_MAX))
-        code = error_set(error, BERTH_ERROR_RANGE, "wanted from %s to %s, found %s",
+        code = error_set(error, BERTH_ERROR_RANGE, "expected from %s to %s, got %s",
                          quantity_format_duration(START_DEADLINE_MIN).text,
                          quantity_format_duration(START_DEADLINE_MAX).text,
                          quantity_format_duration(deadline).text);

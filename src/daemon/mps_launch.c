@@ -66,13 +66,13 @@ static void want_directory(int line, const char *path, uid_t owner, mode_t mode)
     if (lstat(path, &status) < 0)
         give_up(line, "%s: %s", path, strerror(errno));
     if (!S_ISDIR(status.st_mode))
-        give_up(line, "%s: wanted a directory, found %s", path,
+        give_up(line, "%s: expected a directory, got %s", path,
                 S_ISLNK(status.st_mode) ? "a symlink" : "something else");
     if (status.st_uid != owner)
-        give_up(line, "%s: wanted a directory of user %u, found one of user %u", path,
+        give_up(line, "%s: expected a directory of user %u, got one of user %u", path,
                 (unsigned)owner, (unsigned)status.st_uid);
     if ((status.st_mode & 07777) != mode && chmod(path, mode) < 0)
-        give_up(line, "%s: wanted mode %04o, found %04o", path, (unsigned)mode,
+        give_up(line, "%s: expected mode %04o, got %04o", path, (unsigned)mode,
                 (unsigned)(status.st_mode & 07777));
 }
 
@@ -106,9 +106,9 @@ static void make_directory(int line, const char *path, uid_t uid, bool is_given)
     if (stat(path, &status) < 0)
         give_up(line, "%s: cannot make it: %s", path, strerror(errno));
     if (!S_ISDIR(status.st_mode))
-        give_up(line, "%s: wanted a directory, found something else", path);
+        give_up(line, "%s: expected a directory, got something else", path);
     if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0)
-        give_up(line, "%s: wanted a directory that user %u may write to, found one of user %u",
+        give_up(line, "%s: expected a directory that user %u may write to, got one of user %u",
                 path, (unsigned)uid, (unsigned)status.st_uid);
 }
 

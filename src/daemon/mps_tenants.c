@@ -91,11 +91,11 @@ int mps_check(struct pool *pool, const struct request *request, uint32_t uid,
         return 0;
     if (mps_program(pool) == NULL)
         return error_set(error, BERTH_ERROR_IMPOSSIBLE,
-                         "sharing mps: wanted the MPS control program, found %s",
+                         "sharing mps: expected the MPS control program, got %s",
                          text_string(&pool->mps->fault));
     if (uid != pool->owner && !pool->mps->may_become_others)
         return error_set(error, BERTH_ERROR_IMPOSSIBLE,
-                         "sharing mps: wanted a daemon that may become user %u, found one without "
+                         "sharing mps: expected a daemon that may become user %u, got one without "
                          "CAP_SETUID and CAP_SETGID",
                          uid);
     return 0;
@@ -259,7 +259,7 @@ static bool prepare_slot(struct pool *pool, struct job *job, const struct lease_
     if (strlen(site.pipe) > MPS_DIRECTORY_MAX) {
         struct text why = {0};
 
-        text_append_format(&why, "%s: wanted at most %d bytes, found %zu", site.pipe,
+        text_append_format(&why, "%s: expected at most %d bytes, got %zu", site.pipe,
                            MPS_DIRECTORY_MAX, strlen(site.pipe));
         refuse(pool, job, control, text_string(&why));
         text_finish(&why);

@@ -182,7 +182,7 @@ void message_follow(struct connection *connection, struct wire_message *message)
     forget_other(connection);
     if ((message->kinds & WIRE_NEWS_ALL) == 0)
         error_set(&error, BERTH_ERROR_INVALID,
-                  "wanted a kind of news that this version knows, found the set %u",
+                  "expected a kind of news that this version knows, got the set %u",
                   message->kinds);
     else
         watcher = watcher_new(connection, message->number, NULL, &error);

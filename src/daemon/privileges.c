@@ -55,7 +55,7 @@ int privileges_find_user(const char *name, struct privileges_user *ret_user,
 
     if (geteuid() != 0)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "--user: wanted to be started by root, found uid %ju",
+                         "--user: expected to be started by root, got uid %ju",
                          (uintmax_t)geteuid());
     errno = 0;
     entry = getpwnam(name);
@@ -64,10 +64,10 @@ int privileges_find_user(const char *name, struct privileges_user *ret_user,
         return error_set_errno(error, errno, "--user %s", quote(name).text);
     if (entry == NULL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "--user: wanted a user of this machine, found %s", quote(name).text);
+                         "--user: expected a user of this machine, got %s", quote(name).text);
     if (entry->pw_uid == 0)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "--user: wanted another user than root, found %s", quote(name).text);
+                         "--user: expected another user than root, got %s", quote(name).text);
     *ret_user = (struct privileges_user){name, entry->pw_uid, entry->pw_gid};
     return 0;
 }
@@ -78,15 +78,15 @@ static int check_directory(const struct privileges_user *user, const char *path,
                            const struct stat *status, struct berth_error *error)
 {
     if (!S_ISDIR(status->st_mode))
-        return error_set(error, BERTH_ERROR_PERMISSION, "%s: wanted a directory, found %s", path,
+        return error_set(error, BERTH_ERROR_PERMISSION, "%s: expected a directory, got %s", path,
                          S_ISLNK(status->st_mode) ? "a symlink" : "something else");
     if (status->st_uid != 0 && status->st_uid != user->uid)
         return error_set(error, BERTH_ERROR_PERMISSION,
-                         "%s: wanted a directory of root or of user %ju, found one of user %ju",
+                         "%s: expected a directory of root or of user %ju, got one of user %ju",
                          path, (uintmax_t)user->uid, (uintmax_t)status->st_uid);
     if ((status->st_mode & (S_IWGRP | S_IWOTH)) != 0)
         return error_set(error, BERTH_ERROR_PERMISSION,
-                         "%s: wanted a directory that only its owner may write to, found mode %04o",
+                         "%s: expected a directory that only its owner may write to, got mode %04o",
                          path, (unsigned)(status->st_mode & 07777));
     return 0;
 }
@@ -166,10 +166,11 @@ static int go_through(const struct privileges_user *user, const char *path, cons
         if (give && mine)
             give_file(user, directory, entry->d_name);
         else if (!give && !mine)
-            code = error_set(error, BERTH_ERROR_PERMISSION,
-                             "%s: wanted a directory for the socket alone, to give it to user %ju, "
-                             "found %s in it",
-                             path, (uintmax_t)user->uid, quote(entry->d_name).text);
+            code =
+                error_set(error, BERTH_ERROR_PERMISSION,
+                          "%s: expected a directory for the socket alone, to give it to user %ju, "
+                          "got %s in it",
+                          path, (uintmax_t)user->uid, quote(entry->d_name).text);
     }
     closedir(entries);
     return code;

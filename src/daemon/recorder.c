@@ -281,7 +281,7 @@ static void timeout_is_over(struct timer *timer)
     char words[BERTH_ERROR_MESSAGE_SIZE];
 
     snprintf(words, sizeof(words),
-             "berth-recorder: wanted it to go on within %s, found that it hangs, perhaps with the "
+             "berth-recorder: expected it to go on within %s, got that it hangs, perhaps with the "
              "disk of %s; past leases are not written down",
              quantity_format_duration(recorder->timeout_time).text, recorder->pool->history_path);
     set_problem(recorder, recorder->hanging, sizeof(recorder->hanging), words);

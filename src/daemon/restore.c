@@ -383,7 +383,7 @@ int restore_read(struct pool *pool, struct berth_error *error)
     join_all(pool);
     if (reading.has_pool && reading.other_devices && anybody_holds(pool))
         return error_set(error, BERTH_ERROR_BUSY,
-                         "%s: wanted the devices that leases are held on, found that it has "
+                         "%s: expected the devices that leases are held on, got that it has "
                          "changed; end them first",
                          pool->settings.inventory == NULL ? "this machine's hardware"
                                                           : pool->settings.inventory);

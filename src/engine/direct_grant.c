@@ -18,10 +18,10 @@ static int check_count(const struct engine_request *request, size_t count,
 {
     if (request->replicas > 1)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted a request of one replica, found one of %u", request->replicas);
+                         "expected a request of one replica, got one of %u", request->replicas);
     /* Where all are accepted, what is here does not bound it further. */
     if (count == 0 || count < request->min || count > request->max)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted %zu to %zu devices, found %zu",
+        return error_set(error, BERTH_ERROR_INVALID, "expected %zu to %zu devices, got %zu",
                          request->min, request->max, count);
     return 0;
 }
@@ -34,12 +34,12 @@ static int check_slot(const struct engine_request *request, uint32_t slot, uint3
     const char *reason;
 
     if (slot >= engine->machine.devices.count)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted a slot below %zu, found %u",
+        return error_set(error, BERTH_ERROR_INVALID, "expected a slot below %zu, got %u",
                          engine->machine.devices.count, slot);
     if (!bitset_has(&request->accepts, slot)) {
         reason = filter_reason(engine_request_verdict(request, slot));
         return error_set(error, BERTH_ERROR_INVALID,
-                         "%s: wanted a device that the request accepts, found that it %s",
+                         "%s: expected a device that the request accepts, got that it %s",
                          device_name(engine, slot).text,
                          reason != NULL ? reason : "is not among those that \"all\" means here");
     }
@@ -47,7 +47,7 @@ static int check_slot(const struct engine_request *request, uint32_t slot, uint3
     if (placement_search_group(&engine->search, slot) !=
         placement_search_group(&engine->search, first))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "%s: wanted devices of one host and vendor, found %s of another",
+                         "%s: expected devices of one host and vendor, got %s of another",
                          device_name(engine, first).text, device_name(engine, slot).text);
     return 0;
 }
@@ -59,7 +59,7 @@ static int check_room(const struct engine_request *request, uint32_t slot,
 
     if (ledger_room_beside(request, slot, &ledger->usage) > 0)
         return 0;
-    return error_set(error, BERTH_ERROR_BUSY, "%s: wanted room, found lease %llu on it",
+    return error_set(error, BERTH_ERROR_BUSY, "%s: expected room, got lease %llu on it",
                      device_name(request->engine, slot).text,
                      (unsigned long long)engine_slot_holder(ledger));
 }
@@ -74,7 +74,7 @@ static int choose_slots(const struct engine_request *request, const uint32_t *sl
     for (size_t i = 0; i < count; i++) {
         if (bitset_has(&engine->from, slots[i]))
             return error_set(error, BERTH_ERROR_INVALID,
-                             "%s: wanted each device once, found it twice",
+                             "%s: expected each device once, got it twice",
                              device_name(engine, slots[i]).text);
         bitset_add(&engine->from, slots[i]);
     }

@@ -85,13 +85,13 @@ static int check_machine(const struct machine *machine, size_t size, struct bert
     const struct device *device;
 
     if (machine->devices.count > size || size > REQUEST_COUNT_MAX)
-        return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %zu devices, found %zu",
+        return error_set(error, BERTH_ERROR_LIMIT, "expected at most %zu devices, got %zu",
                          size < REQUEST_COUNT_MAX ? size : (size_t)REQUEST_COUNT_MAX,
                          machine->devices.count);
     vector_for_each (device, &machine->devices) {
         if (device->host > 0 && device->host >= machine->hosts.count)
             return error_set(error, BERTH_ERROR_INVALID,
-                             "%s: wanted a host that there is, found %u",
+                             "%s: expected a host that there is, got %u",
                              device_id_format(device->id).text, device->host);
     }
     return 0;

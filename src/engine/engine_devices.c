@@ -116,14 +116,14 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
     size_t slot = device_list_find(devices, device->id);
 
     if (slot == engine->size)
-        return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %zu devices, found another: %s",
+        return error_set(error, BERTH_ERROR_LIMIT, "expected at most %zu devices, got another: %s",
                          engine->size, device_id_format(device->id).text);
     if (device->host >= engine->host_count)
-        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted a host that there is, found %u",
+        return error_set(error, BERTH_ERROR_INVALID, "%s: expected a host that there is, got %u",
                          device_id_format(device->id).text, device->host);
     if (slot < devices->count && devices->items[slot].host != device->host)
         return error_set(
-            error, BERTH_ERROR_INVALID, "%s: wanted it in host %u, found it in host %u",
+            error, BERTH_ERROR_INVALID, "%s: expected it in host %u, got it in host %u",
             device_id_format(device->id).text, devices->items[slot].host, device->host);
     if (slot < devices->count) {
         replace_device(engine, slot, device);

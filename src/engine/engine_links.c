@@ -98,7 +98,7 @@ int engine_set_links(struct engine *engine, const struct link_list *links,
         if (link->between[0] >= link->between[1] ||
             link->between[1] >= engine->machine.devices.count)
             return error_set(error, BERTH_ERROR_INVALID,
-                             "wanted a link between two of %zu devices, found one between %zu and "
+                             "expected a link between two of %zu devices, got one between %zu and "
                              "%zu",
                              engine->machine.devices.count, link->between[0], link->between[1]);
     }

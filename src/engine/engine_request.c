@@ -292,7 +292,7 @@ static int find_scope(struct engine *engine, const struct party *party, struct s
     parent = engine_find_lease(engine, party->parent);
     if (parent == NULL || parent->state == LEASE_DRAINING)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted a lease to claim within, found no lease %llu",
+                         "expected a lease to claim within, got no lease %llu",
                          (unsigned long long)party->parent);
     *ret_scope = scope_within(parent);
     return *ret_scope == NULL ? error_set_memory(error) : 0;

@@ -54,10 +54,10 @@ static int check_possible(struct engine_request *request, struct berth_error *er
 {
     if (request->scope == NULL)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted a lease to claim within, found that lease %llu has ended",
+                         "expected a lease to claim within, got that lease %llu has ended",
                          (unsigned long long)request->parent);
     if (request->engine->machine.devices.count == 0)
-        return error_set(error, BERTH_ERROR_NO_DEVICE, "wanted devices, found none here");
+        return error_set(error, BERTH_ERROR_NO_DEVICE, "expected devices, got none here");
     return request->possible ? 0 : explain_never(request, error);
 }
 
@@ -184,7 +184,7 @@ int engine_cancel(struct engine *engine, uint64_t claim_id, struct berth_error *
 
     if (claim == NULL)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted a waiting claim, found no claim %llu",
+                         "expected a waiting claim, got no claim %llu",
                          (unsigned long long)claim_id);
     request = claim->request;
     scope = request->scope;
@@ -359,7 +359,7 @@ void lifecycle_end_inner_scope(struct lease *held)
 int lifecycle_lease_not_found(uint64_t id, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "wanted a lease that is held, found no lease %llu", (unsigned long long)id);
+                     "expected a lease that is held, got no lease %llu", (unsigned long long)id);
 }
 
 NOT_INLINE static void end_lease(struct lease *held)
@@ -420,8 +420,8 @@ int engine_extend(struct engine *engine, uint64_t lease, int64_t expires, struct
     if ((held->state != LEASE_HELD && held->state != LEASE_NOTICED) || expires <= engine->now)
         return error_set(error, BERTH_ERROR_INVALID,
                          expires <= engine->now
-                             ? "lease %llu: wanted a time limit to come, found one that is over"
-                             : "lease %llu: wanted one that runs, found that it is over",
+                             ? "lease %llu: expected a time limit to come, got one that is over"
+                             : "lease %llu: expected one that runs, got that it is over",
                          (unsigned long long)lease);
     held->touched |= LEASE_TOUCHED_REST;
     held->request->scope->limited -= held->expires != TIME_NEVER;

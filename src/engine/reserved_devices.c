@@ -70,7 +70,7 @@ int engine_reserve_device(struct engine *engine, uint32_t slot, const struct all
     struct slot_allowed allowed = {.reserved = who != NULL};
 
     if (slot >= engine->size)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted a slot below %zu, found %u",
+        return error_set(error, BERTH_ERROR_INVALID, "expected a slot below %zu, got %u",
                          engine->size, slot);
     if (is_same_reservation(&engine->allowed[slot], who))
         return 0;

@@ -79,7 +79,7 @@ static const char *describe(const struct history_database *database, int code)
 {
     switch (code & 0xFF) {
     case SQLITE_NOTADB:
-        return "wanted a history, found something else";
+        return "expected a history, got something else";
     case SQLITE_CORRUPT:
         return "it is damaged";
     case SQLITE_FULL:
@@ -220,10 +220,10 @@ static int read_version(struct history_database *database, int64_t *ret_version,
     }
     if (application != HISTORY_APPLICATION_ID || version < 1)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "%s: wanted a history of berth, found another database", database->path);
+                         "%s: expected a history of berth, got another database", database->path);
     if (version > HISTORY_VERSION)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "%s: wanted a history of version %d, found version %lld of a later berth",
+                         "%s: expected a history of version %d, got version %lld of a later berth",
                          database->path, HISTORY_VERSION, (long long)version);
     *ret_version = version;
     return 0;
@@ -241,7 +241,7 @@ static int check_file(const char *path, struct berth_error *error)
     if (number != 0)
         return error_set_errno(error, number, "%s", path);
     if (!S_ISREG(status.st_mode))
-        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted a file, found something else",
+        return error_set(error, BERTH_ERROR_INVALID, "%s: expected a file, got something else",
                          path);
     return 0;
 }

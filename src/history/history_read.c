@@ -206,7 +206,7 @@ static int add_device(struct device_id_list *list, const char *text, struct bert
     if (code < 0)
         return code;
     if (list->count == DEVICE_ID_LIST_MAX)
-        return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d devices, found more",
+        return error_set(error, BERTH_ERROR_LIMIT, "expected at most %d devices, got more",
                          DEVICE_ID_LIST_MAX);
     added = vector_append(list);
     if (added == NULL)

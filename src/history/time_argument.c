@@ -16,8 +16,8 @@ enum { YEAR_FIRST = 1970, YEAR_LAST = 2261 };
 static int fail_parse(const char *string, int code, struct berth_error *error)
 {
     return error_set(error, code,
-                     "wanted so long ago (7d, 24h), a date (2026-11-01) or a time "
-                     "(2026-11-01T09:30), found %s",
+                     "expected so long ago (7d, 24h), a date (2026-11-01) or a time "
+                     "(2026-11-01T09:30), got %s",
                      quote(string).text);
 }
 

@@ -66,11 +66,12 @@ static int stat_node(struct cdi_writer *writing, struct cdi_node *node)
     if (text_failed(&place))
         code = error_set_memory(writing->error);
     else if (node->path[0] != '/')
-        error_set(&told, BERTH_ERROR_INVALID, "%s: wanted an absolute path, left out", node->path);
+        error_set(&told, BERTH_ERROR_INVALID, "%s: expected an absolute path, left out",
+                  node->path);
     else if (lstat(path, &node->status) < 0)
         error_set(&told, BERTH_ERROR_IO, "%s: %s, left out", path, strerror(errno));
     else if (!S_ISCHR(node->status.st_mode))
-        error_set(&told, BERTH_ERROR_INVALID, "%s: wanted a character device, found %s, left out",
+        error_set(&told, BERTH_ERROR_INVALID, "%s: expected a character device, got %s, left out",
                   path, describe_type(node->status.st_mode));
     else
         node->is_good = true;
@@ -251,7 +252,7 @@ static int check_any(const struct cdi_writer *writing, size_t leasable)
             return 0;
     }
     return error_set(writing->error, BERTH_ERROR_NO_DEVICE,
-                     "wanted a device with a device file, found %s",
+                     "expected a device with a device file, got %s",
                      leasable == 0 ? "no device" : "none");
 }
 

@@ -132,7 +132,7 @@ static int set_mask(struct masking *masking, enum vendor vendor, const struct ve
             text_append_number(value, device->id.index);
         else
             return error_set(
-                error, BERTH_ERROR_INVALID, "wanted the UUID of %s for %s, found none known",
+                error, BERTH_ERROR_INVALID, "expected the UUID of %s for %s, got none known",
                 device_id_format(device->id).text, launch_variable_name(rule->variable));
     }
     return 0;

@@ -54,10 +54,10 @@ int exec_command_error(const char *command, int number, struct berth_error *erro
     struct quoted name = quote(command);
 
     if (number == ENOENT)
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "wanted to run %s, found no such command",
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "expected to run %s, got no such command",
                          name.text);
     /* Found, but not what can be run: ENOTDIR is not what error_set_errno takes it for. */
     if (number == EACCES || number == EPERM || number == ENOMEM)
-        return error_set_errno(error, number, "wanted to run %s", name.text);
-    return error_set(error, BERTH_ERROR_IO, "wanted to run %s: %s", name.text, strerror(number));
+        return error_set_errno(error, number, "expected to run %s", name.text);
+    return error_set(error, BERTH_ERROR_IO, "expected to run %s: %s", name.text, strerror(number));
 }

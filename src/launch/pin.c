@@ -28,7 +28,7 @@ static int keep_allowed(struct bitset *cpus, struct berth_error *error)
     if (allowed == NULL)
         return error_set_memory(error);
     if (sched_getaffinity(0, size, allowed) < 0)
-        code = error_set_errno(error, errno, "wanted the CPUs that may be used");
+        code = error_set_errno(error, errno, "expected the CPUs that may be used");
     bitset_for_each (cpu, cpus) {
         if (!CPU_ISSET_S(cpu, size, allowed))
             bitset_remove(cpus, cpu);
@@ -52,7 +52,7 @@ static int set_not_found(const struct device *devices, size_t count, const char 
     int code;
 
     append_ids(devices, count, &ids);
-    code = error_set(error, BERTH_ERROR_NOT_FOUND, "wanted the CPUs near %s, found %s",
+    code = error_set(error, BERTH_ERROR_NOT_FOUND, "expected the CPUs near %s, got %s",
                      text_string(&ids), found);
     text_finish(&ids);
     return code;

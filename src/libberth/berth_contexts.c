@@ -22,12 +22,13 @@ static int check_options(const struct berth_context_options *options, struct ber
 
     if ((unsigned)options->api > BERTH_API_OPENCL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "options: api: wanted one of enum berth_api, found %d", (int)options->api);
+                         "options: api: expected one of enum berth_api, got %d", (int)options->api);
     if ((options->cuda_flags & ~known) != 0 || (ways & (ways - 1)) != 0)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "options: cuda_flags: wanted those of enum berth_cuda_flags, one of SCHED "
-                         "at most, found %#x",
-                         options->cuda_flags);
+        return error_set(
+            error, BERTH_ERROR_INVALID,
+            "options: cuda_flags: expected those of enum berth_cuda_flags, one of SCHED "
+            "at most, got %#x",
+            options->cuda_flags);
     return 0;
 }
 
@@ -76,7 +77,7 @@ int berth_contexts_create(struct berth_pool *pool, const struct berth_context_op
     order.slots = slots;
     order.count = list_slots(pool, slots);
     code = order.count == 0 ? error_set(error, BERTH_ERROR_NO_DEVICE,
-                                        "wanted contexts on all devices, found no device here")
+                                        "expected contexts on all devices, got no device here")
                             : context_sets_make(pool, &order, ret_set, error);
     free(slots);
     return code;
@@ -89,13 +90,13 @@ static int check_slots(const struct berth_pool *pool, const size_t *slots, size_
 
     if (slots == NULL || count == 0)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted contexts on given devices, found no device given");
+                         "expected contexts on given devices, got no device given");
     for (size_t i = 0; i < count && code == 0; i++) {
         code = local_pool_check_slot(pool, slots[i], error);
         for (size_t earlier = 0; earlier < i && code == 0; earlier++) {
             if (slots[earlier] == slots[i])
                 code = error_set(error, BERTH_ERROR_INVALID,
-                                 "wanted each device once, found slot %zu again", slots[i]);
+                                 "expected each device once, got slot %zu again", slots[i]);
         }
     }
     return code;
@@ -295,7 +296,7 @@ int berth_context_info(struct berth_pool *pool, struct berth_context context,
 
     if (size < sizeof(size))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "info: wanted its size in bytes in `size`, found %zu", size);
+                         "info: expected its size in bytes in `size`, got %zu", size);
     code = enter_context(pool, context, &kept, &place, error);
     if (code < 0)
         return code;
@@ -337,7 +338,7 @@ int berth_context_current(struct berth_pool *pool, struct berth_context *ret_con
         return fork_refuse(error);
     if (current.pool != pool->serial)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted the current context, found that this thread made none current");
+                         "expected the current context, got that this thread made none current");
     code = enter_context(pool, current, &kept, &place, error);
     if (code < 0)
         return code;

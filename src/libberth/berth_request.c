@@ -49,10 +49,10 @@ static int refuse_name(const char *name, struct berth_error *error)
     }
     if (nearest.best != NULL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted a property of a request, found %s, did you mean %s?",
+                         "expected a property of a request, got %s, did you mean %s?",
                          quote(name).text, nearest.best);
     return error_set(error, BERTH_ERROR_INVALID,
-                     "wanted a property of a request such as gpus or model, found %s",
+                     "expected a property of a request such as gpus or model, got %s",
                      quote(name).text);
 }
 

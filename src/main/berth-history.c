@@ -55,7 +55,7 @@ static int find_file(const char *inventory, char **ret_file, struct berth_error 
     reach_close(&reach);
     if (code == 0 && pool.history == NULL)
         code = error_set(error, BERTH_ERROR_IO,
-                         "wanted past leases, found that this pool keeps none (its configuration "
+                         "expected past leases, got that this pool keeps none (its configuration "
                          "says history: no)");
     if (code == 0) {
         *ret_file = pool.history;
@@ -116,9 +116,9 @@ static int make_query(const struct past_options *options, struct history_query *
         return code;
     if (query->until != 0 && query->until <= query->since)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "--until: wanted a time after --since, found %s", options->until);
+                         "--until: expected a time after --since, got %s", options->until);
     if (options->json && options->csv)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted --json or --csv, found both");
+        return error_set(error, BERTH_ERROR_INVALID, "expected --json or --csv, got both");
     return 0;
 }
 

@@ -31,7 +31,7 @@ static int take_options(int argc, char **argv)
         printf("berth-probe %s\n", BERTH_VERSION);
         return fflush(stdout) == 0 ? 0 : EXIT_BERTH;
     }
-    fputs("berth-probe: wanted no arguments, found some (see berth-probe --help)\n", stderr);
+    fputs("berth-probe: expected no arguments, got some (see berth-probe --help)\n", stderr);
     return EXIT_USAGE;
 }
 
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     if (argc > 1)
         return take_options(argc, argv);
     if (!is_socket(STDIN_FILENO)) {
-        fputs("berth-probe: wanted a socket of berth as standard input, found none; to see the "
+        fputs("berth-probe: expected a socket of berth as standard input, got none; to see the "
               "devices: berth devices\n",
               stderr);
         return EXIT_USAGE;

@@ -49,7 +49,7 @@ static int read_settings(int argc, char **argv, struct recorder_settings *settin
     if (argc != 5 || argv[1][0] != '/' ||
         (strcmp(argv[4], "all") != 0 && strcmp(argv[4], "owner") != 0) ||
         !is_socket(STDIN_FILENO)) {
-        fprintf(stderr, "berth-recorder: wanted to be started by berthd, found something else\n");
+        fprintf(stderr, "berth-recorder: expected to be started by berthd, got something else\n");
         return -1;
     }
     *settings = (struct recorder_settings){

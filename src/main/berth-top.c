@@ -15,7 +15,7 @@ static int check_interval(const struct top_options *options, struct berth_error 
 {
     if (!options->interval.known || options->interval.value >= TOP_INTERVAL_MIN)
         return 0;
-    return error_set(error, BERTH_ERROR_INVALID, "--interval: wanted at least %s, found %s",
+    return error_set(error, BERTH_ERROR_INVALID, "--interval: expected at least %s, got %s",
                      quantity_format_duration(TOP_INTERVAL_MIN).text,
                      quantity_format_duration((int64_t)options->interval.value).text);
 }

@@ -28,8 +28,8 @@ static int take_options(const struct web_options *options, struct web_settings *
         return error_wrap(error, code, "--listen");
     if (options->token == NULL && !listen_address_is_loopback(&settings->address))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "--listen %s: wanted --token FILE for an address that others can reach, "
-                         "found none",
+                         "--listen %s: expected --token FILE for an address that others can reach, "
+                         "got none",
                          listen_address_format(&settings->address).text);
     vector_for_each (host, &options->hosts) {
         if (listen_address_check_name(*host, error) < 0)

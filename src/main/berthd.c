@@ -139,7 +139,7 @@ static int check_absolute(const char *option, const char *path, struct berth_err
 {
     return path == NULL || path[0] == '/'
                ? 0
-               : error_set(error, BERTH_ERROR_INVALID, "%s: wanted an absolute path, found %s",
+               : error_set(error, BERTH_ERROR_INVALID, "%s: expected an absolute path, got %s",
                            option, quote(path).text);
 }
 
@@ -159,13 +159,13 @@ static int prepare(const struct daemon_options *options, struct prepared *prepar
     int code = find_rules(options, &prepared->rules, error);
 
     if (code == 0 && options->socket != NULL && options->own != NULL)
-        code = error_set(error, BERTH_ERROR_INVALID, "wanted --socket or --own, found both");
+        code = error_set(error, BERTH_ERROR_INVALID, "expected --socket or --own, got both");
     if (code == 0)
         code = check_absolute(options->socket != NULL ? "--socket" : "BERTH_SOCKET", socket, error);
     if (code == 0)
         code = check_absolute("--own", options->own, error);
     if (code == 0 && options->user != NULL && options->own != NULL)
-        code = error_set(error, BERTH_ERROR_INVALID, "wanted --user or --own, found both");
+        code = error_set(error, BERTH_ERROR_INVALID, "expected --user or --own, got both");
     if (code == 0 && options->inventory != NULL) {
         prepared->inventory = realpath(options->inventory, NULL);
         if (prepared->inventory == NULL)

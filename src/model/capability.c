@@ -42,7 +42,7 @@ int capability_parse(const char *string, struct capability *ret_capability,
     }
     if (!good || *cursor != '\0')
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted a compute capability such as 8.0, found %s", quote(string).text);
+                         "expected a compute capability such as 8.0, got %s", quote(string).text);
     *ret_capability = capability;
     return 0;
 }

@@ -73,7 +73,7 @@ int device_id_parse(const char *string, struct device_id *ret_id, struct berth_e
 
     if (!read_id(string, &id))
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted a device id such as nvidia0, amd3 or nvidia0.1, found %s",
+                         "expected a device id such as nvidia0, amd3 or nvidia0.1, got %s",
                          quote(string).text);
     *ret_id = id;
     return 0;
@@ -143,7 +143,7 @@ static int add_id(struct device_id_list *list, const char *string, enum device_i
     if (code < 0 || device_id_list_has(list, id))
         return code;
     if (list->count == DEVICE_ID_LIST_MAX)
-        return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d device ids, found more",
+        return error_set(error, BERTH_ERROR_LIMIT, "expected at most %d device ids, got more",
                          DEVICE_ID_LIST_MAX);
     place = vector_append(list);
     if (place == NULL)

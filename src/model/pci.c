@@ -62,7 +62,7 @@ int pci_parse(const char *string, struct pci_address *ret_address, struct berth_
         !read_part(&cursor, 2, ':', 0xff, &bus) || !read_part(&cursor, 2, '.', 0x1f, &device) ||
         !read_part(&cursor, 1, '\0', 7, &function))
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted a PCI address such as 0000:07:00.0, found %s", quote(string).text);
+                         "expected a PCI address such as 0000:07:00.0, got %s", quote(string).text);
     *ret_address = (struct pci_address){
         .known = true,
         .domain = domain,

@@ -137,7 +137,7 @@ static int parse_bound(const char *start, const char *end, uint32_t *ret_bound,
     int code;
 
     if ((size_t)(end - start) >= sizeof(digits))
-        return error_set(error, BERTH_ERROR_RANGE, "wanted at most %d devices, found %s",
+        return error_set(error, BERTH_ERROR_RANGE, "expected at most %d devices, got %s",
                          REQUEST_COUNT_MAX, quote_bytes(start, (size_t)(end - start)).text);
     memcpy(digits, start, (size_t)(end - start));
     digits[end - start] = '\0';
@@ -163,7 +163,7 @@ int request_parse_device_count(const char *string, struct device_count *ret_coun
     if (strspn(string, "0123456789-") != strlen(string) || *string == '\0' || dash == string ||
         (dash != NULL && (dash[1] == '\0' || strchr(dash + 1, '-') != NULL)))
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted a number of devices, a range such as 2-4, or all, found %s",
+                         "expected a number of devices, a range such as 2-4, or all, got %s",
                          quote(string).text);
     code = parse_bound(string, dash == NULL ? end : dash, &count.min, error);
     count.max = count.min;
@@ -171,7 +171,7 @@ int request_parse_device_count(const char *string, struct device_count *ret_coun
         code = parse_bound(dash + 1, end, &count.max, error);
     if (code == 0 && count.min > count.max)
         code = error_set(error, BERTH_ERROR_RANGE,
-                         "wanted a range from the smaller number to the larger, found %s",
+                         "expected a range from the smaller number to the larger, got %s",
                          quote(string).text);
     if (code == 0)
         *ret_count = count;
@@ -194,7 +194,7 @@ static int validate_counts(const struct request *request, struct berth_error *er
     const struct device_count *gpus = &request->gpus;
 
     if (request->replicas < 1 || request->replicas > REQUEST_COUNT_MAX)
-        return error_set(error, BERTH_ERROR_INVALID, "replicas: wanted 1 to %d, found %u",
+        return error_set(error, BERTH_ERROR_INVALID, "replicas: expected 1 to %d, got %u",
                          REQUEST_COUNT_MAX, request->replicas);
     if (gpus->all)
         return request->replicas == 1
@@ -203,11 +203,11 @@ static int validate_counts(const struct request *request, struct berth_error *er
     if (gpus->max == 0 && gpus->min == 0 && (request->cpus.known || request->host_memory.known))
         return 0; /* work on a host, without devices */
     if (gpus->min < 1 || gpus->max > REQUEST_COUNT_MAX)
-        return error_set(error, BERTH_ERROR_INVALID, "gpus: wanted 1 to %d devices, found %u-%u",
+        return error_set(error, BERTH_ERROR_INVALID, "gpus: expected 1 to %d devices, got %u-%u",
                          REQUEST_COUNT_MAX, gpus->min, gpus->max);
     if (gpus->min > gpus->max)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "gpus: wanted a range from the smaller number to the larger, found %u-%u",
+                         "gpus: expected a range from the smaller number to the larger, got %u-%u",
                          gpus->min, gpus->max);
     return 0;
 }
@@ -218,12 +218,12 @@ static int validate_mps(const struct request *request, struct berth_error *error
         return 0;
     if (request->vendor_rule == VENDOR_RULE_EXACT && request->vendor != VENDOR_NVIDIA)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "sharing: mps works on nvidia devices only, found vendor %s",
+                         "sharing: mps works on nvidia devices only, got vendor %s",
                          vendor_name(request->vendor));
     if (!request->ranks && (request->gpus.all || request->gpus.max > 1))
         return report_invalid(error,
-                              "sharing: mps gives one device to each process: wanted 1 device or "
-                              "ranks, found several devices");
+                              "sharing: mps gives one device to each process: expected 1 device or "
+                              "ranks, got several devices");
     return 0;
 }
 
@@ -234,11 +234,11 @@ static int validate_directory(const struct request *request, const char *what,
     if (directory == NULL)
         return 0;
     if (request->sharing != SHARING_MPS)
-        return error_set(error, BERTH_ERROR_INVALID, "%s: goes with sharing mps, found sharing %s",
+        return error_set(error, BERTH_ERROR_INVALID, "%s: goes with sharing mps, got sharing %s",
                          what, choice_name(sharing_names, (int)request->sharing));
     if (directory[0] != '/' || strlen(directory) > REQUEST_DIRECTORY_MAX)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "%s: wanted an absolute path of at most %d bytes, found %s", what,
+                         "%s: expected an absolute path of at most %d bytes, got %s", what,
                          REQUEST_DIRECTORY_MAX, quote(directory).text);
     return 0;
 }
@@ -254,18 +254,18 @@ static int validate_directories(const struct request *request, struct berth_erro
 static int validate_sharing(const struct request *request, struct berth_error *error)
 {
     if (request->sharing == SHARING_EXCLUSIVE && request->share.known)
-        return report_invalid(
-            error, "share: goes with sharing mps or time-slice, found sharing exclusive");
+        return report_invalid(error,
+                              "share: goes with sharing mps or time-slice, got sharing exclusive");
     if (request->sharing == SHARING_EXCLUSIVE && request->memory.known)
-        return report_invalid(
-            error, "memory: goes with sharing mps or time-slice, found sharing exclusive "
-                   "(min-free and min-memory choose by memory)");
+        return report_invalid(error,
+                              "memory: goes with sharing mps or time-slice, got sharing exclusive "
+                              "(min-free and min-memory choose by memory)");
     if (request->share.known && (request->share.value < 1 || request->share.value > SHARE_WHOLE))
         return error_set(
-            error, BERTH_ERROR_INVALID, "share: wanted more than 0 and at most 1, found %s",
+            error, BERTH_ERROR_INVALID, "share: expected more than 0 and at most 1, got %s",
             quantity_format_decimal(clamp_to_signed(request->share.value), SHARE_DECIMALS).text);
     if (request->memory.known && request->memory.value < 1)
-        return report_invalid(error, "memory: wanted more than 0 bytes, found 0");
+        return report_invalid(error, "memory: expected more than 0 bytes, got 0");
     return validate_mps(request, error);
 }
 
@@ -273,7 +273,7 @@ static int validate_duration(const char *what, struct optional_number duration,
                              struct berth_error *error)
 {
     if (duration.known && duration.value > INT64_MAX)
-        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted at most %s, found more", what,
+        return error_set(error, BERTH_ERROR_INVALID, "%s: expected at most %s, got more", what,
                          quantity_format_duration(INT64_MAX).text);
     return 0;
 }
@@ -285,22 +285,22 @@ static int validate_durations(const struct request *request, struct berth_error 
     if (code == 0)
         code = validate_duration("time", request->time, error);
     if (code == 0 && request->time.known && request->time.value < 1)
-        code = report_invalid(error, "time: wanted more than 0, found 0");
+        code = report_invalid(error, "time: expected more than 0, got 0");
     return code;
 }
 
 static int validate_order(const struct request *request, struct berth_error *error)
 {
     if (request->ranks && request->scheduling == SCHEDULING_BEST_EFFORT)
-        return report_invalid(
-            error, "scheduling: ranks start together, so they need gang or spread, found "
-                   "best-effort");
+        return report_invalid(error,
+                              "scheduling: ranks start together, so they need gang or spread, got "
+                              "best-effort");
     if (request->opportunistic && request->priority != PRIORITY_UNSAID)
         return report_invalid(error,
-                              "priority: an opportunistic lease ranks below every priority, found "
+                              "priority: an opportunistic lease ranks below every priority, got "
                               "both");
     if (request->nonblock && request->wait.known && request->wait.value > 0)
-        return report_invalid(error, "wait: nonblock means not to wait at all, found both");
+        return report_invalid(error, "wait: nonblock means not to wait at all, got both");
     return 0;
 }
 
@@ -309,12 +309,12 @@ static int validate_text(const char *what, const char *text, struct berth_error 
     if (text == NULL)
         return 0;
     if (*text == '\0')
-        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted some text, found none", what);
+        return error_set(error, BERTH_ERROR_INVALID, "%s: expected some text, got none", what);
     if (strlen(text) > REQUEST_TEXT_MAX)
-        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted at most %d bytes, found %zu", what,
+        return error_set(error, BERTH_ERROR_INVALID, "%s: expected at most %d bytes, got %zu", what,
                          REQUEST_TEXT_MAX, strlen(text));
     if (!utf8_is_valid(text, strlen(text)))
-        return error_set(error, BERTH_ERROR_INVALID, "%s: wanted UTF-8 text, found %s", what,
+        return error_set(error, BERTH_ERROR_INVALID, "%s: expected UTF-8 text, got %s", what,
                          quote(text).text);
     return 0;
 }
@@ -327,7 +327,7 @@ static int validate_models(const char *models, struct berth_error *error)
     if (length > 0 &&
         (models[0] == '|' || models[length - 1] == '|' || strstr(models, "||") != NULL))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "model: wanted names with | between them, found %s", quote(models).text);
+                         "model: expected names with | between them, got %s", quote(models).text);
     return 0;
 }
 

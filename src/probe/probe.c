@@ -27,7 +27,7 @@ int probe_deadline_parse(const char *text, int64_t *ret_deadline, struct berth_e
     if (code < 0)
         return code;
     if (deadline < DEADLINE_MIN || deadline > DEADLINE_MAX)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted 10ms to 10m, found %s",
+        return error_set(error, BERTH_ERROR_RANGE, "expected 10ms to 10m, got %s",
                          quote(text).text);
     *ret_deadline = deadline;
     return 0;
@@ -95,7 +95,7 @@ void probe_finish(struct probe *probe)
 
 static int set_ended_error(struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_IO, "berth-probe: wanted an answer, found that it ended");
+    return error_set(error, BERTH_ERROR_IO, "berth-probe: expected an answer, got that it ended");
 }
 
 int probe_send(struct probe *probe, struct probe_request *request, struct berth_error *error)
@@ -155,7 +155,7 @@ static int wait_for_answer(struct probe *probe, uint64_t number, int64_t until,
         }
         if (left <= 0)
             return error_set(error, BERTH_ERROR_TIMED_OUT,
-                             "berth-probe: wanted an answer in time, found none");
+                             "berth-probe: expected an answer in time, got none");
         poll(&waiting, 1, (int)((left + 999999) / 1000000));
         if ((waiting.revents & POLLOUT) != 0 && probe_channel_flush(&probe->channel) < 0)
             return set_ended_error(error);

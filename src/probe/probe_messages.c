@@ -95,7 +95,7 @@ int probe_answer_decode(const unsigned char *bytes, size_t length, struct probe_
         if (link_fits(machine, link))
             continue;
         code = error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted links between two of %zu devices, found one between %zu and %zu",
+                         "expected links between two of %zu devices, got one between %zu and %zu",
                          machine->devices.count, link->between[0], link->between[1]);
         machine_report_finish(&answer.report);
         return code;

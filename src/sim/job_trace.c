@@ -56,7 +56,7 @@ static int read_arrival(const struct trace_csv *csv, int64_t *ret_time, struct b
     }
     if (read_date(string, ret_time))
         return 0;
-    return trace_csv_fail(csv, error, "timestamp: wanted a time (2017-10-09 07:01:55), found '%s'",
+    return trace_csv_fail(csv, error, "timestamp: expected a time (2017-10-09 07:01:55), got '%s'",
                           string);
 }
 
@@ -74,7 +74,7 @@ static int read_job(const struct trace_csv *csv, struct trace_job *job, struct b
     if (code < 0)
         return code;
     if (duration == 0)
-        return trace_csv_fail(csv, error, "duration: wanted a job that takes time, found '%s'",
+        return trace_csv_fail(csv, error, "duration: expected a job that takes time, got '%s'",
                               trace_csv_text(csv, COLUMN_DURATION));
     job->duration = (int64_t)duration;
     job->gpus = (uint32_t)gpus;
@@ -106,7 +106,7 @@ static int read_jobs(struct trace_csv *csv, struct job_list *jobs, struct berth_
             return code;
     }
     if (code == 0 && jobs->count == 0)
-        return trace_csv_fail(csv, error, "wanted jobs below the header, found none");
+        return trace_csv_fail(csv, error, "expected jobs below the header, got none");
     return code;
 }
 

@@ -84,7 +84,7 @@ static int read_text(const struct trace_csv *csv, size_t column, char **ret_text
     const char *found = trace_csv_text(csv, column);
 
     if (strlen(found) > REQUEST_TEXT_MAX)
-        return trace_csv_fail(csv, error, "%s: wanted at most %d bytes, found %zu",
+        return trace_csv_fail(csv, error, "%s: expected at most %d bytes, got %zu",
                               csv->columns[column].name, REQUEST_TEXT_MAX, strlen(found));
     *ret_text = strdup(found);
     return *ret_text == NULL ? error_set_memory(error) : 0;
@@ -102,7 +102,7 @@ static int read_node(const struct trace_csv *csv, struct pod_trace *trace,
         return error_set_memory(error);
     node->line = csv->line;
     if (*trace_csv_text(csv, NODE_NAME) == '\0')
-        return trace_csv_fail(csv, error, "sn: wanted a name, found nothing");
+        return trace_csv_fail(csv, error, "sn: expected a name, got nothing");
     code = read_text(csv, NODE_NAME, &node->name, error);
     if (code == 0)
         code = read_host_part(csv, NODE_CPUS, NODE_MEMORY, &node->cpus, &node->memory, error);
@@ -157,7 +157,7 @@ static int order_nodes(const char *path, struct pod_trace *trace, struct berth_e
 
         if (strcmp(node->name, node[-1].name) == 0)
             return error_set(error, BERTH_ERROR_INVALID,
-                             "%s:%zu: wanted a name of its own, found %s as in line %zu", path,
+                             "%s:%zu: expected a name of its own, got %s as in line %zu", path,
                              node->line, quote(node->name).text, node[-1].line);
     }
     return 0;
@@ -173,9 +173,9 @@ static int read_nodes(const char *path, uint32_t scale, struct pod_trace *trace,
         code = read_node(&csv, trace, error);
     if (code == 0 && trace->capacity == 0)
         code =
-            error_set(error, BERTH_ERROR_INVALID, "%s: wanted nodes with GPUs, found none", path);
+            error_set(error, BERTH_ERROR_INVALID, "%s: expected nodes with GPUs, got none", path);
     if (code == 0 && trace->capacity / TRACE_WHOLE * scale > DEVICE_INDEX_MAX)
-        code = error_set(error, BERTH_ERROR_INVALID, "%s: wanted at most %d GPUs, found more", path,
+        code = error_set(error, BERTH_ERROR_INVALID, "%s: expected at most %d GPUs, got more", path,
                          DEVICE_INDEX_MAX);
     if (code == 0)
         code = order_nodes(path, trace, error);
@@ -202,14 +202,14 @@ static int check_pod(const struct trace_csv *csv, const struct trace_kind *kind,
                      struct berth_error *error)
 {
     if (kind->gpus > 0 && kind->part == 0)
-        return trace_csv_fail(csv, error, "gpu_milli: wanted 1 to %d for a pod with GPUs, found 0",
+        return trace_csv_fail(csv, error, "gpu_milli: expected 1 to %d for a pod with GPUs, got 0",
                               TRACE_WHOLE);
     if (kind->gpus > 1 && kind->part < TRACE_WHOLE)
-        return trace_csv_fail(csv, error, "gpu_milli: wanted %d for a pod with %u GPUs, found %u",
+        return trace_csv_fail(csv, error, "gpu_milli: expected %d for a pod with %u GPUs, got %u",
                               TRACE_WHOLE, kind->gpus, kind->part);
     if (kind->gpus == 0 && kind->cpus == 0 && kind->memory == 0)
         return trace_csv_fail(csv, error,
-                              "wanted a pod that needs something, found one that does not");
+                              "expected a pod that needs something, got one that does not");
     return 0;
 }
 
@@ -330,7 +330,7 @@ static int read_pods(const char *path, struct pod_trace *trace, struct berth_err
     if (code == 0)
         code = gather_kinds(&pods, trace, error);
     if (code == 0 && !wants_gpus(trace))
-        code = error_set(error, BERTH_ERROR_INVALID, "%s: wanted pods with GPUs, found none", path);
+        code = error_set(error, BERTH_ERROR_INVALID, "%s: expected pods with GPUs, got none", path);
     vector_for_each (pod, &pods)
         free(pod->kind.models);
     vector_finish(&pods);

@@ -342,7 +342,7 @@ static int check_size(const struct queue_replay *replay, const struct trace_job 
     if ((uint64_t)settings->nodes * (settings->gpus_per_node / (job->gpus / replicas)) >= replicas)
         return 0;
     return error_set(error, BERTH_ERROR_INVALID,
-                     "%s:%u: wanted a job that %u nodes of %u GPUs have room for, found one of %u "
+                     "%s:%u: expected a job that %u nodes of %u GPUs have room for, got one of %u "
                      "GPUs",
                      replay->name, job->line, settings->nodes, settings->gpus_per_node, job->gpus);
 }

@@ -39,7 +39,7 @@ int trace_csv_fail(const struct trace_csv *csv, struct berth_error *error, const
 
 static int fail_too_long(const struct trace_csv *csv, struct berth_error *error)
 {
-    return trace_csv_fail(csv, error, "wanted a row of at most %s, found a longer one",
+    return trace_csv_fail(csv, error, "expected a row of at most %s, got a longer one",
                           quantity_format_size(TRACE_CSV_ROW_MAX).text);
 }
 
@@ -82,7 +82,7 @@ static int read_quoted(struct row_cursor *cursor, struct berth_error *error)
     }
     if (at == cursor->end)
         return trace_csv_fail(cursor->csv, error,
-                              "wanted the quotation to end, found the end of the "
+                              "expected the quotation to end, got the end of the "
                               "file");
     if (at >= cursor->limit)
         return fail_too_long(cursor->csv, error);
@@ -90,7 +90,7 @@ static int read_quoted(struct row_cursor *cursor, struct berth_error *error)
     if (is_line_end(cursor, at))
         at += at < cursor->end && *at == '\r';
     else if (*at != ',')
-        return trace_csv_fail(cursor->csv, error, "wanted a comma behind the quotation, found %s",
+        return trace_csv_fail(cursor->csv, error, "expected a comma behind the quotation, got %s",
                               quote_bytes(at, 1).text);
     cursor->at = at;
     end_field(cursor, start, to);
@@ -152,11 +152,11 @@ static int find_column(struct trace_csv *csv, size_t column, struct berth_error 
         if (strcmp(csv->fields[i], wanted->name) != 0)
             continue;
         if (csv->field_of_column[column] != SIZE_MAX)
-            return trace_csv_fail(csv, error, "wanted one column '%s', found two", wanted->name);
+            return trace_csv_fail(csv, error, "expected one column '%s', got two", wanted->name);
         csv->field_of_column[column] = i;
     }
     if (csv->field_of_column[column] == SIZE_MAX && !wanted->optional)
-        return trace_csv_fail(csv, error, "wanted a column '%s', found none", wanted->name);
+        return trace_csv_fail(csv, error, "expected a column '%s', got none", wanted->name);
     return 0;
 }
 
@@ -177,9 +177,9 @@ static int read_header(struct trace_csv *csv, struct berth_error *error)
     csv->line = csv->line == 0 ? 1 : csv->line;
     if (count == 0)
         return trace_csv_fail(csv, error,
-                              "wanted a line with the names of the columns, found none");
+                              "expected a line with the names of the columns, got none");
     if (count > TRACE_CSV_COLUMNS_MAX)
-        return trace_csv_fail(csv, error, "wanted at most %d columns, found %d",
+        return trace_csv_fail(csv, error, "expected at most %d columns, got %d",
                               TRACE_CSV_COLUMNS_MAX, count);
     csv->field_count = (size_t)count;
     for (size_t i = 0; i < csv->column_count; i++) {
@@ -202,7 +202,7 @@ static int refuse_zeros(struct trace_csv *csv, struct berth_error *error)
     csv->line = 1;
     for (const char *at = bytes; at < zero; at++)
         csv->line += *at == '\n';
-    return trace_csv_fail(csv, error, "wanted text, found a zero byte");
+    return trace_csv_fail(csv, error, "expected text, got a zero byte");
 }
 
 /* Begins to read what `csv` has as its content. */
@@ -249,7 +249,7 @@ int trace_csv_next(struct trace_csv *csv, struct berth_error *error)
     int count = split_row(csv, csv->field_count, error);
 
     if (count > 0 && (size_t)count != csv->field_count)
-        return trace_csv_fail(csv, error, "wanted %zu fields, as in the header, found %d",
+        return trace_csv_fail(csv, error, "expected %zu fields, as in the header, got %d",
                               csv->field_count, count);
     return count > 0 ? 1 : count;
 }

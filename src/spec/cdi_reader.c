@@ -35,7 +35,7 @@ static int find_member(const struct cdi_reading *reading, const struct document_
             memcmp(name->text, key, name->length) != 0)
             continue;
         if (value != NULL)
-            return fail(reading, name, BERTH_ERROR_SYNTAX, "wanted '%s' once, found it twice", key);
+            return fail(reading, name, BERTH_ERROR_SYNTAX, "expected '%s' once, got it twice", key);
         value = mapping->items[i + 1];
     }
     *ret_value = value == NULL || document_node_is_null(value) ? NULL : value;
@@ -54,7 +54,7 @@ static int find_kind(const struct cdi_reading *reading, const struct document_no
     if (code < 0)
         return code;
     if (value != NULL && value->kind != kind)
-        return fail(reading, value, BERTH_ERROR_SYNTAX, "%s: wanted %s, found %s", key,
+        return fail(reading, value, BERTH_ERROR_SYNTAX, "%s: expected %s, got %s", key,
                     wanted[kind], document_node_describe(value).text);
     *ret_value = value;
     return 0;
@@ -71,14 +71,14 @@ static int need_text(const struct cdi_reading *reading, const struct document_no
         return code;
     if (value == NULL || value->length == 0)
         return fail(reading, value == NULL ? mapping : value, BERTH_ERROR_SYNTAX,
-                    "%s: wanted a text, found nothing", key);
+                    "%s: expected a text, got nothing", key);
     if (value->length > CDI_TEXT_MAX)
         return fail(reading, value, BERTH_ERROR_LIMIT,
-                    "%s: wanted a text of at most %d bytes, found %zu", key, CDI_TEXT_MAX,
+                    "%s: expected a text of at most %d bytes, got %zu", key, CDI_TEXT_MAX,
                     value->length);
     if (memchr(value->text, '\0', value->length) != NULL)
         return fail(reading, value, BERTH_ERROR_SYNTAX,
-                    "%s: wanted a text without zero bytes, found one", key);
+                    "%s: expected a text without zero bytes, got one", key);
     *ret_value = value;
     return 0;
 }
@@ -122,7 +122,7 @@ static int keep_path(struct cdi_reading *reading, const char *path, struct strin
     reading->bytes += strlen(path) + sizeof(char *) + 1;
     if (reading->bytes > CDI_BYTES_MAX)
         return error_set(reading->error, BERTH_ERROR_LIMIT,
-                         "%s: wanted at most %u bytes of device files, found more",
+                         "%s: expected at most %u bytes of device files, got more",
                          reading->document->file, CDI_BYTES_MAX);
     return string_list_append(nodes, path) < 0 ? error_set_memory(reading->error) : 0;
 }
@@ -136,7 +136,7 @@ static int add_node(struct cdi_reading *reading, const struct document_node *nod
 
     if (node->kind != NODE_MAPPING)
         return fail(reading, node, BERTH_ERROR_SYNTAX,
-                    "deviceNodes: wanted a mapping for each, found %s",
+                    "deviceNodes: expected a mapping for each, got %s",
                     document_node_describe(node).text);
     code = need_text(reading, node, "path", &path);
     if (code == 0)
@@ -146,7 +146,7 @@ static int add_node(struct cdi_reading *reading, const struct document_node *nod
     if (code < 0)
         return code;
     if (path->text[0] != '/')
-        return fail(reading, path, BERTH_ERROR_SYNTAX, "wanted an absolute path, found %s",
+        return fail(reading, path, BERTH_ERROR_SYNTAX, "expected an absolute path, got %s",
                     document_node_describe(path).text);
     return keep_path(reading, host_path(path), nodes);
 }
@@ -176,7 +176,7 @@ static int check_edits(const struct cdi_reading *reading, const struct document_
 
     if (code == 0 && (edits == NULL || edits->count == 0))
         code = fail(reading, edits == NULL ? device : edits, BERTH_ERROR_SYNTAX,
-                    "containerEdits: wanted a mapping, found nothing");
+                    "containerEdits: expected a mapping, got nothing");
     return code;
 }
 
@@ -192,7 +192,7 @@ static int name_entry(const struct cdi_reading *reading, const struct document_n
     if (code < 0)
         return code;
     if (!is_name(name->text, name->length, "_-.:"))
-        return fail(reading, name, BERTH_ERROR_SYNTAX, "name: wanted a CDI name, found %s",
+        return fail(reading, name, BERTH_ERROR_SYNTAX, "name: expected a CDI name, got %s",
                     document_node_describe(name).text);
     text_append_format(&qualified, "%s=%s", reading->kind, name->text);
     entry->name = text_detach(&qualified);
@@ -200,7 +200,7 @@ static int name_entry(const struct cdi_reading *reading, const struct document_n
         return error_set_memory(reading->error);
     vector_for_each (other, &reading->entries) {
         if (other != entry && strcmp(other->name, entry->name) == 0)
-            return fail(reading, name, BERTH_ERROR_SYNTAX, "name: wanted %s once, found it twice",
+            return fail(reading, name, BERTH_ERROR_SYNTAX, "name: expected %s once, got it twice",
                         document_node_describe(name).text);
     }
     return 0;
@@ -215,7 +215,7 @@ static int add_entry(struct cdi_reading *reading, const struct document_node *de
 
     if (device->kind != NODE_MAPPING)
         return fail(reading, device, BERTH_ERROR_SYNTAX,
-                    "devices: wanted a mapping for each, found %s",
+                    "devices: expected a mapping for each, got %s",
                     document_node_describe(device).text);
     code = name_entry(reading, device, &entry);
     if (code == 0)
@@ -244,9 +244,9 @@ static int add_entries(struct cdi_reading *reading, const struct document_node *
     if (code < 0)
         return code;
     if (devices == NULL || devices->count == 0)
-        return fail(reading, root, BERTH_ERROR_SYNTAX, "devices: wanted a list, found nothing");
+        return fail(reading, root, BERTH_ERROR_SYNTAX, "devices: expected a list, got nothing");
     if (devices->count > CDI_ENTRIES_MAX)
-        return fail(reading, devices, BERTH_ERROR_LIMIT, "devices: wanted at most %d, found %zu",
+        return fail(reading, devices, BERTH_ERROR_LIMIT, "devices: expected at most %d, got %zu",
                     CDI_ENTRIES_MAX, devices->count);
     for (size_t i = 0; i < devices->count && code == 0; i++)
         code = add_entry(reading, devices->items[i]);
@@ -261,7 +261,7 @@ static int read_root(struct cdi_reading *reading)
 
     if (root == NULL || root->kind != NODE_MAPPING)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
-                         "%s:1:1: wanted a CDI file with 'cdiVersion', 'kind' and 'devices', found "
+                         "%s:1:1: expected a CDI file with 'cdiVersion', 'kind' and 'devices', got "
                          "%s",
                          reading->document->file,
                          root == NULL ? "nothing" : document_node_describe(root).text);
@@ -272,7 +272,7 @@ static int read_root(struct cdi_reading *reading)
         return code;
     if (!is_kind(value->text))
         return fail(reading, value, BERTH_ERROR_SYNTAX,
-                    "kind: wanted one such as nvidia.com/gpu, found %s",
+                    "kind: expected one such as nvidia.com/gpu, got %s",
                     document_node_describe(value).text);
     reading->kind = value->text;
     code = add_nodes(reading, root, &reading->shared);

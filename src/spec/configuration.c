@@ -67,7 +67,7 @@ static int parse_history(const struct field *field, const char *text, void *targ
         return field_text.parse(&row, text, &history->file, error);
     if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted yes, no or the absolute path of a file, found %s",
+                         "expected yes, no or the absolute path of a file, got %s",
                          quote(text).text);
     history->is_off = strcmp(text, "no") == 0;
     return 0;
@@ -119,7 +119,7 @@ static int check_default_time(const struct field_reading *reading, const struct 
         return 0;
     return document_error(reading->document, field_record_value(node, "default_time"),
                           reading->error, BERTH_ERROR_INVALID,
-                          "default_time: wanted at most %s (%s), found %s",
+                          "default_time: expected at most %s (%s), got %s",
                           is_each ? "the longest_time of each_user" : "longest_time",
                           quantity_format_duration(longest).text,
                           quantity_format_duration(configuration->default_time).text);
@@ -134,7 +134,7 @@ static int check_idle_times(const struct field_reading *reading, const struct do
         return 0;
     return document_error(reading->document, field_record_value(node, "idle_reclaim"),
                           reading->error, BERTH_ERROR_INVALID,
-                          "idle_reclaim: wanted at least idle_warning (%s), found %s",
+                          "idle_reclaim: expected at least idle_warning (%s), got %s",
                           quantity_format_duration(configuration->idle_warning).text,
                           quantity_format_duration(configuration->idle_reclaim).text);
 }

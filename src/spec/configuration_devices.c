@@ -89,8 +89,8 @@ static int read_device(const struct field_reading *reading, const struct field *
         return 0;
     if (value->kind == NODE_SCALAR)
         return document_error(reading->document, value, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted a list of users, a mapping of users and groups, or "
-                              "nobody, found %s",
+                              "%s: expected a list of users, a mapping of users and groups, or "
+                              "nobody, got %s",
                               field->name, document_node_describe(value).text);
     return field_read(reading, &configuration_people, field, value, &added->people);
 }
@@ -102,11 +102,11 @@ static int read_reserved(const struct field_reading *reading, const struct field
 
     if (node->kind != NODE_MAPPING)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted a mapping of device ids to people, found %s", field->name,
+                              "%s: expected a mapping of device ids to people, got %s", field->name,
                               document_node_describe(node).text);
     if (node->count / 2 > DEVICE_ID_LIST_MAX)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_LIMIT,
-                              "%s: wanted at most %d device ids, found %zu", field->name,
+                              "%s: expected at most %d device ids, got %zu", field->name,
                               DEVICE_ID_LIST_MAX, node->count / 2);
     for (size_t i = 0; i + 1 < node->count && code == 0; i += 2)
         code = read_device(reading, field, node->items[i], node->items[i + 1], target);

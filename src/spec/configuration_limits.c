@@ -49,7 +49,7 @@ static int read_allowance(const struct field_reading *reading, const struct fiel
         return code;
     if (allowance.devices == DEVICES_UNLIMITED && allowance.longest_time == 0)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted devices, longest_time or both, found neither",
+                              "%s: expected devices, longest_time or both, got neither",
                               field->name);
     *(struct allowance *)target = allowance;
     return 0;
@@ -87,7 +87,7 @@ static int read_limit(const struct field_reading *reading, const struct field *f
                               document_node_describe(key).text);
     if (list->count == CONFIGURED_LIMITS_MAX)
         return document_error(reading->document, key, reading->error, BERTH_ERROR_LIMIT,
-                              "%s: wanted at most %d limits, found more", field->name,
+                              "%s: expected at most %d limits, got more", field->name,
                               CONFIGURED_LIMITS_MAX);
     added = vector_append(list);
     if (added == NULL)
@@ -104,7 +104,7 @@ static int read_limits(const struct field_reading *reading, const struct field *
 
     if (node->kind != NODE_MAPPING)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted a mapping of names to numbers of devices, found %s",
+                              "%s: expected a mapping of names to numbers of devices, got %s",
                               field->name, document_node_describe(node).text);
     for (size_t i = 0; i + 1 < node->count && code == 0; i += 2)
         code = read_limit(reading, field, node->items[i], node->items[i + 1], is_group, list);

@@ -92,10 +92,10 @@ static int fail_unknown(const struct registry *registry, const char *text,
     }
     registry->end();
     if (nearest.best == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted %s that is known here, found %s",
+        return error_set(error, BERTH_ERROR_INVALID, "expected %s that is known here, got %s",
                          registry->what, quote(text).text);
     return error_set(error, BERTH_ERROR_INVALID,
-                     "wanted %s that is known here, found %s (did you mean %s?)", registry->what,
+                     "expected %s that is known here, got %s (did you mean %s?)", registry->what,
                      quote(text).text, best);
 }
 
@@ -179,7 +179,7 @@ static int read_people(const struct field_reading *reading, const struct field *
     if (node->kind == NODE_LIST)
         return read_users(reading, field, node, &people->users);
     return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                          "%s: wanted a list of users, or a mapping of users and groups, found %s",
+                          "%s: expected a list of users, or a mapping of users and groups, got %s",
                           field->name, document_node_describe(node).text);
 }
 

@@ -22,7 +22,7 @@ static int parse_name(const struct field *field, const char *text, void *target,
 {
     if (strchr(text, '/') != NULL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted the name of a program, found a path, %s", quote(text).text);
+                         "expected the name of a program, got a path, %s", quote(text).text);
     return field_text.parse(field, text, target, error);
 }
 
@@ -52,7 +52,7 @@ static int parse_program(const struct field *field, const char *text, void *targ
                          struct berth_error *error)
 {
     if (text[0] != '/')
-        return error_set(error, BERTH_ERROR_INVALID, "wanted an absolute path, found %s",
+        return error_set(error, BERTH_ERROR_INVALID, "expected an absolute path, got %s",
                          quote(text).text);
     return field_text.parse(field, text, target, error);
 }
@@ -92,7 +92,7 @@ static int read_command(const struct field_reading *reading, const struct field 
         return read_word(reading, field, node, target);
     if (node->kind == NODE_MAPPING || node->count == 0)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted a program or a list of words, found %s", field->name,
+                              "%s: expected a program or a list of words, got %s", field->name,
                               document_node_describe(node).text);
     code = field_require_list(reading, field, node, "words", CONFIGURED_ARGUMENTS_MAX);
     for (size_t i = 0; i < node->count && code == 0; i++)

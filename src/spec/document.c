@@ -42,7 +42,7 @@ static struct text_position position_of(yaml_mark_t mark)
 
 static int fail_directives(const struct yaml_builder *builder, yaml_mark_t mark)
 {
-    return fail_at(builder, mark, BERTH_ERROR_LIMIT, "wanted at most %d %%TAG lines, found more",
+    return fail_at(builder, mark, BERTH_ERROR_LIMIT, "expected at most %d %%TAG lines, got more",
                    DOCUMENT_DIRECTIVES_MAX);
 }
 
@@ -54,12 +54,12 @@ static int read_properties(struct yaml_builder *builder, struct document_node *n
 
     if (tag != NULL && strcmp((const char *)tag, "!") != 0)
         return fail_at(builder, mark, BERTH_ERROR_SYNTAX,
-                       "wanted a value without a YAML tag, found %s",
+                       "expected a value without a YAML tag, got %s",
                        quote((const char *)tag).text);
     if (anchor == NULL)
         return 0;
     if (builder->anchors.count == DOCUMENT_ANCHORS_MAX)
-        return fail_at(builder, mark, BERTH_ERROR_LIMIT, "wanted at most %d anchors, found more",
+        return fail_at(builder, mark, BERTH_ERROR_LIMIT, "expected at most %d anchors, got more",
                        DOCUMENT_ANCHORS_MAX);
     if (string_list_append(&builder->anchors, (const char *)anchor) < 0)
         return error_set_memory(builder->to.error);
@@ -122,13 +122,13 @@ static int add_alias(struct yaml_builder *builder, const yaml_event_t *event)
 
     if (++builder->aliases > DOCUMENT_ALIASES_MAX)
         return fail_at(builder, event->start_mark, BERTH_ERROR_LIMIT,
-                       "wanted at most %d aliases, found more", DOCUMENT_ALIASES_MAX);
+                       "expected at most %d aliases, got more", DOCUMENT_ALIASES_MAX);
     if (target == NULL)
         return fail_at(builder, event->start_mark, BERTH_ERROR_SYNTAX,
-                       "wanted an anchor before its alias, found none for %s", quote(name).text);
+                       "expected an anchor before its alias, got none for %s", quote(name).text);
     if (target->open)
         return fail_at(builder, event->start_mark, BERTH_ERROR_SYNTAX,
-                       "wanted an alias to something complete, found %s within itself",
+                       "expected an alias to something complete, got %s within itself",
                        quote(name).text);
     node = document_builder_create_node(&builder->to, target->kind, position_of(event->start_mark));
     if (node == NULL)
@@ -155,7 +155,7 @@ static int start_document(const struct yaml_builder *builder, const yaml_event_t
 {
     if (builder->ended)
         return fail_at(builder, event->start_mark, BERTH_ERROR_SYNTAX,
-                       "wanted one document, found another");
+                       "expected one document, got another");
     if (event->data.document_start.tag_directives.end -
             event->data.document_start.tag_directives.start >
         DOCUMENT_DIRECTIVES_MAX)
@@ -237,13 +237,13 @@ static int fail_reader(const struct yaml_builder *builder, const struct yaml_sou
     char found[32] = "";
 
     if (parser->problem_value >= 0)
-        snprintf(found, sizeof(found), ", found 0x%02X", (unsigned)parser->problem_value);
+        snprintf(found, sizeof(found), ", got 0x%02X", (unsigned)parser->problem_value);
     if (parser->encoding != YAML_UTF8_ENCODING)
-        return error_set(builder->to.error, BERTH_ERROR_SYNTAX, "%s: byte %zu: wanted UTF-16: %s%s",
-                         builder->to.document->file, parser->problem_offset + 1, parser->problem,
-                         found);
+        return error_set(builder->to.error, BERTH_ERROR_SYNTAX,
+                         "%s: byte %zu: expected UTF-16: %s%s", builder->to.document->file,
+                         parser->problem_offset + 1, parser->problem, found);
     return fail_at(builder, mark_of_byte(source, parser->problem_offset), BERTH_ERROR_SYNTAX,
-                   "wanted YAML or JSON in UTF-8: %s%s", parser->problem, found);
+                   "expected YAML or JSON in UTF-8: %s%s", parser->problem, found);
 }
 
 static int fail_parser(const struct yaml_builder *builder, const struct yaml_source *source)
@@ -263,9 +263,9 @@ static int fail_parser(const struct yaml_builder *builder, const struct yaml_sou
     /* Where it began tells more than where it failed to end. */
     if (parser->context != NULL && parser->context_mark.index < parser->problem_mark.index)
         return fail_at(builder, parser->problem_mark, BERTH_ERROR_SYNTAX,
-                       "wanted YAML or JSON: %s (%s from %zu:%zu on)", problem, parser->context,
+                       "expected YAML or JSON: %s (%s from %zu:%zu on)", problem, parser->context,
                        parser->context_mark.line + 1, parser->context_mark.column + 1);
-    return fail_at(builder, parser->problem_mark, BERTH_ERROR_SYNTAX, "wanted YAML or JSON: %s",
+    return fail_at(builder, parser->problem_mark, BERTH_ERROR_SYNTAX, "expected YAML or JSON: %s",
                    problem);
 }
 

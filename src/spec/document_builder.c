@@ -70,17 +70,17 @@ int document_builder_attach(struct document_builder *builder, struct document_no
     if (node->weight > DOCUMENT_VALUES_MAX - builder->total)
         return document_builder_fail(
             builder, place, BERTH_ERROR_LIMIT,
-            "wanted at most %d values, with aliases written out, found more", DOCUMENT_VALUES_MAX);
+            "expected at most %d values, with aliases written out, got more", DOCUMENT_VALUES_MAX);
     builder->total += node->weight;
     if (node->bytes > DOCUMENT_BYTES_MAX - builder->bytes)
         return document_builder_fail(
             builder, place, BERTH_ERROR_LIMIT,
-            "wanted at most %s of text, with aliases written out, found more",
+            "expected at most %s of text, with aliases written out, got more",
             quantity_format_size(DOCUMENT_BYTES_MAX).text);
     builder->bytes += node->bytes;
     if (builder->depth + node->height > DOCUMENT_DEPTH_MAX)
         return document_builder_fail(builder, place, BERTH_ERROR_LIMIT,
-                                     "wanted at most %d levels of lists and mappings, found more",
+                                     "expected at most %d levels of lists and mappings, got more",
                                      DOCUMENT_DEPTH_MAX);
     if (parent == NULL) {
         builder->document->root = node;

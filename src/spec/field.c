@@ -53,7 +53,7 @@ static int read_pair(const struct field_reading *reading, const struct record *r
 
     if (key->kind != NODE_SCALAR)
         return document_error(reading->document, key, reading->error, BERTH_ERROR_SYNTAX,
-                              "wanted the name of a field of %s, found %s", record->what,
+                              "expected the name of a field of %s, got %s", record->what,
                               document_node_describe(key).text);
     field = find_field(record, key);
     if (field == NULL)
@@ -66,7 +66,7 @@ static int read_pair(const struct field_reading *reading, const struct record *r
         return field_read(reading, field->type, field, value, (char *)target + field->offset);
     if (field->required)
         return document_error(reading->document, value, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted a value, found nothing", field->name);
+                              "%s: expected a value, got nothing", field->name);
     return 0;
 }
 
@@ -95,7 +95,7 @@ int field_read_record(const struct field_reading *reading, const struct record *
 
     if (node->kind != NODE_MAPPING)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "wanted %s with fields such as '%s', found %s", record->what,
+                              "expected %s with fields such as '%s', got %s", record->what,
                               record->fields[0].name, document_node_describe(node).text);
     if (bitset_init(&seen, record->field_count) < 0)
         return error_set_memory(reading->error);
@@ -142,7 +142,7 @@ static int read_scalar(const struct field_reading *reading, const struct field_t
         return code < 0 ? wrap_error(reading, field, node, code) : 0;
     }
     return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                          "%s: wanted %s, found %s%s", field->name, type->wanted,
+                          "%s: expected %s, got %s%s", field->name, type->wanted,
                           document_node_describe(node).text, found);
 }
 

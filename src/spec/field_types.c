@@ -22,7 +22,7 @@ static int parse_text(const struct field *field, const char *text, void *target,
     char *copy;
 
     if (*text == '\0' || strlen(text) > longest)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted a text of 1 to %zu bytes, found %zu",
+        return error_set(error, BERTH_ERROR_RANGE, "expected a text of 1 to %zu bytes, got %zu",
                          longest, strlen(text));
     copy = strdup(text);
     if (copy == NULL)
@@ -42,7 +42,7 @@ static int parse_number(const struct field *field, const char *text, void *targe
         return code;
     if (text[0] == '0' && text[1] != '\0')
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted a whole number without leading zeros, found %s", quote(text).text);
+                         "expected a whole number without leading zeros, got %s", quote(text).text);
     *(struct optional_number *)target = number;
     return 0;
 }
@@ -68,7 +68,7 @@ static int parse_size(const struct field *field, const char *text, void *target,
     if (code < 0)
         return code;
     if (size < field->min || size > max)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted a size from %s to %s, found %s",
+        return error_set(error, BERTH_ERROR_RANGE, "expected a size from %s to %s, got %s",
                          quantity_format_size(field->min).text, quantity_format_size(max).text,
                          quote(text).text);
     *(struct optional_number *)target = optional_number_of(size);
@@ -84,10 +84,10 @@ static int parse_duration(const struct field *field, const char *text, void *tar
     if (code < 0)
         return code;
     if (duration < (int64_t)field->min)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted at least %s, found %s",
+        return error_set(error, BERTH_ERROR_RANGE, "expected at least %s, got %s",
                          quantity_format_duration((int64_t)field->min).text, quote(text).text);
     if (field->max != 0 && duration > (int64_t)field->max)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted at most %s, found %s",
+        return error_set(error, BERTH_ERROR_RANGE, "expected at most %s, got %s",
                          quantity_format_duration((int64_t)field->max).text, quote(text).text);
     *(int64_t *)target = duration;
     return 0;
@@ -136,7 +136,7 @@ static int parse_boolean(const struct field *field, const char *text, void *targ
             return 0;
         }
     }
-    return error_set(error, BERTH_ERROR_SYNTAX, "wanted true or false, found %s", quote(text).text);
+    return error_set(error, BERTH_ERROR_SYNTAX, "expected true or false, got %s", quote(text).text);
 }
 
 static int wanted_list(const struct field_reading *reading, const struct field *field,
@@ -145,7 +145,7 @@ static int wanted_list(const struct field_reading *reading, const struct field *
     if (node->kind == NODE_LIST)
         return 0;
     return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                          "%s: wanted a list, found %s", field->name,
+                          "%s: expected a list, got %s", field->name,
                           document_node_describe(node).text);
 }
 
@@ -154,11 +154,11 @@ int field_require_list(const struct field_reading *reading, const struct field *
 {
     if (node->kind != NODE_LIST)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted a list of %s, found %s", field->name, of,
+                              "%s: expected a list of %s, got %s", field->name, of,
                               document_node_describe(node).text);
     if (node->count > max)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_LIMIT,
-                              "%s: wanted at most %zu %s, found %zu", field->name, max, of,
+                              "%s: expected at most %zu %s, got %zu", field->name, max, of,
                               node->count);
     return 0;
 }

@@ -53,7 +53,7 @@ static int parse_cpus(const struct field *field, const char *text, void *target,
     bitset_finish(&cpus);
     if (ranges.length > DEVICE_TEXT_MAX) {
         text_finish(&ranges);
-        return error_set(error, BERTH_ERROR_LIMIT, "wanted a list of at most %d bytes, found more",
+        return error_set(error, BERTH_ERROR_LIMIT, "expected a list of at most %d bytes, got more",
                          DEVICE_TEXT_MAX);
     }
     *(char **)target = text_detach(&ranges);
@@ -111,7 +111,7 @@ static int read_between(const struct field_reading *reading, const struct field 
 
     if (node->kind != NODE_LIST || node->count != 2)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted a list of 2 device ids, found %s", field->name,
+                              "%s: expected a list of 2 device ids, got %s", field->name,
                               document_node_describe(node).text);
     for (size_t i = 0; i < 2 && code == 0; i++) {
         link->nodes[i] = node->items[i];
@@ -209,7 +209,7 @@ static int build_machine(const struct document *document, struct machine *ret_ma
 
     if (document->root == NULL)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "%s:1:1: wanted an inventory with the field 'devices', found nothing",
+                         "%s:1:1: expected an inventory with the field 'devices', got nothing",
                          document->file);
     code = field_read_record(&reading, &inventory_record, document->root, &described);
     machine.devices = described.devices;

@@ -143,7 +143,7 @@ static int check_unique(const struct field_reading *reading, const struct docume
             return document_error(
                 reading->document,
                 later->is_alias ? later : field_record_value(later, unique->field), reading->error,
-                BERTH_ERROR_SYNTAX, "%s: wanted each %s once, found that of %s again",
+                BERTH_ERROR_SYNTAX, "%s: expected each %s once, got that of %s again",
                 unique->field, unique->what, device_id_format(earlier->id).text);
     }
     return 0;
@@ -206,18 +206,18 @@ int inventory_check_device(const struct field_reading *reading, const struct doc
     if (device->load.memory_free.known && device->memory_total.known &&
         (uint64_t)device->load.memory_free.value > device->memory_total.value)
         return document_error(reading->document, field_record_value(node, "free"), reading->error,
-                              BERTH_ERROR_SYNTAX, "free: wanted at most the memory, %s, found %s",
+                              BERTH_ERROR_SYNTAX, "free: expected at most the memory, %s, got %s",
                               document_node_describe(field_record_value(node, "memory")).text,
                               document_node_describe(field_record_value(node, "free")).text);
     if (device->tiles.known && device->id.vendor != VENDOR_INTEL)
         return document_error(reading->document, field_record_value(node, "tiles"), reading->error,
-                              BERTH_ERROR_SYNTAX, "tiles: go with vendor intel, found vendor %s",
+                              BERTH_ERROR_SYNTAX, "tiles: go with vendor intel, got vendor %s",
                               vendor_name(device->id.vendor));
     if (device->id.mig == DEVICE_NO_MIG)
         return 0;
     if (device->id.vendor != VENDOR_NVIDIA)
         return document_error(reading->document, field_record_value(node, "mig"), reading->error,
-                              BERTH_ERROR_SYNTAX, "mig: goes with vendor nvidia, found vendor %s",
+                              BERTH_ERROR_SYNTAX, "mig: goes with vendor nvidia, got vendor %s",
                               vendor_name(device->id.vendor));
     whole.mig = DEVICE_NO_MIG;
     if (device->parent == NULL)
@@ -233,19 +233,19 @@ int inventory_check_link(const struct field_reading *reading, const struct docum
 
     if (device_id_equals(link->between[0], link->between[1]))
         return document_error(reading->document, link->nodes[1], reading->error, BERTH_ERROR_SYNTAX,
-                              "between: wanted two devices, found %s twice",
+                              "between: expected two devices, got %s twice",
                               device_id_format(link->between[0]).text);
     if (!link_is_fabric(link->kind))
         return link->lanes == 0
                    ? 0
                    : document_error(reading->document, field_record_value(node, "lanes"),
                                     reading->error, BERTH_ERROR_SYNTAX,
-                                    "lanes: goes with kind nvlink or xgmi, found kind %s",
+                                    "lanes: goes with kind nvlink or xgmi, got kind %s",
                                     choice_name(link_kind_names, (int)link->kind));
     for (size_t i = 0; i < 2; i++) {
         if (link->between[i].vendor != maker)
             return document_error(reading->document, link->nodes[i], reading->error,
-                                  BERTH_ERROR_SYNTAX, "between: %s joins %s devices, found %s",
+                                  BERTH_ERROR_SYNTAX, "between: %s joins %s devices, got %s",
                                   choice_name(link_kind_names, (int)link->kind), vendor_name(maker),
                                   device_id_format(link->between[i]).text);
     }
@@ -268,7 +268,7 @@ static int resolve_link(const struct field_reading *reading, const struct descri
         if (slots[i] == devices->count)
             return document_error(reading->document, described->nodes[i], reading->error,
                                   BERTH_ERROR_SYNTAX,
-                                  "between: wanted a device of this file, found %s",
+                                  "between: expected a device of this file, got %s",
                                   device_id_format(described->between[i]).text);
     }
     *link = (struct link){
@@ -319,7 +319,7 @@ static int check_pairs(const struct field_reading *reading,
         if (compare_links(&machine->links.items[positions[i - 1]], later) == 0)
             code = document_error(
                 reading->document, place->nodes[0], reading->error, BERTH_ERROR_SYNTAX,
-                "between: wanted one %s for a pair, found a second for %s and %s",
+                "between: expected one %s for a pair, got a second for %s and %s",
                 link_is_fabric(later->kind) ? "nvlink or xgmi link" : "PCIe path",
                 device_id_format(place->between[0]).text, device_id_format(place->between[1]).text);
     }

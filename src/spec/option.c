@@ -22,9 +22,9 @@ int option_apply(const struct option *option, void *target, const char *value,
                  struct berth_error *error)
 {
     if (option->argument == NULL && value != NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "takes no value, found %s", quote(value).text);
+        return error_set(error, BERTH_ERROR_INVALID, "takes no value, got %s", quote(value).text);
     if (option->argument != NULL && value == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted %s, found nothing", option->argument);
+        return error_set(error, BERTH_ERROR_INVALID, "expected %s, got nothing", option->argument);
     assert(option->parse != NULL);
     return option->parse(option, (char *)target + option->offset, value, error);
 }

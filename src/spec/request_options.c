@@ -102,7 +102,7 @@ static int parse_interface(const struct option *option, void *member, const char
 {
     if (*value == '\0' || strlen(value) > INTERFACE_MAX)
         return error_set(error, BERTH_ERROR_RANGE,
-                         "wanted the name of a network interface of 1 to %d bytes, found %s",
+                         "expected the name of a network interface of 1 to %d bytes, got %s",
                          INTERFACE_MAX, quote(value).text);
     return option_type_text(option, member, value, error);
 }
@@ -371,10 +371,10 @@ static int check_ranks(const struct request_options *options, struct berth_error
     else if (options->interface != NULL)
         option = "interface";
     if (!options->request.ranks && option != NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "%s: goes with ranks, found none", option);
+        return error_set(error, BERTH_ERROR_INVALID, "%s: goes with ranks, got none", option);
     if (!options->request.ranks && options->request.replicas <= 1 && options->label)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "label: goes with ranks or several replicas, found neither");
+                         "label: goes with ranks or several replicas, got neither");
     return 0;
 }
 
@@ -387,7 +387,7 @@ int request_options_resolve(const struct request_options *options, struct reques
     if (options->count_model != NULL && request.model != NULL &&
         strcasecmp(options->count_model, request.model) != 0)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "model: wanted one, found %s with gpus and %s with model",
+                         "model: expected one, got %s with gpus and %s with model",
                          quote(options->count_model).text, quote(request.model).text);
     if (request.model == NULL)
         request.model = options->count_model;

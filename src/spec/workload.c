@@ -162,7 +162,7 @@ static int build_options(const struct document *document, struct request_options
 
     if (document->root == NULL)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "%s:1:1: wanted a spec file with the field 'gpu', found nothing",
+                         "%s:1:1: expected a spec file with the field 'gpu', got nothing",
                          document->file);
     request_options_init(&workload.options);
     workload.options.default_scheduling = SCHEDULING_BEST_EFFORT;

@@ -20,7 +20,7 @@ static int parse_ids(const struct field *field, const char *text, void *target,
     (void)field;
     if (strlen(text) > WORKLOAD_IDS_MAX)
         return error_set(error, BERTH_ERROR_RANGE,
-                         "wanted a text of at most %d bytes (or a list), found %zu",
+                         "expected a text of at most %d bytes (or a list), got %zu",
                          WORKLOAD_IDS_MAX, strlen(text));
     return device_id_list_parse(target, text, error);
 }
@@ -64,7 +64,7 @@ static int read_ids(const struct field_reading *reading, const struct field *fie
         return field_read(reading, &type_ids, field, node, target);
     if (node->kind == NODE_MAPPING || node->count == 0)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted %s, found %s", field->name, type_ids.wanted,
+                              "%s: expected %s, got %s", field->name, type_ids.wanted,
                               document_node_describe(node).text);
     code = field_require_list(reading, field, node, "device ids", DEVICE_ID_LIST_MAX);
     for (size_t i = 0; i < node->count && code == 0; i++)
@@ -85,7 +85,7 @@ static int parse_directory(const struct field *field, const char *text, void *ta
 {
     if (text[0] != '/' || strlen(text) > field->max)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted an absolute path of at most %zu bytes, found %s",
+                         "expected an absolute path of at most %zu bytes, got %s",
                          (size_t)field->max, quote(text).text);
     return field_text.parse(field, text, target, error);
 }
@@ -106,10 +106,10 @@ static int parse_word(const struct field *field, const char *text, void *target,
 
     (void)field;
     if (words->count == 0 && length == 0)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted a program, found an empty text");
+        return error_set(error, BERTH_ERROR_RANGE, "expected a program, got an empty text");
     if (length > WORKLOAD_ARGUMENT_MAX)
         return error_set(error, BERTH_ERROR_RANGE,
-                         "wanted words of at most %d bytes, found one of %zu",
+                         "expected words of at most %d bytes, got one of %zu",
                          WORKLOAD_ARGUMENT_MAX, length);
     return string_list_append(words, text) < 0 ? error_set_memory(error) : 0;
 }
@@ -125,7 +125,7 @@ static int read_command(const struct field_reading *reading, const struct field 
         return field_read(reading, &type_word, field, node, target);
     if (node->kind == NODE_MAPPING || node->count == 0)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted a program or a list of words, found %s", field->name,
+                              "%s: expected a program or a list of words, got %s", field->name,
                               document_node_describe(node).text);
     code = field_require_list(reading, field, node, "words", WORKLOAD_ARGUMENTS_MAX);
     for (size_t i = 0; i < node->count && code == 0; i++)

@@ -21,7 +21,7 @@ static bool leads_with_zero(const char *number)
 
 static int fail_leading_zeros(const char *text, struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_SYNTAX, "wanted a number without leading zeros, found %s",
+    return error_set(error, BERTH_ERROR_SYNTAX, "expected a number without leading zeros, got %s",
                      quote(text).text);
 }
 
@@ -74,7 +74,7 @@ static int read_capability(const struct field_reading *reading, const struct fie
 {
     if (node->kind == NODE_SCALAR && !node->quoted)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: wanted a compute capability in quotes such as \"8.0\", found "
+                              "%s: expected a compute capability in quotes such as \"8.0\", got "
                               "%s without them (8.10 and 8.1 are one number, but two capabilities)",
                               field->name, document_node_describe(node).text);
     return field_read(reading, &capability_in_quotes, field, node, target);
@@ -99,14 +99,14 @@ static int parse_share(const struct field *field, const char *text, void *target
     if (whole == 0 || fraction[decimals] != '\0' ||
         (text[whole] != '\0' && (text[whole] != '.' || decimals == 0)))
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted a number above 0 and up to 1, such as 0.25, found %s",
+                         "expected a number above 0 and up to 1, such as 0.25, got %s",
                          quote(text).text);
     if (leads_with_zero(text))
         return fail_leading_zeros(text, error);
     if (!has_other_digit_than_zero(text) || has_other_digit_than_zero(is_one ? fraction : "") ||
         (!is_one && text[0] != '0'))
         return error_set(error, BERTH_ERROR_RANGE,
-                         "wanted a number above 0 and up to 1, such as 0.25, found %s",
+                         "expected a number above 0 and up to 1, such as 0.25, got %s",
                          quote(text).text);
     for (size_t i = 0; i < SHARE_DECIMALS; i++)
         millionths = millionths * 10 + (i < decimals ? (uint64_t)(fraction[i] - '0') : 0);
@@ -141,7 +141,7 @@ static size_t digits_before_unit(const char *unit)
 
 static int fail_size(const char *text, struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_RANGE, "wanted a size below 1000T, found %s",
+    return error_set(error, BERTH_ERROR_RANGE, "expected a size below 1000T, got %s",
                      quote(text).text);
 }
 
@@ -162,16 +162,16 @@ static int parse_size(const struct field *field, const char *text, void *target,
     if (unit[0] == '\0' && leads_with_zero(text))
         return fail_leading_zeros(text, error);
     if (decimals > 0 && digits_before_unit(unit) == WORKLOAD_SIZE_DIGITS)
-        return error_set(error, BERTH_ERROR_SYNTAX, "wanted whole bytes, found %s",
+        return error_set(error, BERTH_ERROR_SYNTAX, "expected whole bytes, got %s",
                          quote(text).text);
     if (decimals > WORKLOAD_FRACTION_DIGITS)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted a size with at most %d digits behind the point, found %s",
+                         "expected a size with at most %d digits behind the point, got %s",
                          WORKLOAD_FRACTION_DIGITS, quote(text).text);
     if (whole > digits_before_unit(unit))
         return fail_size(text, error);
     if (bytes < field->min)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted more than 0 bytes, found %s",
+        return error_set(error, BERTH_ERROR_RANGE, "expected more than 0 bytes, got %s",
                          quote(text).text);
     *(struct optional_number *)target = optional_number_of(bytes);
     return 0;
@@ -240,14 +240,14 @@ static int check_duration(const char *text, struct berth_error *error)
         return fail_leading_zeros(text, error);
     if (strchr(text, ':') != NULL && clock_has_many_digits(text))
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted two digits behind each '-' or ':', found %s", quote(text).text);
+                         "expected two digits behind each '-' or ':', got %s", quote(text).text);
     if (point != NULL && point[1 + decimals] == '\0')
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted whole seconds, or a unit behind the fraction, found %s",
+                         "expected whole seconds, or a unit behind the fraction, got %s",
                          quote(text).text);
     if (decimals > WORKLOAD_FRACTION_DIGITS)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted a duration with at most %d digits behind the point, found %s",
+                         "expected a duration with at most %d digits behind the point, got %s",
                          WORKLOAD_FRACTION_DIGITS, quote(text).text);
     return 0;
 }
@@ -263,12 +263,12 @@ static int parse_duration(const struct field *field, const char *text, void *tar
     if (code == BERTH_ERROR_RANGE || (code == 0 && duration_is_long(text)))
         return error_set(
             error, BERTH_ERROR_RANGE,
-            "wanted a duration of at most 9999d, 99999h, 9999999m or 999999999s, found %s",
+            "expected a duration of at most 9999d, 99999h, 9999999m or 999999999s, got %s",
             quote(text).text);
     if (code < 0)
         return code;
     if (duration < (int64_t)field->min)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted more than 0, found %s",
+        return error_set(error, BERTH_ERROR_RANGE, "expected more than 0, got %s",
                          quote(text).text);
     *(struct optional_number *)target = optional_number_of((uint64_t)duration);
     return 0;

@@ -40,7 +40,7 @@ static int read_answer(const struct wire_message *answer, struct berth_error *er
         return ACTION_DONE;
     if (answer->type == WIRE_REFUSED)
         return session_refusal(answer, error);
-    return error_set(error, BERTH_ERROR_SYNTAX, "wanted an answer, found '%s'",
+    return error_set(error, BERTH_ERROR_SYNTAX, "expected an answer, got '%s'",
                      wire_type_name(answer->type));
 }
 

@@ -73,18 +73,18 @@ int display_check(struct berth_error *error)
     if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1)
         return error_set(
             error, BERTH_ERROR_INVALID,
-            "wanted a terminal for input and output, found none ('berth status' prints "
+            "expected a terminal for input and output, got none ('berth status' prints "
             "the same anywhere)");
     if (kind == NULL || kind[0] == '\0')
-        return error_set(error, BERTH_ERROR_INVALID, "TERM: wanted a kind of terminal, found none");
+        return error_set(error, BERTH_ERROR_INVALID, "TERM: expected a kind of terminal, got none");
     if (setupterm(NULL, STDOUT_FILENO, &result) != OK)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "TERM: wanted a terminal that ncurses knows, found %s", quote(kind).text);
+                         "TERM: expected a terminal that ncurses knows, got %s", quote(kind).text);
     can_do_it = tigetstr("cup") != NULL && tigetstr("clear") != NULL;
     del_curterm(cur_term);
     if (!can_do_it)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "TERM: wanted a terminal with a cursor that moves, found %s",
+                         "TERM: expected a terminal with a cursor that moves, got %s",
                          quote(kind).text);
     return 0;
 }
@@ -111,7 +111,7 @@ int display_open(struct berth_error *error)
     ours.screen = newterm(NULL, stdout, stdin);
     if (ours.screen == NULL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted a terminal that can show a full screen, found one that cannot");
+                         "expected a terminal that can show a full screen, got one that cannot");
     restore_signals();
     ours.colour = terminal.colour && has_colors();
     choose_styles();

@@ -170,7 +170,7 @@ static int take_refusal(const struct wire_message *message, struct berth_error *
 
     session_refusal(message, &refused);
     return error_set(error, refused.code,
-                     "wanted to follow the pool, found that the daemon says: %s", refused.message);
+                     "expected to follow the pool, got that the daemon says: %s", refused.message);
 }
 
 int follow_take(struct follower *follower, struct wire_message *message, struct berth_error *error)
@@ -188,6 +188,6 @@ int follow_take(struct follower *follower, struct wire_message *message, struct 
         return take_news(follower, message, error);
     if (message->type == WIRE_PAGE && number == follower->look_number)
         return take_page(follower, message, error);
-    return error_set(error, BERTH_ERROR_SYNTAX, "wanted an answer of the pool, found '%s'",
+    return error_set(error, BERTH_ERROR_SYNTAX, "expected an answer of the pool, got '%s'",
                      wire_type_name(message->type));
 }

@@ -219,7 +219,7 @@ bool view_is_idle(const struct lease_info *lease)
 
 const char *view_reason(const struct claim_info *claim)
 {
-    static const char lead[] = "wanted ";
+    static const char lead[] = "expected ";
     const char *rest = claim->why;
     size_t length = claim->request == NULL ? 0 : strlen(claim->request);
 

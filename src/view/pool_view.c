@@ -32,10 +32,10 @@ static int turn_page(const struct wire_message *page, struct pool_view_place *pl
     if (page->section < place->section ||
         (page->section == place->section && page->after <= place->after))
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted the next page of the pool, found one that was there already");
+                         "expected the next page of the pool, got one that was there already");
     if (++place->pages >= POOL_VIEW_PAGES_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
-                         "wanted at most %d pages of the pool, found more", POOL_VIEW_PAGES_MAX);
+                         "expected at most %d pages of the pool, got more", POOL_VIEW_PAGES_MAX);
     place->section = page->section;
     place->after = page->after;
     return true;
@@ -50,7 +50,7 @@ int pool_view_add_page(struct pool_view *view, struct wire_message *page,
     vector_for_each (slot, &page->slots) {
         if (slot->device == NULL)
             return error_set(error, BERTH_ERROR_SYNTAX,
-                             "wanted a device in each slot of the pool, found none");
+                             "expected a device in each slot of the pool, got none");
     }
     look->capacity = page->capacity;
     look->pending = page->pending;
@@ -120,7 +120,7 @@ static int add_uses(struct pool_view *view, size_t lease, const struct place *pl
             continue;
         if (view->uses.count == POOL_VIEW_USES_MAX)
             return error_set(error, BERTH_ERROR_LIMIT,
-                             "wanted at most %d devices under leases, found more",
+                             "expected at most %d devices under leases, got more",
                              POOL_VIEW_USES_MAX);
         use = vector_append(&view->uses);
         if (use == NULL)

@@ -23,7 +23,7 @@ static int judge(struct wire_message *message, uint64_t number, enum wire_type w
     if (message->type == WIRE_REFUSED)
         return session_refusal(message, error);
     if (message->type != wanted)
-        return error_set(error, BERTH_ERROR_SYNTAX, "wanted the pool's answer '%s', found type %u",
+        return error_set(error, BERTH_ERROR_SYNTAX, "expected the pool's answer '%s', got type %u",
                          wire_type_name(wanted), (unsigned)message->type);
     return 1;
 }
@@ -44,7 +44,7 @@ static int ask(struct session *session, struct wire_message *question, enum wire
 
         if (left <= 0)
             return error_set(error, BERTH_ERROR_IO,
-                             "wanted an answer of the pool within %s, found none",
+                             "expected an answer of the pool within %s, got none",
                              quantity_format_duration(timeout).text);
         code = session_receive(session, left, &message, error);
         if (code != SESSION_MESSAGE)
@@ -91,9 +91,9 @@ int pool_view_check_inventory(const char *wanted, const char *found, struct bert
         return 0;
     if (found == NULL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted the pool of %s, found the pool of the hardware",
+                         "expected the pool of %s, got the pool of the hardware",
                          quote(wanted).text);
-    return error_set(error, BERTH_ERROR_INVALID, "wanted the pool of %s, found the pool of %s",
+    return error_set(error, BERTH_ERROR_INVALID, "expected the pool of %s, got the pool of %s",
                      quote(wanted).text, quote(found).text);
 }
 

@@ -137,7 +137,7 @@ static void on_timer(evutil_socket_t none, short what, void *context)
     if (connection->phase == PHASE_ANSWERING && connection->events != NULL) {
         /* Whoever was to answer is not to any more. */
         connection->events->closed(connection->context);
-        http_answer_send_line(connection, 503, "wanted an answer in time, found none");
+        http_answer_send_line(connection, 503, "expected an answer in time, got none");
         return;
     }
     if (connection->held == NULL) {

@@ -19,7 +19,7 @@ int job_mapping_open(struct job_mapping *mapping, const char *path, struct berth
         error_set_errno(error, errno, "%s", path);
         if (directory >= 0)
             close(directory);
-        return error_wrap(error, BERTH_ERROR_INVALID, "wanted a directory to write to");
+        return error_wrap(error, BERTH_ERROR_INVALID, "expected a directory to write to");
     }
     *mapping = (struct job_mapping){.directory = directory, .is_open = true};
     return 0;

@@ -104,7 +104,7 @@ int listen_address_parse(const char *string, struct listen_address *ret_address,
     return 0;
 wrong:
     return error_set(error, BERTH_ERROR_INVALID,
-                     "wanted ADDRESS:PORT (127.0.0.1:7411, [::1]:7411), found %s",
+                     "expected ADDRESS:PORT (127.0.0.1:7411, [::1]:7411), got %s",
                      quote(string).text);
 }
 
@@ -182,7 +182,7 @@ int listen_address_open(struct listen_address *address, struct berth_error *erro
         close(descriptor);
         if (number == EADDRINUSE)
             return error_set(error, BERTH_ERROR_INVALID,
-                             "%s: wanted a free port, found one that is in use (port 0 takes any)",
+                             "%s: expected a free port, got one that is in use (port 0 takes any)",
                              listen_address_format(address).text);
         error_set_errno(error, number, "%s", listen_address_format(address).text);
         return error_wrap(error, BERTH_ERROR_INVALID, "--listen");
@@ -214,7 +214,7 @@ int listen_address_check_name(const char *string, struct berth_error *error)
             : is_name(name))
         return 0;
     return error_set(error, BERTH_ERROR_INVALID,
-                     "wanted a name or an address without a port ([fd00::7] for IPv6), found %s",
+                     "expected a name or an address without a port ([fd00::7] for IPv6), got %s",
                      quote(string).text);
 }
 

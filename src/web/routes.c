@@ -218,7 +218,8 @@ static void answer_home(struct http_connection *connection, struct text *headers
 
 static void answer_no_token(struct http_connection *connection, enum token_result judgement)
 {
-    static const char line[] = "wanted the token (Authorization: Bearer, or typed into the page)\n";
+    static const char line[] =
+        "expected the token (Authorization: Bearer, or typed into the page)\n";
 
     http_answer_send(
         connection,
@@ -360,7 +361,7 @@ void web_answer(void *context, struct http_connection *connection,
     if (request->has_host && !listen_address_accepts_host(http_server_address(web->server),
                                                           &web->hosts, request->host)) {
         http_answer_send_line(connection, 421,
-                              "wanted a Host of this server's (--host NAME adds one), found "
+                              "expected a Host of this server's (--host NAME adds one), got "
                               "another");
         return;
     }
@@ -379,7 +380,7 @@ void web_answer(void *context, struct http_connection *connection,
         return;
     }
     if (route->is_post && !is_our_page(request)) {
-        http_answer_send_line(connection, 403, "wanted our own page, found another site's");
+        http_answer_send_line(connection, 403, "expected our own page, got another site's");
         return;
     }
     judgement = route->is_open ? TOKEN_GOOD : token_check(&web->token, request);

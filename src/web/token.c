@@ -23,10 +23,10 @@ static int check_file(int descriptor, const char *path, struct berth_error *erro
         return error_set_errno(error, errno, "%s", path);
     if (!S_ISREG(status.st_mode))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "%s: wanted a regular file, found another kind", path);
+                         "%s: expected a regular file, got another kind", path);
     if ((status.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) != 0)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "%s: wanted a file that others cannot read or change, found mode %04o "
+                         "%s: expected a file that others cannot read or change, got mode %04o "
                          "(chmod 600 helps)",
                          path, (unsigned)(status.st_mode & 07777));
     return 0;
@@ -42,12 +42,12 @@ static int parse_token(const char *path, const struct text *content, struct toke
     span_drop_suffix(&line, "\r");
     if (line.length < TOKEN_MIN || line.length > TOKEN_MAX)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "%s: wanted a token of %d to %d characters in one line, found %zu", path,
+                         "%s: expected a token of %d to %d characters in one line, got %zu", path,
                          TOKEN_MIN, TOKEN_MAX, line.length);
     for (size_t i = 0; i < line.length; i++) {
         if (line.bytes[i] <= ' ' || line.bytes[i] > '~')
             return error_set(error, BERTH_ERROR_INVALID,
-                             "%s: wanted one token of printable characters without blanks, found "
+                             "%s: expected one token of printable characters without blanks, got "
                              "something else at character %zu",
                              path, i + 1);
     }

@@ -60,9 +60,9 @@ static int report_encode_failure(struct text *out, size_t start, int code,
     if (code == BERTH_ERROR_MEMORY)
         return error_set_memory(error);
     if (code == BERTH_ERROR_LIMIT)
-        return error_set(error, code, "message: wanted at most %d bytes, found %zu",
+        return error_set(error, code, "message: expected at most %d bytes, got %zu",
                          WIRE_MESSAGE_MAX, length);
-    return error_set(error, code, "message: wanted values within their limits, found one beyond");
+    return error_set(error, code, "message: expected values within their limits, got one beyond");
 }
 
 int wire_encode(const struct wire_message *message, struct text *out, struct berth_error *error)
@@ -75,7 +75,7 @@ int wire_encode(const struct wire_message *message, struct text *out, struct ber
         return error_set_memory(error);
     if (message->type == 0 || message->type > UINT8_MAX)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "message: wanted a type from 1 to %d, found %u", UINT8_MAX,
+                         "message: expected a type from 1 to %d, got %u", UINT8_MAX,
                          (unsigned)message->type);
     text_append_repeated(out, '\0', WIRE_HEADER_SIZE);
     code = tagged_write(&wire_tagged, TAGGED_ALL_TYPES, message, out);
@@ -96,19 +96,19 @@ int wire_encode(const struct wire_message *message, struct text *out, struct ber
 static int check_header(const unsigned char *bytes, size_t length, struct berth_error *error)
 {
     if (length > WIRE_MESSAGE_MAX)
-        return error_set(error, BERTH_ERROR_LIMIT, "message: wanted at most %d bytes, found %zu",
+        return error_set(error, BERTH_ERROR_LIMIT, "message: expected at most %d bytes, got %zu",
                          WIRE_MESSAGE_MAX, length);
     if (length < WIRE_HEADER_SIZE)
-        return error_set(error, BERTH_ERROR_SYNTAX, "message: wanted at least %d bytes, found %zu",
+        return error_set(error, BERTH_ERROR_SYNTAX, "message: expected at least %d bytes, got %zu",
                          WIRE_HEADER_SIZE, length);
     if (bytes[0] != WIRE_VERSION)
-        return error_set(error, BERTH_ERROR_SYNTAX, "message: wanted version %d, found %d",
+        return error_set(error, BERTH_ERROR_SYNTAX, "message: expected version %d, got %d",
                          WIRE_VERSION, bytes[0]);
     if (bytes[TYPE_AT] == 0)
-        return error_set(error, BERTH_ERROR_SYNTAX, "message: wanted a type above 0, found 0");
+        return error_set(error, BERTH_ERROR_SYNTAX, "message: expected a type above 0, got 0");
     if (tagged_get(bytes + LENGTH_AT, 4) != length - WIRE_HEADER_SIZE)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "message: wanted %zu bytes after the header, found length %u",
+                         "message: expected %zu bytes after the header, got length %u",
                          length - WIRE_HEADER_SIZE, (unsigned)tagged_get(bytes + LENGTH_AT, 4));
     return 0;
 }

@@ -10,7 +10,7 @@
 
 __attribute__((noreturn)) static void refuse(const char *path, unsigned line, const char *found)
 {
-    fprintf(stderr, "%s:%u: wanted a statement of the CUDA double, found %s\n", path, line, found);
+    fprintf(stderr, "%s:%u: expected a statement of the CUDA double, got %s\n", path, line, found);
     exit(70);
 }
 

@@ -48,7 +48,7 @@ struct reading {
 
 __attribute__((noreturn)) static void refuse(const struct reading *reading, const char *found)
 {
-    fprintf(stderr, "%s:%u: wanted a statement of the NVML double, found %s\n", reading->path,
+    fprintf(stderr, "%s:%u: expected a statement of the NVML double, got %s\n", reading->path,
             reading->line, found);
     exit(70);
 }
@@ -333,7 +333,7 @@ struct machine *machine_now(void)
     struct stat now;
 
     if (path == NULL || stat(path, &now) < 0) {
-        fprintf(stderr, "NVML_DOUBLE: wanted the machine's file, found %s\n",
+        fprintf(stderr, "NVML_DOUBLE: expected the machine's file, got %s\n",
                 path == NULL ? "nothing" : path);
         exit(70);
     }

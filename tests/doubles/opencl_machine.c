@@ -170,7 +170,7 @@ static void read_if_changed(void)
     struct stat now;
 
     if (path == NULL || stat(path, &now) < 0)
-        no_sense("wanted OPENCL_DOUBLE to name a file");
+        no_sense("expected OPENCL_DOUBLE to name a file");
     pthread_mutex_lock(&mutex);
     if (now.st_ino != before.st_ino || now.st_size != before.st_size ||
         now.st_mtim.tv_sec != before.st_mtim.tv_sec ||

@@ -122,26 +122,26 @@ def test_waits_in_words(sandbox, daemon, process):
 )
 def test_refusals(sandbox, daemon, process, error, code):
     program, client, claim = adopting(sandbox, daemon, process.pid)
-    client.refuse(claim, error, "wanted this, found that")
+    client.refuse(claim, error, "expected this, got that")
     assert program.wait() == code
-    assert (program.text(), program.text("stderr")) == ("", "berth: adopt: wanted this, found that\n")
+    assert (program.text(), program.text("stderr")) == ("", "berth: adopt: expected this, got that\n")
 
 
 @pytest.mark.parametrize(
     "args, wanted",
     [
-        ([], "wanted the pid of one process, found 0"),
-        (["1", "2"], "wanted the pid of one process, found 2"),
-        (["python"], "wanted a pid such as 4711, found 'python'"),
-        (["0"], "wanted a pid such as 4711, found '0'"),
-        (["4294967297"], "wanted a pid such as 4711, found '4294967297'"),
-        (["--", "-5"], "wanted a pid such as 4711, found '-5'"),
+        ([], "expected the pid of one process, got 0"),
+        (["1", "2"], "expected the pid of one process, got 2"),
+        (["python"], "expected a pid such as 4711, got 'python'"),
+        (["0"], "expected a pid such as 4711, got '0'"),
+        (["4294967297"], "expected a pid such as 4711, got '4294967297'"),
+        (["--", "-5"], "expected a pid such as 4711, got '-5'"),
         (["1", "--replicas", "2"], "--replicas: goes with a command"),
         (["1", "--replicas", "2", "--scheduling", "best-effort"], "--replicas: goes with a command"),
         (["1", "--sharing", "mps"], "--sharing mps: goes with a command"),
         (["1", "--ranks"], "--ranks: goes with a command"),
         (["1", "--or-cpu"], "--or-cpu: goes with a command"),
-        (["1", "-n", "x"], "--gpus: wanted a number of devices"),
+        (["1", "-n", "x"], "--gpus: expected a number of devices"),
         (["1", "--notfy", "x"], "no option '--notfy' here, did you mean --notify?"),
     ],
 )
@@ -155,7 +155,7 @@ def test_no_such_process(sandbox, daemon):
     with sandbox.start(["true"]) as program:
         assert program.wait() == 0
     done = sandbox.run(["berth", "adopt", program.pid], env=daemon.env)
-    wanted = f"berth: adopt: wanted a running process, found none with pid {program.pid}\n"
+    wanted = f"berth: adopt: expected a running process, got none with pid {program.pid}\n"
     assert done == (125, "", wanted)
 
 
@@ -167,7 +167,7 @@ def test_process_that_has_ended(sandbox, daemon):
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     done = sandbox.run(["berth", "adopt", pid], env=daemon.env)
     os.waitpid(pid, 0)
-    assert done == (125, "", f"berth: adopt: wanted a running process, found none with pid {pid}\n")
+    assert done == (125, "", f"berth: adopt: expected a running process, got none with pid {pid}\n")
 
 
 def test_nobody_listens(sandbox, process):
@@ -218,7 +218,7 @@ def test_interrupted_while_it_waits(pool_of, process):
 
 
 def test_process_without_devices(pool_of, process):
-    found = f"wanted a process that uses devices, found that {process.pid} uses none; say how many it is to get"
+    found = f"expected a process that uses devices, got that {process.pid} uses none; say how many it is to get"
     assert pool_of(1).berth("adopt", process.pid) == (125, "", f"berth: adopt: {found}\n")
 
 
@@ -241,4 +241,4 @@ def test_time_limit_ends_the_process(pool_of, process):
 def test_not_within_a_lease(pool_of, process):
     done = pool_of(1).berth("run", "berth", "adopt", str(process.pid), "-n1")
     assert done.code == 2
-    assert done.stderr == "berth: adopt: wanted one replica for a process, and no lease around it\n"
+    assert done.stderr == "berth: adopt: expected one replica for a process, and no lease around it\n"

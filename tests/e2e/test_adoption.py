@@ -168,7 +168,7 @@ def test_adopt_for_a_process_that_uses_nothing_yet(town):
     town.open()
     process = town.sleeper(BOB)
     done = town.berth(BOB, "adopt", str(process.pid))
-    wanted = f"wanted a process that uses devices, found that {process.pid} uses none; say how many it is to get"
+    wanted = f"expected a process that uses devices, got that {process.pid} uses none; say how many it is to get"
     assert done == (125, "", f"berth: adopt: {wanted}\n")
     assert town.berth(BOB, "adopt", str(process.pid), "-n", "2").code == 0
     assert town.look()["leases"][0]["devices"] == ["nvidia0", "nvidia1"]
@@ -196,14 +196,14 @@ def test_what_does_not_fit_is_refused(town):
     until_state(town, "nvidia0", "SQUATTED")
     pid = str(process.pid)
     done = town.berth(BOB, "adopt", pid, "-n", "2")
-    assert done == (2, "", f"berth: adopt: wanted 2 devices, found that process {pid} uses 1 already\n")
+    assert done == (2, "", f"berth: adopt: expected 2 devices, got that process {pid} uses 1 already\n")
     done = town.berth(BOB, "adopt", pid, "--device", "nvidia1")
-    assert done == (2, "", f"berth: adopt: wanted other devices, found that process {pid} uses nvidia0 already\n")
+    assert done == (2, "", f"berth: adopt: expected other devices, got that process {pid} uses nvidia0 already\n")
     done = town.berth(BOB, "adopt", "4194304")
-    assert done == (125, "", "berth: adopt: wanted a running process, found none with pid 4194304\n")
+    assert done == (125, "", "berth: adopt: expected a running process, got none with pid 4194304\n")
     with wire.connect(str(town.socket)) as client, pytest.raises(wire.Refused) as refused:
         client.claim({}, hold=wire.HOLDS["PROCESS"], pid=process.pid, started=1, present=True)
-    assert refused.value.text == f"wanted a running process, found none with pid {pid}"
+    assert refused.value.text == f"expected a running process, got none with pid {pid}"
 
 
 def test_an_adopted_lease_outlives_the_daemon(town):

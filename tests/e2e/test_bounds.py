@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be sev
 
 MALLORY, TRUDY, OSCAR, ALICE = 61001, 61002, 61003, 61004
 LIMIT = wire.ERRORS["LIMIT"]
-WAITING_WORDS = "wanted at most {} waiting claims, questions and inner leases of one user, found more"
+WAITING_WORDS = "expected at most {} waiting claims, questions and inner leases of one user, got more"
 
 # A user's message takes a few of these milliseconds while others flood the daemon; with sanitizers, a
 # few times as many.
@@ -66,7 +66,7 @@ def queue_claim(client, request):
 
 def test_connections(machine):
     machine.start()
-    words = "wanted at most 1000 connections of one user, found more"
+    words = "expected at most 1000 connections of one user, got more"
     clients = [machine.connect(MALLORY) for _ in range(1000)]
     clients[0].hello()
     clients[-1].hello()
@@ -92,7 +92,7 @@ def test_command_of_one_too_many(machine):
         first.hello()
         done = machine.berth(MALLORY, "run", "true")
     assert (done.code, done.stdout) == (125, "")
-    assert done.stderr == "berth: run: wanted at most 1 connections of one user, found more\n"
+    assert done.stderr == "berth: run: expected at most 1 connections of one user, got more\n"
     # The first is gone when the daemon has seen its end.
     until(lambda: machine.berth(MALLORY, "run", "true").code == 0, "a connection to be had")
 
@@ -106,7 +106,7 @@ def test_connections_of_all(sandbox, pool_of):
     limited.chmod(0o755)
     made.start(program=limited)
     clients = [made.connect(MALLORY + i % 3) for i in range(344)]
-    expect_limit(made.connect(ALICE), "wanted at most 344 connections of all users, found more")
+    expect_limit(made.connect(ALICE), "expected at most 344 connections of all users, got more")
     more = [wire.connect(made.socket) for _ in range(150)]
     assert all(client.hello() for client in more)
     close_all(more)
@@ -162,7 +162,7 @@ def test_large_requests(machine):
     machine.root.claim({"wanted": ["nvidia0"]})
     before = resident(machine.daemon.pid)
     ids = [f"nvidia{i}" for i in range(4, 4090)]
-    words = "wanted at most 8 MiB of requests of one user that wait, found more"
+    words = "expected at most 8 MiB of requests of one user that wait, got more"
     with machine.connect(MALLORY) as mallory:
         types = []
         for i in range(300):
@@ -198,7 +198,7 @@ def test_rules_of_later(machine):
     for client in clients:
         queue_claim(client, {})
     machine.reload("bounds: {connections: 5, waiting: 5, messages: 1}\n")
-    expect_limit(machine.connect(MALLORY), "wanted at most 5 connections of one user, found more")
+    expect_limit(machine.connect(MALLORY), "expected at most 5 connections of one user, got more")
     assert machine.root.hello()["pending"] == 10
     numbers = [clients[0].send_claim() for _ in range(30)]  # at one in a second
     machine.reload("bounds: {connections: 11, waiting: 11, messages: 100000}\n")
@@ -351,7 +351,7 @@ def test_lines_of_the_log(machine):
     machine.start("bounds: {connections: 1}\n")
     with machine.connect(MALLORY):
         for _ in range(200):
-            expect_limit(machine.connect(MALLORY), "wanted at most 1 connections of one user, found more")
+            expect_limit(machine.connect(MALLORY), "expected at most 1 connections of one user, got more")
     until(
         lambda: written_and_left_out(machine) == 200,
         lambda: f"all of them, written or left out: {written_and_left_out(machine)} {machine.log.read_text()[-600:]}",

@@ -125,7 +125,7 @@ def check_impossible(sandbox, *lines):
 
 
 def test_no_device(sandbox, machine):
-    check_impossible(sandbox, "wanted a device with a device file, found no device")
+    check_impossible(sandbox, "expected a device with a device file, got no device")
 
 
 def test_no_device_files(sandbox, machine):
@@ -134,9 +134,9 @@ def test_no_device_files(sandbox, machine):
     (machine.root / f"dev/dri/{card.card}").unlink()
     check_impossible(
         sandbox,
-        f"{machine.root}{card.node_path()}: wanted a character device, found a regular file, left out",
+        f"{machine.root}{card.node_path()}: expected a character device, got a regular file, left out",
         "intel0: no device file, left out",
-        "wanted a device with a device file, found none",
+        "expected a device with a device file, got none",
     )
 
 
@@ -385,7 +385,7 @@ def test_arguments_of_this_machine(pool_of):
     found = arguments(pool, "nodes", "-n2", "--vendor=nvidia", env=HERE)
     assert found[:3] == [f"--device={path}" for path in (NULL, ZERO, FULL)]
     done = pool.berth("run", "--device=amd0", "--", "berth", "cdi", "--arguments", "nodes", env=HERE)
-    wanted = "berth: cdi: --arguments: wanted device files of 'amd0', found none in BERTH_DEVICE_NODES\n"
+    wanted = "berth: cdi: --arguments: expected device files of 'amd0', got none in BERTH_DEVICE_NODES\n"
     assert done == (2, "", wanted)
 
 
@@ -421,18 +421,18 @@ def test_arguments_on_the_cpu(vendors):
 def test_arguments_without_a_lease(sandbox, how):
     done = cdi(sandbox, "--arguments", how)
     assert (done.code, done.stdout) == (2, "")
-    assert done.stderr.startswith("berth: cdi: --arguments: wanted to be within a lease, ")
-    assert done.stderr.endswith(", found no BERTH_DEVICES\n") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("berth: cdi: --arguments: expected to be within a lease, ")
+    assert done.stderr.endswith(", got no BERTH_DEVICES\n") and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     "args, wanted",
     [
-        (["--arguments", "all"], "--arguments: wanted one of cdi, nodes, found 'all'"),
-        (["--arguments", "cdi", "--output", "x"], "--arguments: goes alone, found --output"),
-        (["--arguments", "cdi", "--inventory", "x"], "--arguments: goes alone, found --inventory"),
-        (["--output", ""], "--output: wanted a directory, found nothing"),
-        (["x"], "wanted only options, found 'x'"),
+        (["--arguments", "all"], "--arguments: expected one of cdi, nodes, got 'all'"),
+        (["--arguments", "cdi", "--output", "x"], "--arguments: goes alone, got --output"),
+        (["--arguments", "cdi", "--inventory", "x"], "--arguments: goes alone, got --inventory"),
+        (["--output", ""], "--output: expected a directory, got nothing"),
+        (["x"], "expected only options, got 'x'"),
         (["--inventory", "none.yaml"], "none.yaml: No such file or directory"),
         (["--output", "no/such", "--inventory", "common.yaml"], "no/such: No such file or directory"),
         (["--output", "common.yaml", "--inventory", "common.yaml"], "common.yaml: Not a directory"),

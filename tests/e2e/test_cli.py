@@ -66,7 +66,7 @@ def test_help_goes_before_what_follows(sandbox):
 @pytest.mark.parametrize(
     "args, wanted",
     [
-        ([], "wanted a verb, found none ('berth help' lists them)"),
+        ([], "expected a verb, got none ('berth help' lists them)"),
         (["devcies"], "no verb 'devcies', did you mean 'devices'?"),
         (["xyzzy"], "no verb 'xyzzy' ('berth help' lists them)"),
         (["kill", "3"], "no verb 'kill', did you mean 'cancel'?"),
@@ -80,12 +80,12 @@ def test_help_goes_before_what_follows(sandbox):
         (["a\nb\x1b[31m"], "no verb 'a?b?[31m' ('berth help' lists them)"),
         (["devices", "--jsn"], "devices: no option '--jsn' here, did you mean --json?"),
         (["devices", "-x"], "devices: no option '-x' here (--help lists them)"),
-        (["devices", "--json=yes"], "devices: --json: takes no value, found 'yes'"),
-        (["devices", "nvidia0"], "devices: wanted only options, found 'nvidia0'"),
-        (["devices", "--inventory"], "devices: --inventory: wanted FILE, found nothing"),
+        (["devices", "--json=yes"], "devices: --json: takes no value, got 'yes'"),
+        (["devices", "nvidia0"], "devices: expected only options, got 'nvidia0'"),
+        (["devices", "--inventory"], "devices: --inventory: expected FILE, got nothing"),
         (["devices", "--inventory", "none.yaml"], "devices: none.yaml: No such file or directory"),
         (["devices", "--inventory", "."], "devices: .: is a directory"),
-        (["devices", "--inventory", ""], "devices: --inventory: wanted a file, found nothing"),
+        (["devices", "--inventory", ""], "devices: --inventory: expected a file, got nothing"),
     ],
 )
 def test_wrong_usage_is_one_line_and_2(sandbox, args, wanted):

@@ -33,12 +33,12 @@ def test_good_rules(sandbox):
     "text, words",
     [
         ("grcae: 5s\n", "1:1: a configuration has no field 'grcae', did you mean 'grace'?"),
-        ("grace: 5s\nage_step: 0\n", "2:11: age_step: wanted at least 1s, found '0'"),
-        ("high: [nobody-by-this-name]", "1:8: high: wanted a user that is known here, found 'nobody-by-this-name'"),
-        ("admins: [0, roott]", "1:13: admins: wanted a user that is known here, found 'roott' (did you mean root?)"),
-        ("limits: {each_user: {}}", "1:21: each_user: wanted devices, longest_time or both, found neither"),
-        ("prolog: {command: gpu-check}", "1:19: command: wanted an absolute path, found 'gpu-check'"),
-        ("bounds: {waiting: 0}", "1:19: waiting: wanted a whole number from 1 to 1000000, found 0"),
+        ("grace: 5s\nage_step: 0\n", "2:11: age_step: expected at least 1s, got '0'"),
+        ("high: [nobody-by-this-name]", "1:8: high: expected a user that is known here, got 'nobody-by-this-name'"),
+        ("admins: [0, roott]", "1:13: admins: expected a user that is known here, got 'roott' (did you mean root?)"),
+        ("limits: {each_user: {}}", "1:21: each_user: expected devices, longest_time or both, got neither"),
+        ("prolog: {command: gpu-check}", "1:19: command: expected an absolute path, got 'gpu-check'"),
+        ("bounds: {waiting: 0}", "1:19: waiting: expected a whole number from 1 to 1000000, got 0"),
         ("\npolicy: frist", f"2:9: {refusal('frist')}"),
     ],
 )
@@ -95,7 +95,7 @@ def test_default_places(sandbox):
     env = {"XDG_CONFIG_HOME": place.parent}
     done = sandbox.run(["berth", "daemon", "--check-config", "--own", sandbox.directory], env=env)
     assert done.code == 2
-    assert done.stderr.startswith(f"berth: {place}/berth.yaml:1:8: grace: wanted a duration")
+    assert done.stderr.startswith(f"berth: {place}/berth.yaml:1:8: grace: expected a duration")
     if not os.path.exists("/etc/berth/berth.yaml"):
         done = sandbox.run(["berth", "daemon", "--check-config"])
         assert done == (0, "/etc/berth/berth.yaml: not there, the usual rules count\n", "")
@@ -119,7 +119,7 @@ def test_paths_are_absolute(sandbox):
     for option in ("--socket", "--own"):
         done = sandbox.run(["berth", "daemon", option, "pool"])
         assert done.code == 2
-        assert done.stderr == f"berth: {option}: wanted an absolute path, found 'pool'\n"
+        assert done.stderr == f"berth: {option}: expected an absolute path, got 'pool'\n"
 
 
 # ---- What counts ----
@@ -166,7 +166,7 @@ def test_bad_rules_keep_the_daemon_from_starting(rules):
     rules.write("grace: 1s\nmps_tenants: 0\n")
     done = rules.pool.berth("run", "true")
     assert done.code == 2
-    assert f"{rules.path}:2:14: mps_tenants: wanted a whole number from 1 to 1024, found 0" in done.stderr
+    assert f"{rules.path}:2:14: mps_tenants: expected a whole number from 1 to 1024, got 0" in done.stderr
 
 
 def test_limits(rules):
@@ -233,10 +233,10 @@ def test_bad_rules_change_nothing(rules):
     rules.write("default_time: 1h\n")
     holder = rules.pool.hold()
     line = rules.reload("default_time: 2h\npolicy: frist\n", word="error")
-    assert f'what=reload reason="{rules.path}:2:9: policy: wanted one' in line
+    assert f'what=reload reason="{rules.path}:2:9: policy: expected one' in line
     rules.reload("default_time: soon\n", word="error")
     line = rules.reload("grace: 1s\nreserved:\n  nvidia0: root\n", word="error")
-    assert f'what=reload reason="{rules.path}:3:12: reserved: wanted a list of users' in line
+    assert f'what=reload reason="{rules.path}:3:12: reserved: expected a list of users' in line
     assert not rules.logged("reloaded")
     second = rules.pool.hold()
     leases = rules.status()["leases"]

@@ -341,7 +341,7 @@ def test_a_pid_within_a_container_is_only_itself(town, containers):
     use(town, 0, first)
     until_squatted(town, 1)
     refused = town.berth(ALICE, "adopt", str(child))
-    assert refused.code == 125 and f"found that {child} uses none" in refused.stderr
+    assert refused.code == 125 and f"got that {child} uses none" in refused.stderr
 
 
 def read_children(pid):
@@ -372,7 +372,7 @@ def test_which_container_has_to_be_clear(containers, sandbox, pool_of):
     done = pool.berth("adopt", "--container", beginning, "-n", "1")
     assert (done.code, done.stdout) == (125, "")
     assert re.fullmatch(
-        f"berth: adopt: wanted one container, found several whose ids begin with '{beginning}': "
+        f"berth: adopt: expected one container, got several whose ids begin with '{beginning}': "
         f"{beginning}(a, {beginning}b|b, {beginning}a)\n",
         done.stderr,
     )
@@ -383,8 +383,8 @@ def test_which_container_has_to_be_clear(containers, sandbox, pool_of):
 
 def test_a_container_that_is_not_there(sandbox, pool_of):
     pool = pool_of(1)
-    wanted = "wanted a running container, found none with the id 'nobodys' ('podman ps' and 'docker ps' list ids)"
+    wanted = "expected a running container, got none with the id 'nobodys' ('podman ps' and 'docker ps' list ids)"
     assert pool.berth("adopt", "--container", "nobodys") == (125, "", f"berth: adopt: {wanted}\n")
-    both = "wanted a pid or a container, found --container 'nobodys' and '4711'"
+    both = "expected a pid or a container, got --container 'nobodys' and '4711'"
     assert pool.berth("adopt", "--container", "nobodys", "4711") == (2, "", f"berth: adopt: {both}\n")
-    assert pool.berth("adopt") == (2, "", "berth: adopt: wanted the pid of one process, found 0\n")
+    assert pool.berth("adopt") == (2, "", "berth: adopt: expected the pid of one process, got 0\n")

@@ -143,8 +143,8 @@ def test_activation_in_an_untrusted_directory(pool_of):
         assert daemon.wait() == 125
     uid = os.geteuid()
     assert daemon.text("stderr").endswith(
-        f"berth: {pool.directory}: wanted a directory of user {uid} that is closed to others (mode 0700), "
-        f"found one of user {uid} with mode 0755\n"
+        f"berth: {pool.directory}: expected a directory of user {uid} that is closed to others (mode 0700), "
+        f"got one of user {uid} with mode 0755\n"
     )
     assert not (pool.directory / "berth.lock").exists()
 
@@ -154,7 +154,7 @@ def test_activation_by_another_kind_of_socket(machine):
         daemon = start_activated(machine.sandbox, listener, daemon_args(machine))
         assert daemon.wait() == 2
         assert daemon.text("stderr") == (
-            "berth: LISTEN_FDS: wanted a local SEQPACKET socket that listens, found another\n"
+            "berth: LISTEN_FDS: expected a local SEQPACKET socket that listens, got another\n"
         )
 
 

@@ -224,13 +224,13 @@ def test_a_probe_that_is_no_good(hardware, behaviour):
 
 
 @pytest.mark.parametrize(
-    "text, found",
+    "text, got",
     [
-        ("soon", "wanted a duration"),
-        ("-1s", "wanted a duration"),
-        ("", "wanted a duration"),
-        ("1ms", "wanted 10ms to 10m, found '1ms'"),
-        ("1h", "wanted 10ms to 10m, found '1h'"),
+        ("soon", "expected a duration"),
+        ("-1s", "expected a duration"),
+        ("", "expected a duration"),
+        ("1ms", "expected 10ms to 10m, got '1ms'"),
+        ("1h", "expected 10ms to 10m, got '1h'"),
     ],
 )
 def test_deadlines_that_are_none(hardware, text, found):

@@ -77,9 +77,9 @@ def test_undrain_question(sandbox, daemon):
 def test_refusals(sandbox, daemon, verb, error):
     with sandbox.start(["berth", verb, "nvidia0"], env=daemon.env) as program:
         client = daemon.accept()
-        client.refuse(client.expect(verb.upper()), error, "wanted this, found that")
+        client.refuse(client.expect(verb.upper()), error, "expected this, got that")
         assert program.wait() == 125
-        assert (program.text(), program.text("stderr")) == ("", f"berth: {verb}: wanted this, found that\n")
+        assert (program.text(), program.text("stderr")) == ("", f"berth: {verb}: expected this, got that\n")
 
 
 def test_pool_that_shows_nothing(sandbox, daemon):
@@ -93,14 +93,14 @@ def test_pool_that_shows_nothing(sandbox, daemon):
         )
 
 
-WORD = "wanted a device id such as nvidia0, amd3 or nvidia0.1, found"
+WORD = "expected a device id such as nvidia0, amd3 or nvidia0.1, got"
 
 
 @pytest.mark.parametrize("verb", ["drain", "undrain"])
 @pytest.mark.parametrize(
     "args, wanted",
     [
-        ([], "wanted a device id such as nvidia0, found nothing"),
+        ([], "expected a device id such as nvidia0, got nothing"),
         (["12"], f"{WORD} '12'"),
         (["nvidia0", "gpu1"], f"{WORD} 'gpu1'"),
         (["nvidia0,,nvidia1"], f"{WORD} ''"),
@@ -124,7 +124,7 @@ def test_length_of_the_reason(sandbox, daemon, length):
             assert program.wait() == 0
         else:
             assert program.wait() == 2
-            assert program.text("stderr") == "berth: drain: --reason: wanted at most 255 bytes, found 256\n"
+            assert program.text("stderr") == "berth: drain: --reason: expected at most 255 bytes, got 256\n"
 
 
 def test_empty_reason_is_none(sandbox, daemon):
@@ -192,5 +192,5 @@ def test_all_or_none(pool_of):
     pool = pool_of(1)
     done = pool.berth("drain", "nvidia0", "nvidia7")
     assert (done.code, done.stdout) == (125, "")
-    assert done.stderr == "berth: drain: wanted a device of this pool, found nvidia7, which it does not have\n"
+    assert done.stderr == "berth: drain: expected a device of this pool, got nvidia7, which it does not have\n"
     assert device_of(pool, 0)["state"] == "free"

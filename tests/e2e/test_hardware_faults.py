@@ -182,7 +182,7 @@ def test_the_deadline_is_kept(machine, sandbox, impatient):
         took.append(time_of_look(sandbox, 500))
         if took[-1] < 0.6:
             return
-    raise AssertionError(f"wanted an answer within 500 ms, found {took}")
+    raise AssertionError(f"expected an answer within 500 ms, got {took}")
 
 
 def test_a_file_that_nobody_needs_hangs_nobody(machine, sandbox, impatient):

@@ -215,7 +215,7 @@ def test_none_is_kept(pool):
         done = pool.berth(verb)
         assert (done.code, done.stdout) == (125, "")
         assert done.stderr == (
-            f"berth: {verb}: wanted past leases, found that this pool keeps none "
+            f"berth: {verb}: expected past leases, got that this pool keeps none "
             "(its configuration says history: no)\n"
         )
     assert recorders(pool) == []
@@ -247,14 +247,14 @@ def test_own_hardware_is_kept_at_home(hardware_of):
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["--since", "soon"], "wanted so long ago"),
-        (["--since", "1h", "--until", "2h"], "--until: wanted a time after --since, found 2h"),
+        (["--since", "soon"], "expected so long ago"),
+        (["--since", "1h", "--until", "2h"], "--until: expected a time after --since, got 2h"),
         (["--device", "toaster"], "--device"),
-        (["-n", "0"], "--most: wanted a whole number"),
-        (["--json", "--csv"], "wanted --json or --csv, found both"),
-        (["x"], "wanted only options, found 'x'"),
+        (["-n", "0"], "--most: expected a whole number"),
+        (["--json", "--csv"], "expected --json or --csv, got both"),
+        (["x"], "expected only options, got 'x'"),
         (["--file", "/nowhere/history.db"], "/nowhere/history.db: No such file or directory"),
-        (["--file", "/"], "/: wanted a file, found something else"),
+        (["--file", "/"], "/: expected a file, got something else"),
     ],
 )
 def test_wrong_words(pool, words, said):
@@ -268,13 +268,13 @@ def test_files_that_are_none(pool):
     file.write_bytes(os.urandom(5000))
     done = pool.berth("history", "--file", file)
     assert (done.code, done.stdout) == (2, "")
-    assert done.stderr == f"berth: history: {file}: wanted a history, found something else\n"
+    assert done.stderr == f"berth: history: {file}: expected a history, got something else\n"
     file.unlink()
     with sqlite3.connect(file) as database:
         database.execute("CREATE TABLE lease (id)")
     done = pool.berth("report", "--file", file)
     assert (done.code, done.stdout) == (2, "")
-    assert done.stderr == f"berth: report: {file}: wanted a history of berth, found another database\n"
+    assert done.stderr == f"berth: report: {file}: expected a history of berth, got another database\n"
 
 
 def test_own_daemon_ends_all_the_same(pool):

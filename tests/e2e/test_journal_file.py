@@ -178,7 +178,7 @@ def test_inventory_that_changed_under_leases(pool_of):
     done = pool.berth("run", "true")
     assert done.code == 125
     assert done.stderr == (
-        f"berth: run: {pool.inventory}: wanted the devices that leases are held on, found that it has changed; "
+        f"berth: run: {pool.inventory}: expected the devices that leases are held on, got that it has changed; "
         "end them first\n"
     )
     pool.inventory.write_text(before)

@@ -167,7 +167,7 @@ def test_manual_program(installed, source_root):
     assert done.stdout.splitlines() == ["job 0: slot 0", "job 0: slot 1", "job 1: slot 2", "job 1: slot 3"]
     done = installed.run(program, source_root / "examples/workstation.yaml")
     assert done.code == 0
-    assert done.stdout == "wanted 2 devices, model A100; 0 of 4 devices could ever do: 4 are other models\n"
+    assert done.stdout == "expected 2 devices, model A100; 0 of 4 devices could ever do: 4 are other models\n"
 
 
 def test_manual_program_of_contexts(installed, source_root, sandbox):
@@ -180,7 +180,7 @@ def test_manual_program_of_contexts(installed, source_root, sandbox):
     if done.stdout:
         assert (done.stdout, done.stderr) == ("1 context: nvidia0 OpenCL on the CPU\n", "")
     else:
-        assert re.fullmatch(r"no context: nvidia0: lib\w+\.so\.1: wanted .*\n", done.stderr)
+        assert re.fullmatch(r"no context: nvidia0: lib\w+\.so\.1: expected .*\n", done.stderr)
 
 
 # ---- The example ----

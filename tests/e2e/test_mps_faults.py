@@ -43,7 +43,7 @@ def test_something_else_in_the_place_of_a_directory(mps_pool, mps, sandbox):
     path.write_text("")
     with wire.connect(mps_pool.socket) as client:
         said = failure(mps_pool, client, mps_log_dir=str(path))
-    assert said == f"{path}: wanted a directory, found something else"
+    assert said == f"{path}: expected a directory, got something else"
 
 
 def test_own_directory_is_checked(mps_pool, mps, sandbox):
@@ -53,7 +53,7 @@ def test_own_directory_is_checked(mps_pool, mps, sandbox):
     root = mps_pool.directory / f"mps/{os.getuid()}"
     root.symlink_to(elsewhere)
     with wire.connect(mps_pool.socket) as client:
-        assert failure(mps_pool, client) == f"{root}: wanted a directory, found a symlink"
+        assert failure(mps_pool, client) == f"{root}: expected a directory, got a symlink"
     assert not list(elsewhere.iterdir())
 
 
@@ -86,7 +86,7 @@ def test_wrong_deadlines_are_refused(pool_of):
     pool = pool_of(1)
     for directory in (pool.runtime, pool.directory):
         directory.mkdir(mode=0o700)
-    for value, words in (("soon", "wanted a duration"), ("1ms", "wanted from 10ms to 10m, found 1ms")):
+    for value, words in (("soon", "expected a duration"), ("1ms", "expected from 10ms to 10m, got 1ms")):
         done = pool.berth("daemon", "--own", pool.directory, env={"BERTH_MPS_DEADLINE": value})
         assert done.code != 0
         assert f"BERTH_MPS_DEADLINE: {words}" in done.stderr
@@ -117,7 +117,7 @@ def test_missing_program(pool_of, mps, told):
         # What was found out is good for a second.
         refused = until(lambda: try_claim(client), "a refusal")
         assert refused.error == wire.ERRORS["IMPOSSIBLE"]
-        assert refused.text == f"sharing mps: wanted the MPS control program, found {mps.program}: no such file"
+        assert refused.text == f"sharing mps: expected the MPS control program, got {mps.program}: no such file"
         mps.program.with_name("moved").rename(mps.program)
     mps.until_gone()
 
@@ -126,7 +126,7 @@ def test_missing_program_on_the_command_line(mps_pool, mps):
     """No device here could ever do, so that the CPU may."""
     mps.program.chmod(0o644)
     done = mps_pool.berth("run", "--sharing", "mps", "true")
-    words = f"sharing mps: wanted the MPS control program, found {mps.program}: is not executable"
+    words = f"sharing mps: expected the MPS control program, got {mps.program}: is not executable"
     assert done == (120, "", f"berth: run: {words}\n")
     done = mps_pool.berth("run", "--sharing", "mps", "--or-cpu", "printenv", "CUDA_VISIBLE_DEVICES")
     assert done == (0, "-1\n", "")
@@ -139,7 +139,7 @@ def test_no_program_in_the_usual_directories(pool_of, sandbox):
         pytest.skip(f"this machine has {name}")
     done = pool_of(1).berth("run", "--sharing", "mps", "true")
     assert done.code == 120
-    assert f"wanted the MPS control program, found {name}: not in /usr/bin, " in done.stderr
+    assert f"expected the MPS control program, got {name}: not in /usr/bin, " in done.stderr
 
 
 def try_claim(client):

@@ -115,7 +115,7 @@ def test_directories_with_the_rights_of_the_user_alone(town, mps, sandbox):
     shown.chmod(0o755)
     done = town.berth(ALICE, "run", *SHARING, "--mps-log-dir", shown, "true")
     assert done.code == 125
-    assert f"{shown}: wanted a directory that user {ALICE} may write to, found one of user 0" in done.stderr
+    assert f"{shown}: expected a directory that user {ALICE} may write to, got one of user 0" in done.stderr
 
 
 def test_directories_of_others_are_refused(town, mps):
@@ -126,7 +126,7 @@ def test_directories_of_others_are_refused(town, mps):
     (base / str(ALICE)).mkdir()
     done = town.berth(ALICE, "run", *SHARING, "true")
     assert done.code == 125
-    words = f"{base}/{ALICE}: wanted a directory of user {ALICE}, found one of user 0"
+    words = f"{base}/{ALICE}: expected a directory of user {ALICE}, got one of user 0"
     assert done.stderr.endswith(f"could not be started: {words}\n")
 
 
@@ -165,7 +165,7 @@ def test_a_daemon_that_may_not_become_others(town, mps):
     check_is_of(control, ALICE, town)
     done = town.berth(BOB, "run", *SHARING, "true")
     assert done.code == 120
-    words = f"wanted a daemon that may become user {BOB}, found one without CAP_SETUID and CAP_SETGID"
+    words = f"expected a daemon that may become user {BOB}, got one without CAP_SETUID and CAP_SETGID"
     assert done.stderr == f"berth: run: sharing mps: {words}\n"
     assert town.berth(BOB, "run", *SHARING, "--or-cpu", "true").code == 0
     town.let_go(holder)

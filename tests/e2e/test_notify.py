@@ -206,13 +206,13 @@ def test_wait(sandbox, daemon, told):
 
 def test_wait_for_an_id(sandbox, daemon):
     done = sandbox.run(["berth", "wait", "--notify", "true", "12"], env=daemon.env)
-    assert done == (2, "", "berth: wait: --notify: goes with a request, found an id\n")
+    assert done == (2, "", "berth: wait: --notify: goes with a request, got an id\n")
 
 
 def test_time_that_is_none(sandbox, daemon):
     done = sandbox.run(["berth", "run", "true"], env={**daemon.env, "BERTH_NOTIFY_AFTER": "x"})
     assert (done.code, done.stdout) == (2, "")
-    assert done.stderr.startswith("berth: run: BERTH_NOTIFY_AFTER: wanted a duration")
+    assert done.stderr.startswith("berth: run: BERTH_NOTIFY_AFTER: expected a duration")
 
 
 # ---- On a terminal without --notify ----

@@ -177,7 +177,7 @@ def test_a_statement_that_is_none_is_refused(sandbox):
     file.write_text("gpu\n nmae T4\n")
     done = sandbox.run([os.environ["DUMP_SIGHT"], "nvidia"], env=Machine.environment(file))
     assert done.code == 70
-    assert f"{file}:2: wanted a statement of the NVML double, found nmae" in done.stderr
+    assert f"{file}:2: expected a statement of the NVML double, got nmae" in done.stderr
 
 
 @pytest.fixture

@@ -72,12 +72,12 @@ def make_foreign(path):
 @pytest.mark.parametrize(
     "make, words",
     [
-        (make_symlink, "wanted a directory, found a symlink"),
-        (make_open, "wanted a directory that is closed to others (mode 0700), found mode 0770"),
-        (make_file, "wanted a directory, found a file"),
+        (make_symlink, "expected a directory, got a symlink"),
+        (make_open, "expected a directory that is closed to others (mode 0700), got mode 0770"),
+        (make_file, "expected a directory, got a file"),
         (
             make_foreign,
-            "wanted a directory of user 0, found one of user 65534; BERTH_RUNTIME_DIR can name another place",
+            "expected a directory of user 0, got one of user 65534; BERTH_RUNTIME_DIR can name another place",
         ),
     ],
     ids=["symlink", "open", "file", "foreign"],
@@ -149,7 +149,7 @@ def test_other_inventory(pool_of):
     done = pool.berth("run", "--inventory", other, "true", env={"BERTH_SOCKET": pool.socket})
     assert done.code == 2
     assert done.stderr == (
-        f"berth: run: wanted a pool on the inventory {other}, found one on {pool.inventory}\n"
+        f"berth: run: expected a pool on the inventory {other}, got one on {pool.inventory}\n"
     )
 
 

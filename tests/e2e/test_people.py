@@ -72,7 +72,7 @@ def test_a_lease_of_somebody_else_is_no_place_to_claim_in(town):
     assert done == (125, "", f"berth: run: BERTH_LEASE: lease {mine} belongs to another user\n")
     done = town.berth(BOB, "run", "true", env={"BERTH_LEASE": "77"})
     assert done.code == 125
-    assert "BERTH_LEASE: wanted a lease of this pool, found 77" in done.stderr
+    assert "BERTH_LEASE: expected a lease of this pool, got 77" in done.stderr
     assert town.berth(ALICE, "release", mine).code == 0
 
 
@@ -130,17 +130,17 @@ def test_longest_times(town, uid, groups, longest):
         f"  groups: {{{STAFF}: {{longest_time: 2d}}, {STUDENTS}: {{longest_time: 90m}}}}\n"
     )
     done = town.berth(uid, "run", "--time", "3d", "true", groups=groups)
-    assert done == (2, "", f"berth: run: --time: wanted at most {longest}, found 3d\n")
+    assert done == (2, "", f"berth: run: --time: expected at most {longest}, got 3d\n")
     mine = lease_of(town.berth(uid, "reserve", "--for", longest, groups=groups))
     done = town.berth(uid, "extend", mine, "1h", groups=groups)
     assert done.code == 125
-    assert f"wanted to hold it for at most {longest} in all, found " in done.stderr
+    assert f"expected to hold it for at most {longest} in all, got " in done.stderr
     assert town.sandbox.run(["berth", "extend", mine, "1h"]).code == 0
 
 
 def test_a_longest_time_wants_a_time(town):
     town.open("longest_time: 1h\n")
-    assert town.berth(ALICE, "run", "true") == (2, "", "berth: run: --time: wanted at most 1h, found none\n")
+    assert town.berth(ALICE, "run", "true") == (2, "", "berth: run: --time: expected at most 1h, got none\n")
     assert town.berth(ALICE, "run", "--time", "1h", "true") == (0, "", "")
     town.reload("longest_time: 1h\ndefault_time: 30m\n")
     assert town.berth(ALICE, "run", "true") == (0, "", "")

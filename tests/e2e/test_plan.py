@@ -154,12 +154,12 @@ def test_every_policy_is_described(sandbox, source_root):
     "example, args, policy, why",
     [
         ("dgx-a100", ["-n", "8", "--busy", "nvidia0"], "topology",
-         "wanted 8 devices; 7 of 8 devices fit and are free: 1 is busy"),
+         "expected 8 devices; 7 of 8 devices fit and are free: 1 is busy"),
         ("workstation", ["--vendor", "amd"], "first",
-         "wanted 1 device, vendor amd; 0 of 4 devices fit and are free: "
+         "expected 1 device, vendor amd; 0 of 4 devices fit and are free: "
          "3 are another vendor's, 1 is sick"),
         ("workstation", ["--device", "nvidia2", "--min-free", "20G"], "first",
-         "wanted 1 device, at least 20 GiB free, only nvidia2; 0 of 4 devices fit and are free: "
+         "expected 1 device, at least 20 GiB free, only nvidia2; 0 of 4 devices fit and are free: "
          "3 are not among the wanted, 1 has too little free memory or an unknown amount"),
     ],
 )
@@ -180,14 +180,14 @@ def test_not_now(plan, example, args, policy, why):
 @pytest.mark.parametrize(
     "example, args, why",
     [
-        ("dgx-a100", ["-n", "9"], "wanted 9 devices; 8 of 8 devices could ever do"),
+        ("dgx-a100", ["-n", "9"], "expected 9 devices; 8 of 8 devices could ever do"),
         ("dgx-a100", ["-n", "H100:1"],
-         "wanted 1 device, model H100; 0 of 8 devices could ever do: 8 are other models"),
+         "expected 1 device, model H100; 0 of 8 devices could ever do: 8 are other models"),
         ("workstation", ["-n", "3"],
-         "wanted 3 devices; 4 of 4 devices could ever do: 1 is sick; "
+         "expected 3 devices; 4 of 4 devices could ever do: 1 is sick; "
          "a replica gets devices of one vendor unless vendor is any"),
         ("mig", ["-n", "4"],
-         "wanted 4 devices; 3 of 4 devices could ever do: 1 is leased by its partitions"),
+         "expected 4 devices; 3 of 4 devices could ever do: 1 is leased by its partitions"),
     ],
 )
 def test_never(plan, example, args, why):
@@ -205,31 +205,31 @@ def test_no_device_at_all(sandbox):
 @pytest.mark.parametrize(
     "args, wanted",
     [
-        (["-n", "0"], "--gpus: wanted a whole number from 1 to 1000000, found 0"),
-        (["-n", "4x"], "--gpus: wanted a number of devices, a range such as 2-4, or all, found '4x'"),
-        (["-n", "4-2"], "--gpus: wanted a range from the smaller number to the larger, found '4-2'"),
-        (["-n"], "--gpus: wanted [MODEL:]N, found nothing"),
+        (["-n", "0"], "--gpus: expected a whole number from 1 to 1000000, got 0"),
+        (["-n", "4x"], "--gpus: expected a number of devices, a range such as 2-4, or all, got '4x'"),
+        (["-n", "4-2"], "--gpus: expected a range from the smaller number to the larger, got '4-2'"),
+        (["-n"], "--gpus: expected [MODEL:]N, got nothing"),
         (["--gpu", "2"], "no option '--gpu' here, did you mean --gpus?"),
-        (["--min-free", "8Gx"], "--min-free: wanted a size such as 8GiB or 512M, found '8Gx': "
+        (["--min-free", "8Gx"], "--min-free: expected a size such as 8GiB or 512M, got '8Gx': "
                                 "unknown unit 'Gx'"),
-        (["--share", "0.5"], "share: goes with sharing mps or time-slice, found sharing exclusive"),
+        (["--share", "0.5"], "share: goes with sharing mps or time-slice, got sharing exclusive"),
         (["--sharing", "mps", "--vendor", "amd"],
-         "sharing: mps works on nvidia devices only, found vendor amd"),
-        (["--sharing", "mps", "-n", "2"], "sharing: mps gives one device to each process: wanted 1 "
-                                          "device or ranks, found several devices"),
+         "sharing: mps works on nvidia devices only, got vendor amd"),
+        (["--sharing", "mps", "-n", "2"], "sharing: mps gives one device to each process: expected 1 "
+                                          "device or ranks, got several devices"),
         (["--ranks", "--scheduling", "best-effort"],
-         "scheduling: ranks start together, so they need gang or spread, found best-effort"),
+         "scheduling: ranks start together, so they need gang or spread, got best-effort"),
         (["-n", "A100:1", "--model", "H100"],
-         "model: wanted one, found 'A100' with gpus and 'H100' with model"),
+         "model: expected one, got 'A100' with gpus and 'H100' with model"),
         (["--opportunistic", "--priority", "low"],
-         "priority: an opportunistic lease ranks below every priority, found both"),
-        (["--vendor", "nvdia"], "--vendor: wanted one of nvidia, amd, intel, apple, dri, any, found "
+         "priority: an opportunistic lease ranks below every priority, got both"),
+        (["--vendor", "nvdia"], "--vendor: expected one of nvidia, amd, intel, apple, dri, any, got "
                                 "'nvdia' (did you mean nvidia?)"),
         (["--policy", "topologie"], refusal("topologie")),
         (["--must", "nvidia9"], "--must: no device named nvidia9 here; there are nvidia0 to nvidia7"),
         (["--device", "9"], "--device: no device with index 9 here; there are nvidia0 to nvidia7"),
-        (["--label"], "label: goes with ranks or several replicas, found neither"),
-        (["python"], "wanted only options, found 'python'"),
+        (["--label"], "label: goes with ranks or several replicas, got neither"),
+        (["python"], "expected only options, got 'python'"),
     ],
 )
 def test_wrong_requests(plan, args, wanted):

@@ -245,7 +245,7 @@ def test_files_of_root_are_in_the_way_of_others(machine):
     done = machine.sandbox.run([*become(DAEMON), "berthd", *machine.options[:-2]])
     assert done.code == 125
     assert done.stderr.endswith(
-        f"berth: {machine.directory}/berth.lock: wanted a file of user {DAEMON}, found one of user 0, who ran the "
+        f"berth: {machine.directory}/berth.lock: expected a file of user {DAEMON}, got one of user 0, who ran the "
         "daemon before; berthd --user, started by root, takes over what root has left\n"
     )
 
@@ -260,13 +260,13 @@ def refused(machine, *options):
 
 def test_users_that_cannot_be(machine):
     assert refused(machine, "--user", "no such") == (
-        2, "berth: --user: wanted a user of this machine, found 'no such'"
+        2, "berth: --user: expected a user of this machine, got 'no such'"
     )
-    assert refused(machine, "--user", "root") == (2, "berth: --user: wanted another user than root, found 'root'")
+    assert refused(machine, "--user", "root") == (2, "berth: --user: expected another user than root, got 'root'")
     done = machine.sandbox.run(["berthd", "--own", "/tmp/nowhere", "--user", "nobody"])
-    assert (done.code, done.stderr) == (2, "berth: wanted --user or --own, found both\n")
+    assert (done.code, done.stderr) == (2, "berth: expected --user or --own, got both\n")
     done = machine.sandbox.run([*become(ALICE), "berthd", *machine.options[:-2], "--user", "nobody"])
-    assert (done.code, done.stderr) == (2, f"berth: --user: wanted to be started by root, found uid {ALICE}\n")
+    assert (done.code, done.stderr) == (2, f"berth: --user: expected to be started by root, got uid {ALICE}\n")
     assert not machine.directory.exists()
 
 
@@ -293,10 +293,10 @@ def give_away(machine):
 @pytest.mark.parametrize(
     "make, words",
     [
-        (fill, "wanted a directory for the socket alone, to give it to user {uid}, found 'passwd' in it"),
-        (link, "wanted a directory, found a symlink"),
-        (open_up, "wanted a directory that only its owner may write to, found mode 1777"),
-        (give_away, f"wanted a directory of root or of user {{uid}}, found one of user {ALICE}"),
+        (fill, "expected a directory for the socket alone, to give it to user {uid}, got 'passwd' in it"),
+        (link, "expected a directory, got a symlink"),
+        (open_up, "expected a directory that only its owner may write to, got mode 1777"),
+        (give_away, f"expected a directory of root or of user {{uid}}, got one of user {ALICE}"),
     ],
     ids=["filled", "symlink", "open", "foreign"],
 )

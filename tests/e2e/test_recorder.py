@@ -281,7 +281,7 @@ def test_hanging_disk(pool):
     os.kill(recorder, signal.SIGSTOP)
     check_quick(pool, usual)
     (words,) = until(lambda: problems(pool), "a problem")
-    assert words.startswith(f"berth-recorder: wanted it to go on within {int(PATIENCE * 1000)}ms, found that it hangs")
+    assert words.startswith(f"berth-recorder: expected it to go on within {int(PATIENCE * 1000)}ms, got that it hangs")
     assert str(file_of(pool)) in words
     check_quick(pool, usual)
     daemon_log.wait_for(log_of(pool), "problem", backend="history")
@@ -368,10 +368,10 @@ def test_something_else_in_its_place(pool):
     os.mkfifo(file)
     assert pool.berth("run", "--name", "first", "true").code == 0
     (words,) = until(lambda: problems(pool), "a problem")
-    assert words == f"{file}: wanted a file, found something else"
+    assert words == f"{file}: expected a file, got something else"
     file.unlink()
     file.write_bytes(b"Not a database at all, but long enough to be taken for one by its length.\n" * 20)
-    until(lambda: problems(pool) == [f"{file}: wanted a history, found something else"], "another problem", timeout=20)
+    until(lambda: problems(pool) == [f"{file}: expected a history, got something else"], "another problem", timeout=20)
     file.unlink()
     until(lambda: problems(pool) == [], "no problem", timeout=20)
     assert until_past(pool, 1)[0]["name"] == "first"
@@ -452,4 +452,4 @@ def test_nobody_else_starts_it(sandbox):
     for words in ([], ["/x", "pool", "1s", "all"], ["--help"]):
         done = sandbox.run([program, *words])
         assert (done.code, done.stdout) == (2, "")
-        assert done.stderr == "berth-recorder: wanted to be started by berthd, found something else\n"
+        assert done.stderr == "berth-recorder: expected to be started by berthd, got something else\n"

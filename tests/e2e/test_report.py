@@ -133,7 +133,7 @@ def test_real_leases(pool):
 def test_wrong_words(pool):
     done = pool.berth("report", "--by", "colour")
     assert done.code == 2
-    assert "wanted user, name or device" in done.stderr or "user, name, device" in done.stderr
+    assert "expected user, name or device" in done.stderr or "user, name, device" in done.stderr
     assert pool.berth("report", "-n", "3").code == 2
 
 

@@ -79,13 +79,13 @@ def test_commands_that_cannot_be_started(pool, options):
 @pytest.mark.parametrize(
     "args, wanted",
     [
-        ([], "wanted a command, found none"),
-        (["-n2", "--"], "wanted a command, found none"),
-        (["-n", "0", "true"], "--gpus: wanted a whole number from 1 to 1000000, found 0"),
-        (["--label", "true"], "label: goes with ranks or several replicas, found neither"),
-        (["--master-port", "29500", "true"], "master-port: goes with ranks, found none"),
+        ([], "expected a command, got none"),
+        (["-n2", "--"], "expected a command, got none"),
+        (["-n", "0", "true"], "--gpus: expected a whole number from 1 to 1000000, got 0"),
+        (["--label", "true"], "label: goes with ranks or several replicas, got neither"),
+        (["--master-port", "29500", "true"], "master-port: goes with ranks, got none"),
         (["--ranks", "--master-port", "65536", "true"],
-         "--master-port: wanted a whole number from 1 to 65535, found 65536"),
+         "--master-port: expected a whole number from 1 to 65535, got 65536"),
         (["--tiem", "1h", "true"], "no option '--tiem' here, did you mean --time?"),
     ],
 )
@@ -105,7 +105,7 @@ def test_missing_inventory(sandbox):
 
 def test_impossible(pool):
     done = pool.berth("run", "-n", "9", "true")
-    assert done == (120, "", "berth: run: wanted 9 devices; 8 of 8 devices could ever do\n")
+    assert done == (120, "", "berth: run: expected 9 devices; 8 of 8 devices could ever do\n")
 
 
 def test_no_device(pool_of):

@@ -74,9 +74,9 @@ def test_refusals(sandbox, daemon, error, code, waits):
         claim = client.expect("CLAIM")
         if waits:
             second(client, claim)
-        client.refuse(claim, error, "wanted this, found that")
+        client.refuse(claim, error, "expected this, got that")
         assert program.wait() == code
-        assert program.text("stderr") == "berth: run: wanted this, found that\n"
+        assert program.text("stderr") == "berth: run: expected this, got that\n"
 
 
 @pytest.mark.parametrize("error", ["IMPOSSIBLE", "NO_DEVICE"])
@@ -114,7 +114,7 @@ def test_nobody_listens(sandbox):
 def test_lease_that_is_no_number(sandbox, daemon):
     with sandbox.start(["berth", "run", "true"], env={**daemon.env, "BERTH_LEASE": "x"}) as program:
         assert program.wait() == 125
-        assert program.text("stderr") == "berth: run: BERTH_LEASE: wanted the id of a lease, found 'x'\n"
+        assert program.text("stderr") == "berth: run: BERTH_LEASE: expected the id of a lease, got 'x'\n"
 
 
 def test_waiting_in_words(sandbox, daemon):
@@ -175,10 +175,10 @@ def test_daemon_that_closes_with_a_reason(sandbox, daemon):
     with sandbox.start(["berth", "run", "true"], env=daemon.env) as program:
         client = daemon.accept()
         client.expect("CLAIM")
-        client.say("CLOSING", {"number": 0}, error=wire.ERRORS["SYNTAX"], text="wanted a message")
+        client.say("CLOSING", {"number": 0}, error=wire.ERRORS["SYNTAX"], text="expected a message")
         client.close()
         assert program.wait() == 125
-        assert program.text("stderr") == "berth: run: wanted a message\n"
+        assert program.text("stderr") == "berth: run: expected a message\n"
 
 
 # ---- Supervised: the daemon is listened to while the command runs ----

@@ -111,7 +111,7 @@ def test_the_configuration_says_how_many_there_may_be(pool_of, sandbox):
         with pool.start("run", *SLICE, "--share", "0.1", "true") as waiter:
             until_pending(pool, 1)
             assert whys(pool) == [
-                "wanted 1 device, shared by time-slice, share 0.1; 0 of 1 device fit and have room: "
+                "expected 1 device, shared by time-slice, share 0.1; 0 of 1 device fit and have room: "
                 "1 has as many tenants as may be"
             ]
             pool.let_go(holders[1])
@@ -254,7 +254,7 @@ def test_a_slow_starter_keeps_what_it_reserved(card, machine_pool):
         with machine_pool.start("run", *SLICE, "--share", "0.1", "--min-free", "21GiB", "true") as waiter:
             until_pending(machine_pool, 1)
             assert whys(machine_pool) == [
-                "wanted 1 device, at least 21 GiB free, shared by time-slice, share 0.1; 0 of 1 device fit and have "
+                "expected 1 device, at least 21 GiB free, shared by time-slice, share 0.1; 0 of 1 device fit and have "
                 "room: 1 has too little memory left beside what its tenants reserved"
             ]
             machine_pool.let_go(holders[0])
@@ -353,18 +353,18 @@ BY_FRAG = "frag takes what leaves the most to the requests that are expected"
         ),
         (
             "--share 0.5",
-            "not now\nwhy: wanted 1 device, shared by time-slice, share 0.5; 0 of 1 device fit and have room: "
+            "not now\nwhy: expected 1 device, shared by time-slice, share 0.5; 0 of 1 device fit and have room: "
             "1 has too small a share left; nvidia0 is shared by {user} (lease {lease})\n",
         ),
         (
             "--share 0.1 --memory 61GiB",
-            "not now\nwhy: wanted 1 device, shared by time-slice, share 0.1, 61 GiB reserved; 0 of 1 device fit and "
+            "not now\nwhy: expected 1 device, shared by time-slice, share 0.1, 61 GiB reserved; 0 of 1 device fit and "
             "have room: 1 has too little memory left beside what its tenants reserved; nvidia0 is shared by {user} "
             "(lease {lease})\n",
         ),
         (
             "--share 0.1 --memory 81GiB",
-            "never\nwhy: wanted 1 device, shared by time-slice, share 0.1, 81 GiB reserved; 0 of 1 device could ever "
+            "never\nwhy: expected 1 device, shared by time-slice, share 0.1, 81 GiB reserved; 0 of 1 device could ever "
             "do: 1 has less memory than is to be reserved, or an unknown amount\n",
         ),
     ],

@@ -121,18 +121,18 @@ def test_a_table_for_people(sandbox):
 @pytest.mark.parametrize(
     "rows, message",
     [
-        ("", "jobs.csv:2: wanted jobs below the header, found none"),
+        ("", "jobs.csv:2: expected jobs below the header, got none"),
         ("2017-10-09 07:01:55,66.0\n", "jobs.csv:2: "),
-        ("2017-10-09 07:01:55,66.0,1\n2017-02-30 07:01:55,66.0,1\n", "jobs.csv:3: timestamp: wanted a time"),
-        ("2017-10-09,66.0,1\n", "jobs.csv:2: timestamp: wanted a time (2017-10-09 07:01:55), found '2017-10-09'"),
+        ("2017-10-09 07:01:55,66.0,1\n2017-02-30 07:01:55,66.0,1\n", "jobs.csv:3: timestamp: expected a time"),
+        ("2017-10-09,66.0,1\n", "jobs.csv:2: timestamp: expected a time (2017-10-09 07:01:55), got '2017-10-09'"),
         ("7:00,66.0,1\n", "jobs.csv:2: timestamp"),
-        ("0,0.0,1\n", "jobs.csv:2: duration: wanted a job that takes time, found '0.0'"),
+        ("0,0.0,1\n", "jobs.csv:2: duration: expected a job that takes time, got '0.0'"),
         ("0,-5,1\n", "jobs.csv:2: duration"),
         ("0,nan,1\n", "jobs.csv:2: duration"),
         ("0,1e9,1\n", "jobs.csv:2: duration"),
         ("0,1,0\n", "jobs.csv:2: num_gpus"),
         ("0,1,1.5\n", "jobs.csv:2: num_gpus"),
-        ("0,1,5\n", "jobs.csv:2: wanted a job that 1 nodes of 4 GPUs have room for, found one of 5 GPUs"),
+        ("0,1,5\n", "jobs.csv:2: expected a job that 1 nodes of 4 GPUs have room for, got one of 5 GPUs"),
     ],
 )
 def test_bad_rows_are_refused(sandbox, rows, message):
@@ -146,10 +146,10 @@ def test_bad_rows_are_refused(sandbox, rows, message):
 @pytest.mark.parametrize(
     "args, message",
     [
-        ([], "--jobs: wanted a trace, found none"),
-        (["--jobs", "none.csv"], "--nodes: wanted a number, found none"),
-        (["--jobs", "none.csv", "--nodes", "0"], "--nodes: wanted a whole number from 1 to 100000, found 0"),
-        (["--jobs", "none.csv", "--nodes", "2"], "--gpus-per-node: wanted a number, found none"),
+        ([], "--jobs: expected a trace, got none"),
+        (["--jobs", "none.csv"], "--nodes: expected a number, got none"),
+        (["--jobs", "none.csv", "--nodes", "0"], "--nodes: expected a whole number from 1 to 100000, got 0"),
+        (["--jobs", "none.csv", "--nodes", "2"], "--gpus-per-node: expected a number, got none"),
         (["--jobs", "none.csv", "--nodes", "2", "--gpus-per-node", "2"], "none.csv: "),
         (["--jobs", "none.csv", "--nodes", "2", "--gpus-per-node", "2", "--policy", "best"], "--policy: "),
         (["--order", "lifo"], "--order: "),

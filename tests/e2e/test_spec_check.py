@@ -99,11 +99,11 @@ def test_json(sandbox):
 @pytest.mark.parametrize(
     "args, wanted",
     [
-        (["spec"], "spec: wanted check FILE... | schema, found nothing"),
+        (["spec"], "spec: expected check FILE... | schema, got nothing"),
         (["spec", "chek"], "spec: no word 'chek', did you mean 'check'?"),
         (["spec", "xyzzy"], "spec: no word 'xyzzy' (--help lists them)"),
         (["spec", "--json"], "spec: no word '--json' (--help lists them)"),
-        (["spec", "check"], "spec check: wanted a file, found none"),
+        (["spec", "check"], "spec check: expected a file, got none"),
         (["spec", "check", "--jsn"], "spec check: no option '--jsn' here, did you mean --json?"),
     ],
 )

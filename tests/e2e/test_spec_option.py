@@ -87,7 +87,7 @@ def test_the_command_of_the_line_wins(mixed, spec):
 
 def test_without_any_command(mixed, spec):
     done = mixed.berth("run", "--spec", spec("gpu: {}\n"))
-    assert (done.code, done.stderr) == (2, "berth: run: wanted a command, found none\n")
+    assert (done.code, done.stderr) == (2, "berth: run: expected a command, got none\n")
 
 
 def test_a_wrong_file_is_wrong_usage(mixed, spec):

@@ -182,7 +182,7 @@ def test_what_is_no_file_for_a_schema_is_refused(check, text):
 
 def test_wrong_usage(sandbox):
     done = sandbox.run([BERTH, "spec", "schema", "train.yaml"])
-    assert done == (2, "", "berth: spec schema: wanted only options, found 'train.yaml'\n")
+    assert done == (2, "", "berth: spec schema: expected only options, got 'train.yaml'\n")
     done = sandbox.run([BERTH, "spec", "schema", "--help"])
     assert (done.code, done.stderr) == (0, "") and done.stdout.startswith("Usage: berth spec schema\n")
 

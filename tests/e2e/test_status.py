@@ -89,13 +89,13 @@ def test_plan_for_a_running_pool(pool_of):
         done = pool.berth("plan", "-n", "2")
         assert done.code == 0
         assert done.stdout == (
-            "not now\nwhy: wanted 2 devices; 1 of 2 devices fits and is free: 1 is busy; "
+            "not now\nwhy: expected 2 devices; 1 of 2 devices fits and is free: 1 is busy; "
             f"nvidia0 is held by {USER} (lease {holder.lease})\n"
         )
         waiting = queue(pool, "-n", "2")
         done = pool.berth("plan")
         assert done.stdout.startswith(
-            "not now\nwhy: wanted 1 device; it would have to wait; 1 claim is before it: "
+            "not now\nwhy: expected 1 device; it would have to wait; 1 claim is before it: "
         )
         assert json.loads(pool.berth("plan", "--json").stdout)["now"] is False
         assert pool.berth("plan", "-n", "3").code == 120
@@ -114,7 +114,7 @@ def test_plan_within_a_lease(pool_of):
     done = pool.berth("run", "-n", "2", "--", "sh", "-c", "berth plan; berth plan -n 3; true")
     assert done.code == 0
     assert done.stdout.startswith("now: nvidia0\n")
-    assert "never\nwhy: wanted 3 devices; 2 of 2 devices could ever do\n" in done.stdout
+    assert "never\nwhy: expected 3 devices; 2 of 2 devices could ever do\n" in done.stdout
 
 
 def test_watch_on_a_terminal(pool_of):

@@ -57,7 +57,7 @@ def test_json(sandbox, daemon):
 def test_nobody_listens(sandbox, args):
     path = sandbox.directory / "none.sock"
     done = sandbox.run(["berth", *args], env={"BERTH_SOCKET": path})
-    assert done == (125, "", f"berth: status: {path}: wanted a running daemon, found no socket\n")
+    assert done == (125, "", f"berth: status: {path}: expected a running daemon, got no socket\n")
 
 
 def test_no_such_inventory(sandbox):
@@ -74,7 +74,7 @@ def test_another_inventory(sandbox, daemon):
         client.say("POOL", client.expect("HELLO"), inventory="/other.yaml")
         assert program.wait() == 2
         assert program.text("stderr") == (
-            f"berth: status: wanted the pool of '{mine}', found the pool of '/other.yaml'\n"
+            f"berth: status: expected the pool of '{mine}', got the pool of '/other.yaml'\n"
         )
 
 
@@ -93,7 +93,7 @@ def test_pages_that_come_again(sandbox, daemon):
         for _ in range(2):
             client.say("PAGE", client.expect("LOOK"), section=2, after=7)
         assert program.wait() == 125
-        assert "found one that was there already" in program.text("stderr")
+        assert "got one that was there already" in program.text("stderr")
 
 
 def test_watch_redraws_what_changed(sandbox, daemon):

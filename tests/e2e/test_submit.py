@@ -240,12 +240,12 @@ def test_no_place_for_the_log(pool):
 @pytest.mark.parametrize(
     "args, code, wanted",
     [
-        (["logs"], 2, "logs: wanted one id, found 0"),
-        (["logs", "1", "2"], 2, "logs: wanted one id, found 2"),
-        (["logs", "x"], 2, "logs: wanted an id such as 12, found 'x'"),
-        (["logs", "99"], 125, "logs: wanted the log of a submitted job, found none of 99"),
-        (["wait", "99"], 125, "wait: wanted a job, found no job 99"),
-        (["wait", "0"], 2, "wait: wanted an id such as 12, found '0'"),
+        (["logs"], 2, "logs: expected one id, got 0"),
+        (["logs", "1", "2"], 2, "logs: expected one id, got 2"),
+        (["logs", "x"], 2, "logs: expected an id such as 12, got 'x'"),
+        (["logs", "99"], 125, "logs: expected the log of a submitted job, got none of 99"),
+        (["wait", "99"], 125, "wait: expected a job, got no job 99"),
+        (["wait", "0"], 2, "wait: expected an id such as 12, got '0'"),
     ],
 )
 def test_wrong_ids(pool, args, code, wanted):

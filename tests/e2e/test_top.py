@@ -412,7 +412,7 @@ def test_the_terminal_goes_away(sandbox, pool):
 
 def test_no_terminal(pool):
     done = pool.berth("top", env={"TERM": "xterm"})
-    assert done == (2, "", "berth: top: wanted a terminal for input and output, found none"
+    assert done == (2, "", "berth: top: expected a terminal for input and output, got none"
                            " ('berth status' prints the same anywhere)\n")  # fmt: skip
     assert pool.daemons() == []  # none was started for it
 
@@ -420,10 +420,10 @@ def test_no_terminal(pool):
 @pytest.mark.parametrize(
     "kind, message",
     [
-        (None, "TERM: wanted a kind of terminal, found none"),
-        ("", "TERM: wanted a kind of terminal, found none"),
-        ("nonsense", "TERM: wanted a terminal that ncurses knows, found 'nonsense'"),
-        ("dumb", "TERM: wanted a terminal with a cursor that moves, found 'dumb'"),
+        (None, "TERM: expected a kind of terminal, got none"),
+        ("", "TERM: expected a kind of terminal, got none"),
+        ("nonsense", "TERM: expected a terminal that ncurses knows, got 'nonsense'"),
+        ("dumb", "TERM: expected a terminal with a cursor that moves, got 'dumb'"),
     ],
 )
 def test_terminals_that_cannot_do_it(pool, kind, message):
@@ -435,10 +435,10 @@ def test_terminals_that_cannot_do_it(pool, kind, message):
 @pytest.mark.parametrize(
     "options, message",
     [
-        (["--interval", "500ms"], "--interval: wanted at least 1s, found 500ms"),
+        (["--interval", "500ms"], "--interval: expected at least 1s, got 500ms"),
         (["--sort", "lod"], "--sort: "),
         (["--inventory", "none.yaml"], "inventory: none.yaml: "),
-        (["more"], "wanted only options, found 'more'"),
+        (["more"], "expected only options, got 'more'"),
     ],
 )
 def test_wrong_usage(pool, options, message):
@@ -452,7 +452,7 @@ def test_nobody_listens(sandbox):
     path = sandbox.directory / "none.sock"
     with sandbox.terminal(["berth", "top"], env={"BERTH_SOCKET": path}) as terminal:
         assert terminal.wait() == 125
-        assert terminal.screen.decode() == f"berth: top: {path}: wanted a running daemon, found no socket\r\n"
+        assert terminal.screen.decode() == f"berth: top: {path}: expected a running daemon, got no socket\r\n"
 
 
 # ---- What it costs ----

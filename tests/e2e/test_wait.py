@@ -13,7 +13,7 @@ def test_free_at_once(pool):
 
 def test_never(pool):
     done = pool.berth("wait", "-n9")
-    assert done == (120, "", "berth: wait: wanted 9 devices; 8 of 8 devices could ever do\n")
+    assert done == (120, "", "berth: wait: expected 9 devices; 8 of 8 devices could ever do\n")
 
 
 def test_not_in_time(pool_of):
@@ -86,10 +86,10 @@ def test_end_of_a_claim(pool_of):
 @pytest.mark.parametrize(
     "args, wanted",
     [
-        (["x"], "wanted an id such as 12, found 'x'"),
-        (["1", "2"], "wanted one id, found 2"),
-        (["-n2", "1"], "wanted an id or a request, found both"),
-        (["-n", "x"], "--gpus: wanted a number of devices"),
+        (["x"], "expected an id such as 12, got 'x'"),
+        (["1", "2"], "expected one id, got 2"),
+        (["-n2", "1"], "expected an id or a request, got both"),
+        (["-n", "x"], "--gpus: expected a number of devices"),
     ],
 )
 def test_wrong_usage(pool, args, wanted):

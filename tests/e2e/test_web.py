@@ -201,7 +201,7 @@ def test_port_in_use(pool_of, sandbox):
         done = sandbox.run(["berth", "web", "--listen", address])
         assert (done.code, done.stdout) == (2, "")
         assert done.stderr == (
-            f"berth: web: {address}: wanted a free port, found one that is in use (port 0 takes any)\n"
+            f"berth: web: {address}: expected a free port, got one that is in use (port 0 takes any)\n"
         )
 
 
@@ -217,21 +217,21 @@ def test_ipv6(pool_of, sandbox):
 
 
 WRONG_USAGE = [
-    (["--listen", "7411"], "--listen: wanted ADDRESS:PORT"),
-    (["--listen", "example.org:80"], "--listen: wanted ADDRESS:PORT"),
-    (["--listen", "127.0.0.1:65536"], "--listen: wanted ADDRESS:PORT"),
-    (["--listen", "::1:80"], "--listen: wanted ADDRESS:PORT"),
+    (["--listen", "7411"], "--listen: expected ADDRESS:PORT"),
+    (["--listen", "example.org:80"], "--listen: expected ADDRESS:PORT"),
+    (["--listen", "127.0.0.1:65536"], "--listen: expected ADDRESS:PORT"),
+    (["--listen", "::1:80"], "--listen: expected ADDRESS:PORT"),
     (["--listen", "203.0.113.7:0", "--token", "TOKEN"], "--listen: 203.0.113.7:0: "),
-    (["--listen", "0.0.0.0:0"], "--listen 0.0.0.0:0: wanted --token FILE"),
-    (["--listen", "[::]:0"], "--listen [::]:0: wanted --token FILE"),
-    (["--host", ""], "--host: wanted a name"),
-    (["--host", "two words"], "--host: wanted a name"),
-    (["--host", "http://gpu.example/"], "--host: wanted a name"),
-    (["--host", "gpu.example:8080"], "--host: wanted a name or an address without a port"),
-    (["--job-mapping", "none"], "--job-mapping: wanted a directory to write to: none: "),
+    (["--listen", "0.0.0.0:0"], "--listen 0.0.0.0:0: expected --token FILE"),
+    (["--listen", "[::]:0"], "--listen [::]:0: expected --token FILE"),
+    (["--host", ""], "--host: expected a name"),
+    (["--host", "two words"], "--host: expected a name"),
+    (["--host", "http://gpu.example/"], "--host: expected a name"),
+    (["--host", "gpu.example:8080"], "--host: expected a name or an address without a port"),
+    (["--job-mapping", "none"], "--job-mapping: expected a directory to write to: none: "),
     (["--token", "none"], "--token: none: No such file"),
     (["--inventory", "none.yaml"], "inventory: none.yaml: "),
-    (["nonsense"], "wanted only options"),
+    (["nonsense"], "expected only options"),
 ]
 
 
@@ -250,4 +250,4 @@ def test_wrong_usage(pool_of, sandbox):
 def test_nobody_listens(sandbox):
     path = sandbox.directory / "none.sock"
     done = sandbox.run(["berth", "web", "--listen", "127.0.0.1:0"], env={"BERTH_SOCKET": path})
-    assert done == (125, "", f"berth: web: {path}: wanted a running daemon, found no socket\n")
+    assert done == (125, "", f"berth: web: {path}: expected a running daemon, got no socket\n")

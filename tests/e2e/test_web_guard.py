@@ -107,14 +107,14 @@ def test_any_address_with_a_token(pool_of, sandbox):
 
 
 WRONG_FILES = [
-    ("0123456789abcde\n", 0o600, "wanted a token of 16 to 256 characters in one line, found 15"),
-    ("x" * 257, 0o600, "wanted a token of 16 to 256 characters in one line, found 257"),
-    ("", 0o600, "wanted a token of 16 to 256 characters in one line, found 0"),
-    ("0123456789abcdef 0123", 0o600, "wanted one token of printable characters"),
-    ("0123456789abcdef\n0123456789abcdef\n", 0o600, "wanted one token of printable characters"),
-    ("0123456789abcdé0123", 0o600, "wanted one token of printable characters"),
-    ("0123456789abcdef", 0o604, "wanted a file that others cannot read or change, found mode 0604"),
-    ("0123456789abcdef", 0o622, "wanted a file that others cannot read or change, found mode 0622"),
+    ("0123456789abcde\n", 0o600, "expected a token of 16 to 256 characters in one line, got 15"),
+    ("x" * 257, 0o600, "expected a token of 16 to 256 characters in one line, got 257"),
+    ("", 0o600, "expected a token of 16 to 256 characters in one line, got 0"),
+    ("0123456789abcdef 0123", 0o600, "expected one token of printable characters"),
+    ("0123456789abcdef\n0123456789abcdef\n", 0o600, "expected one token of printable characters"),
+    ("0123456789abcdé0123", 0o600, "expected one token of printable characters"),
+    ("0123456789abcdef", 0o604, "expected a file that others cannot read or change, got mode 0604"),
+    ("0123456789abcdef", 0o622, "expected a file that others cannot read or change, got mode 0622"),
 ]
 
 
@@ -134,7 +134,7 @@ def test_a_token_is_no_pipe_or_directory(pool_of, sandbox):
     os.mkfifo(pipe)
     for path in (pipe, sandbox.directory):
         done = sandbox.run(["berth", "web", "--listen", "127.0.0.1:0", "--token", path])
-        assert done.code == 2 and "wanted a regular file" in done.stderr
+        assert done.code == 2 and "expected a regular file" in done.stderr
 
 
 HOSTS = [

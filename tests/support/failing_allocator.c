@@ -96,7 +96,7 @@ static unsigned long try_each(int (*attempt)(void *context), void *context, int 
             return n - 1;
         }
         if (result != BERTH_ERROR_MEMORY)
-            fail_msg("with allocation %lu refused: wanted %d, found %d", n, BERTH_ERROR_MEMORY,
+            fail_msg("with allocation %lu refused: expected %d, got %d", n, BERTH_ERROR_MEMORY,
                      result);
     }
 }
@@ -107,7 +107,7 @@ unsigned long failing_allocator_try_all(int (*attempt)(void *context), void *con
     unsigned long count = try_each(attempt, context, &result);
 
     if (result != 0)
-        fail_msg("without a refused allocation: wanted 0, found %d", result);
+        fail_msg("without a refused allocation: expected 0, got %d", result);
     return count;
 }
 
@@ -117,6 +117,6 @@ unsigned long failing_allocator_try_failing(int (*attempt)(void *context), void 
     unsigned long count = try_each(attempt, context, &result);
 
     if (result >= 0 || result == BERTH_ERROR_MEMORY)
-        fail_msg("without a refused allocation: wanted another failure, found %d", result);
+        fail_msg("without a refused allocation: expected another failure, got %d", result);
     return count;
 }

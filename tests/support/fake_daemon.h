@@ -246,7 +246,7 @@ static inline void fake_daemon_main(int argc, char **argv)
     if (fake_is("stuck"))
         pause();
     if (fake_is("error")) {
-        dprintf(STDOUT_FILENO, "inventory.yaml:3:1: wanted a device, found nothing\n");
+        dprintf(STDOUT_FILENO, "inventory.yaml:3:1: expected a device, got nothing\n");
         _exit(1);
     }
     if (fake_is("ends at once"))

@@ -23,4 +23,4 @@ POLICIES = (
 
 def refusal(name):
     """What is said of a name that is none of them."""
-    return f"policy: wanted one that this version has ({', '.join(POLICIES)}), found '{name}'"
+    return f"policy: expected one that this version has ({', '.join(POLICIES)}), got '{name}'"

@@ -24,7 +24,7 @@ class Client:
     def receive(self):
         """The next message."""
         data = self.socket.recv(MESSAGE_MOST)
-        assert data, "wanted a message, found the end"
+        assert data, "expected a message, got the end"
         return wire.decode(data)
 
     def expect(self, kind):

@@ -270,7 +270,7 @@ static struct machine_report look(struct fixture *fixture, int64_t deadline)
         fail_msg("%s", error.message);
     /* Generous: the machine may have more to do. */
     if (clock_now() - began > deadline + 2000 * MILLISECOND)
-        fail_msg("wanted an answer within %lld ms, found %lld ms",
+        fail_msg("expected an answer within %lld ms, got %lld ms",
                  (long long)(deadline / MILLISECOND),
                  (long long)((clock_now() - began) / MILLISECOND));
     return report;
@@ -291,7 +291,7 @@ static const struct device *device_of(const struct machine_report *report, const
         if (device_id_equals(report->machine.devices.items[i].id, wanted))
             return &report->machine.devices.items[i];
     }
-    fail_msg("wanted %s, found none", id);
+    fail_msg("expected %s, got none", id);
     return NULL;
 }
 
@@ -316,7 +316,7 @@ static void assert_problem(const struct machine_report *report, const char *back
     }
     vector_for_each (problem, &report->problems)
         print_message("%s: %s\n", problem->backend, problem->message);
-    fail_msg("wanted a problem of %s with '%s', found none", backend, words);
+    fail_msg("expected a problem of %s with '%s', got none", backend, words);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)

@@ -67,10 +67,10 @@ static inline void check_wanted_message(const char *path, const char *name, cons
     const char *found = message + strlen(name);
 
     if (strncmp(message, name, strlen(name)) != 0)
-        fail_msg("%s: wanted a message that begins with %s, found \"%s\"", path, name, message);
+        fail_msg("%s: expected a message that begins with %s, got \"%s\"", path, name, message);
     found += strspn(found, ": ");
     if (strcmp(found, wanted) != 0)
-        fail_msg("%s: wanted \"%s\", found \"%s\"", path, wanted, found);
+        fail_msg("%s: expected \"%s\", got \"%s\"", path, wanted, found);
     free(wanted);
 }
 

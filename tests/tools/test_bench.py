@@ -100,7 +100,7 @@ def test_none_of_something(harness):
 
 
 def test_too_few_rounds(harness):
-    with pytest.raises(ValueError, match="wanted 7 rounds"):
+    with pytest.raises(ValueError, match="expected 7 rounds"):
         harness.judge(row(harness), [1] * 6, [1] * 6)
 
 

@@ -95,8 +95,8 @@ def test_refused(converse):
 
 
 def test_closed_with_a_reason(converse):
-    client, _ = converse([wire.encode("CLOSING", error=5, text="message: wanted version 1, found 2")])
-    with pytest.raises(wire.Closed, match="wanted version 1") as closed:
+    client, _ = converse([wire.encode("CLOSING", error=5, text="message: expected version 1, got 2")])
+    with pytest.raises(wire.Closed, match="expected version 1") as closed:
         client.hello()
     assert closed.value.error == wire.ERRORS["SYNTAX"]
 

@@ -18,7 +18,7 @@ static int report_load_failure(const char *file, struct berth_error *error)
                                strstr(reason, "No such file") != NULL;
 
     return error_set(error, is_absent ? BERTH_ERROR_NOT_FOUND : BERTH_ERROR_INVALID,
-                     "%s: wanted a library to load, found %s", file,
+                     "%s: expected a library to load, got %s", file,
                      is_absent        ? "none"
                      : reason == NULL ? "that it fails"
                                       : reason);
@@ -36,7 +36,7 @@ int library_open(const char *file, const struct library_symbol *symbols, size_t 
 
         if (address == NULL && symbols[i].required) {
             dlclose(library);
-            return error_set(error, BERTH_ERROR_INVALID, "%s: wanted the function %s, found none",
+            return error_set(error, BERTH_ERROR_INVALID, "%s: expected the function %s, got none",
                              file, symbols[i].name);
         }
         memcpy((char *)functions + symbols[i].offset, &address, sizeof(address));

@@ -44,10 +44,10 @@ int choice_parse(const struct choice *table, const char *name, int *ret_value,
         code = error_set_memory(error);
     else if (nearest.best != NULL)
         code =
-            error_set(error, BERTH_ERROR_INVALID, "wanted one of %s, found %s (did you mean %s?)",
+            error_set(error, BERTH_ERROR_INVALID, "expected one of %s, got %s (did you mean %s?)",
                       text_string(&names), quote(name).text, nearest.best);
     else
-        code = error_set(error, BERTH_ERROR_INVALID, "wanted one of %s, found %s",
+        code = error_set(error, BERTH_ERROR_INVALID, "expected one of %s, got %s",
                          text_string(&names), quote(name).text);
     text_finish(&names);
     return code;

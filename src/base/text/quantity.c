@@ -73,7 +73,7 @@ static wide scale_decimal(const struct decimal *decimal, uint64_t unit)
 static int report_syntax_error(struct berth_error *error, const char *wanted, const char *found,
                                const char *reason)
 {
-    return error_set(error, BERTH_ERROR_SYNTAX, "wanted %s, found %s%s%s", wanted,
+    return error_set(error, BERTH_ERROR_SYNTAX, "expected %s, got %s%s%s", wanted,
                      quote(found).text, reason == NULL ? "" : ": ", reason == NULL ? "" : reason);
 }
 
@@ -113,7 +113,7 @@ int quantity_parse_number(const char *string, uint64_t min, uint64_t max, uint64
     else
         snprintf(found.text, sizeof(found.text), "%" PRIu64, decimal.whole);
     return error_set(error, BERTH_ERROR_RANGE,
-                     "wanted a whole number from %" PRIu64 " to %" PRIu64 ", found %s", min, max,
+                     "expected a whole number from %" PRIu64 " to %" PRIu64 ", got %s", min, max,
                      found.text);
 }
 
@@ -335,7 +335,7 @@ int quantity_parse_decimal(const char *string, unsigned decimals, uint64_t max, 
         return report_too_many_digits(error, wanted, string, decimals);
     value = scale_decimal(&decimal, power_of_ten(decimals));
     if (decimal.overflows || value > max)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted %s, found %s", wanted,
+        return error_set(error, BERTH_ERROR_RANGE, "expected %s, got %s", wanted,
                          quote(string).text);
     *ret_value = (uint64_t)value;
     return 0;

@@ -12,7 +12,7 @@ struct quoted {
 };
 
 /* `string` in single quotes, inert and cut to about 60 bytes with "...", for use within one
- * expression: error_set(error, code, "found %s", quote(value).text). Never blocks or allocates. */
+ * expression: error_set(error, code, "got %s", quote(value).text). Never blocks or allocates. */
 struct quoted quote(const char *string);
 
 /* The same for bytes that need not be terminated and may hold zero bytes. */

@@ -56,11 +56,11 @@ static const struct option_set *const cdi_sets[] = {&cdi_option_set, NULL};
 static int check_options(const struct cdi_options *options, struct berth_error *error)
 {
     if (options->output != NULL && *options->output == '\0')
-        return error_set(error, BERTH_ERROR_INVALID, "--output: wanted a directory, found nothing");
+        return error_set(error, BERTH_ERROR_INVALID, "--output: expected a directory, got nothing");
     if (options->arguments == CDI_ARGUMENTS_UNSAID)
         return 0;
     if (options->output != NULL || options->inventory != NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "--arguments: goes alone, found %s",
+        return error_set(error, BERTH_ERROR_INVALID, "--arguments: goes alone, got %s",
                          options->output != NULL ? "--output" : "--inventory");
     return 0;
 }

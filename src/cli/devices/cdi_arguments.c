@@ -74,7 +74,7 @@ static int append_devices(const char *list, char separator, const char *prefix, 
 
         if (length == 0 || !is_plain(list, length) || !is_plain(prefix, strlen(prefix)))
             return error_set(error, BERTH_ERROR_INVALID,
-                             "wanted a device that a shell leaves as it is, found %s",
+                             "expected a device that a shell leaves as it is, got %s",
                              quote_bytes(list, length).text);
         text_append(out, "--device=");
         if (*prefix != '\0') {
@@ -118,7 +118,7 @@ static int append_mps(struct text *out, struct berth_error *error)
         return 0;
     if (!is_plain(pipes, strlen(pipes)) || strchr(pipes, ':') != NULL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted a CUDA_MPS_PIPE_DIRECTORY that a shell leaves as it is, found %s",
+                         "expected a CUDA_MPS_PIPE_DIRECTORY that a shell leaves as it is, got %s",
                          quote(pipes).text);
     text_append_format(out, "--ipc=host\n--volume=%s:%s\n", pipes, pipes);
     return 0;
@@ -132,11 +132,11 @@ static int check_lease(enum cdi_arguments how, struct berth_error *error)
     /* It is there and empty where a command runs on the CPU for want of a device. */
     if (devices == NULL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted to be within a lease, as in berth run -- sh -c 'exec podman run "
-                         "$(berth cdi --arguments cdi) ...', found no BERTH_DEVICES");
+                         "expected to be within a lease, as in berth run -- sh -c 'exec podman run "
+                         "$(berth cdi --arguments cdi) ...', got no BERTH_DEVICES");
     if (how == CDI_ARGUMENTS_NODES && *devices != '\0' && *value_of("BERTH_DEVICE_NODES") == '\0')
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted device files of %s, found none in BERTH_DEVICE_NODES",
+                         "expected device files of %s, got none in BERTH_DEVICE_NODES",
                          quote(devices).text);
     return 0;
 }

@@ -16,7 +16,7 @@ static int parse(int argc, char **argv, int first, struct device_id_list *ids,
 
     if (first >= argc)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted a device id such as nvidia0, found nothing");
+                         "expected a device id such as nvidia0, got nothing");
     for (int i = first; i < argc && code == 0; i++)
         code = device_id_list_parse(ids, argv[i], error);
     /* Whatever is wrong with it, it is usage. */

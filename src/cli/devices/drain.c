@@ -23,7 +23,7 @@ static int take_reason(const struct option *option, void *member, const char *va
 
     (void)option;
     if (length > REASON_MAX)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted at most %d bytes, found %zu",
+        return error_set(error, BERTH_ERROR_INVALID, "expected at most %d bytes, got %zu",
                          REASON_MAX, length);
     *(const char **)member = length == 0 ? NULL : value;
     return 0;

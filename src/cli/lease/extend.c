@@ -57,7 +57,7 @@ static int parse(int count, char **operands, uint64_t *ret_id, int64_t *ret_dura
 
     if (count != 2)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted an id and a duration, found %d operand%s", count,
+                         "expected an id and a duration, got %d operand%s", count,
                          count == 1 ? "" : "s");
     code = id_parse(operands[0], ret_id, error);
     if (code == 0)

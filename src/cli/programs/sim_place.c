@@ -186,11 +186,11 @@ static int simulate(const struct place_options *options, const struct pod_trace 
 static int check(struct place_options *options, struct berth_error *error)
 {
     if (options->nodes == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted --nodes FILE, found none");
+        return error_set(error, BERTH_ERROR_INVALID, "expected --nodes FILE, got none");
     if (options->pods == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted --pods FILE, found none");
+        return error_set(error, BERTH_ERROR_INVALID, "expected --pods FILE, got none");
     if (options->seed.known && options->seeds.known)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted --seed or --seeds, found both");
+        return error_set(error, BERTH_ERROR_INVALID, "expected --seed or --seeds, got both");
     if (options->policies.count == 0)
         return place_take_policies(NULL, &options->policies, "frag", error);
     return 0;

@@ -71,7 +71,7 @@ static int take_seeds(const struct option *option, void *member, const char *val
 
     (void)option;
     if (dash == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted a range such as 42-51, found %s",
+        return error_set(error, BERTH_ERROR_INVALID, "expected a range such as 42-51, got %s",
                          quote(value).text);
     if (first == NULL)
         return error_set_memory(error);
@@ -94,7 +94,7 @@ static int take_tune(const struct option *option, void *member, const char *valu
     (void)option;
     if (code == 0 && tune == 0)
         code =
-            error_set(error, BERTH_ERROR_RANGE, "wanted more than 0, found %s", quote(value).text);
+            error_set(error, BERTH_ERROR_RANGE, "expected more than 0, got %s", quote(value).text);
     if (code == 0)
         *(struct optional_number *)member = optional_number_of(tune);
     return code;

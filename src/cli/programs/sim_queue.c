@@ -34,7 +34,7 @@ static int take_number(const char *name, const char *string, uint64_t max, uint3
     int code;
 
     if (string == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "--%s: wanted a number, found none", name);
+        return error_set(error, BERTH_ERROR_INVALID, "--%s: expected a number, got none", name);
     code = quantity_parse_number(string, 1, max, &number, error);
     if (code < 0) {
         error_wrap(error, BERTH_ERROR_INVALID, "--%s", name);
@@ -53,7 +53,7 @@ static int take_options(const struct queue_options *given, struct queue_settings
     settings->estimate = given->estimate;
     settings->policy = &policy_pack;
     if (given->jobs == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "--jobs: wanted a trace, found none");
+        return error_set(error, BERTH_ERROR_INVALID, "--jobs: expected a trace, got none");
     code = take_number("nodes", given->nodes, QUEUE_NODES_MAX, &settings->nodes, error);
     if (code == 0)
         code = take_number("gpus-per-node", given->gpus, QUEUE_NODE_GPUS_MAX,

@@ -121,15 +121,15 @@ static int find_pid(const char *container, int count, char **operands, pid_t *re
 
     if (container != NULL && count > 0)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted a pid or a container, found --container %s and %s",
+                         "expected a pid or a container, got --container %s and %s",
                          quote(container).text, quote(operands[0]).text);
     if (container != NULL)
         return container_first_process(container, ret_pid, error);
     if (count != 1)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted the pid of one process, found %d",
+        return error_set(error, BERTH_ERROR_INVALID, "expected the pid of one process, got %d",
                          count);
     if (quantity_parse_number(operands[0], 1, INT_MAX, &pid, NULL) < 0)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted a pid such as 4711, found %s",
+        return error_set(error, BERTH_ERROR_INVALID, "expected a pid such as 4711, got %s",
                          quote(operands[0]).text);
     *ret_pid = (pid_t)pid;
     return 0;
@@ -145,7 +145,7 @@ static int find_process(const char *container, int count, char **operands, struc
     adopted->started = process_stat_started(adopted->pid);
     if (adopted->started == 0)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted a running process, found none with pid %d", (int)adopted->pid);
+                         "expected a running process, got none with pid %d", (int)adopted->pid);
     find_command(adopted);
     return text_failed(&adopted->command) ? error_set_memory(error) : 0;
 }

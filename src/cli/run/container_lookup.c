@@ -67,12 +67,12 @@ static const char *find_container(const struct contained_list *list, const char 
     }
     if (found == NULL)
         error_set(error, BERTH_ERROR_NOT_FOUND,
-                  "wanted a running container, found none with the id %s ('podman ps' and 'docker "
+                  "expected a running container, got none with the id %s ('podman ps' and 'docker "
                   "ps' list ids)",
                   quote(wanted).text);
     if (other != NULL)
         error_set(error, BERTH_ERROR_NOT_FOUND,
-                  "wanted one container, found several whose ids begin with %s: %.*s, %.*s",
+                  "expected one container, got several whose ids begin with %s: %.*s, %.*s",
                   quote(wanted).text, tell_apart(found, other), found, tell_apart(found, other),
                   other);
     return other == NULL ? found : NULL;
@@ -115,7 +115,7 @@ int contained_list_choose(const struct contained_list *list, const char *wanted,
     /* Unless they change parents while they are looked at, one has a parent outside. */
     if (first == NULL)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted the first process of container %.*s, found none",
+                         "expected the first process of container %.*s, got none",
                          container_shown_length(container), container);
     *ret_pid = first->pid;
     return 0;

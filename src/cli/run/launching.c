@@ -86,7 +86,7 @@ int launch_init(struct launch *launch, struct berth_error *error)
     launch->plan = make_plan(launch);
     if (rank_plan_copies(&launch->plan) > REQUEST_COUNT_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
-                         "wanted to run the command %" PRIu64 " times, found that %d is the most",
+                         "expected to run the command %" PRIu64 " times, got that %d is the most",
                          rank_plan_copies(&launch->plan), REQUEST_COUNT_MAX);
     code = find_cdi(launch, error);
     if (code < 0 || !launch->plan.ranks)
@@ -166,7 +166,7 @@ static int make_mps_environment(const struct launch *launch, struct launch_facts
 
     if (place.root == NULL || facts->device_count != 1)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted one device and a directory for MPS from the pool, found %zu%s",
+                         "expected one device and a directory for MPS from the pool, got %zu%s",
                          facts->device_count, place.root == NULL ? " and no directory" : "");
     mps_directories(&place, facts->devices[0].id, &pipe, &log);
     facts->mps = &(struct mps_facts){

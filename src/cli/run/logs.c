@@ -211,7 +211,7 @@ static int print(struct session *session, uint64_t id, const struct state_files 
 
     if (log < 0 && errno == ENOENT)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted the log of a submitted job, found none of %" PRIu64, id);
+                         "expected the log of a submitted job, got none of %" PRIu64, id);
     if (log < 0)
         return error_set_errno(error, errno, "%s", files->log);
     code = following ? follow(session, id, files, log, error) : copy(log, error);
@@ -255,7 +255,7 @@ static int run(int argc, char **argv)
     if (!verb_begin_operands(&verb_logs, bindings, COUNT(bindings), argc, argv, &operand, &code))
         return code;
     if (argc - operand != 1)
-        code = error_set(&error, BERTH_ERROR_INVALID, "wanted one id, found %d", argc - operand);
+        code = error_set(&error, BERTH_ERROR_INVALID, "expected one id, got %d", argc - operand);
     else
         code = id_parse(argv[operand], &id, &error);
     if (code == 0)

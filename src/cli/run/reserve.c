@@ -60,10 +60,10 @@ static int settle_time(const struct reserve_options *options, struct request *re
                        struct berth_error *error)
 {
     if (!options->time.known && !request->time.known)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted --for DURATION, found none");
+        return error_set(error, BERTH_ERROR_INVALID, "expected --for DURATION, got none");
     if (options->time.known && request->time.known && options->time.value != request->time.value)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted one time, found %s with --for and %s with --time",
+                         "expected one time, got %s with --for and %s with --time",
                          quantity_format_duration((int64_t)options->time.value).text,
                          quantity_format_duration((int64_t)request->time.value).text);
     if (options->time.known)
@@ -128,7 +128,7 @@ static int refuse_exports(const struct reserve_options *options, const struct re
     if (options->exports && request->sharing == SHARING_MPS &&
         !mps_directories_single_device(request))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "--export: wanted one device with sharing mps, found several");
+                         "--export: expected one device with sharing mps, got several");
     return 0;
 }
 

@@ -63,7 +63,7 @@ static int take_command(struct run_line *line, struct berth_error *error)
     struct string_list *command = &line->request.command;
 
     if (command->count == 0)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted a command, found none");
+        return error_set(error, BERTH_ERROR_INVALID, "expected a command, got none");
     if (vector_append(command) == NULL)
         return error_set_memory(error);
     line->words = command->items;

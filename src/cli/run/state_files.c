@@ -41,7 +41,7 @@ int state_files_pool(struct session *session, char **ret_pool, struct berth_erro
     if (code < 0)
         return code;
     if (answer.pool == NULL || !is_good_name(answer.pool)) {
-        code = error_set(error, BERTH_ERROR_SYNTAX, "wanted the pool's name, found %s",
+        code = error_set(error, BERTH_ERROR_SYNTAX, "expected the pool's name, got %s",
                          quote(answer.pool == NULL ? "" : answer.pool).text);
     } else {
         *ret_pool = answer.pool;
@@ -63,7 +63,7 @@ static int append_state_home(struct text *out, struct berth_error *error)
         return 0;
     }
     if (home == NULL || home[0] != '/')
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "HOME: wanted an absolute path, found %s",
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "HOME: expected an absolute path, got %s",
                          quote(home == NULL ? "" : home).text);
     text_append_format(out, "%s/.local/state", home);
     return 0;

@@ -287,7 +287,7 @@ static int refuse_cpu(void)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
-    error_set(&error, BERTH_ERROR_INVALID, "--or-cpu: goes with run, found submit");
+    error_set(&error, BERTH_ERROR_INVALID, "--or-cpu: goes with run, got submit");
     return run_fail(&verb_submit, &error);
 }
 

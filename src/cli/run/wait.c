@@ -100,7 +100,7 @@ static int wait_for_end(struct session *session, uint64_t id, struct berth_error
     if (code == BERTH_ERROR_NOT_FOUND) {
         code = exit_code_left(session, id, error);
         if (code == BERTH_ERROR_NOT_FOUND)
-            error_set(error, code, "wanted a job, found no job %" PRIu64, id);
+            error_set(error, code, "expected a job, got no job %" PRIu64, id);
         return code;
     }
     if (code < 0)
@@ -133,11 +133,11 @@ static int understand(const struct wait_options *options, int count, char **oper
     if (count == 0)
         return 0;
     if (count > 1)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted one id, found %d", count);
+        return error_set(error, BERTH_ERROR_INVALID, "expected one id, got %d", count);
     if (says_something(&options->request))
-        return error_set(error, BERTH_ERROR_INVALID, "wanted an id or a request, found both");
+        return error_set(error, BERTH_ERROR_INVALID, "expected an id or a request, got both");
     if (options->notify.command != NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "--notify: goes with a request, found an id");
+        return error_set(error, BERTH_ERROR_INVALID, "--notify: goes with a request, got an id");
     return id_parse(operands[0], ret_id, error);
 }
 

@@ -90,21 +90,21 @@ static int decode_header(const unsigned char *bytes, size_t length, size_t *ret_
 
     if (length > 0 && bytes[0] != JOURNAL_FORMAT)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "journal: wanted a record of format 0x%02X, found 0x%02X at byte 0",
+                         "journal: expected a record of format 0x%02X, got 0x%02X at byte 0",
                          JOURNAL_FORMAT, bytes[0]);
     if (length < JOURNAL_HEADER_SIZE)
         return JOURNAL_INCOMPLETE;
     if (tagged_get(bytes + GUARD_AT, 2) != guard_of(bytes))
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "journal: wanted guard 0x%04X, found 0x%04X at byte %d", guard_of(bytes),
+                         "journal: expected guard 0x%04X, got 0x%04X at byte %d", guard_of(bytes),
                          (unsigned)tagged_get(bytes + GUARD_AT, 2), GUARD_AT);
     if (bytes[TYPE_AT] == 0)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "journal: wanted a type above 0, found 0 at byte %d", TYPE_AT);
+                         "journal: expected a type above 0, got 0 at byte %d", TYPE_AT);
     rest = tagged_get(bytes + LENGTH_AT, 4);
     if (rest < JOURNAL_TIME_SIZE || rest > JOURNAL_LENGTH_MAX)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "journal: wanted a length from %d to %u, found %zu at byte %d",
+                         "journal: expected a length from %d to %u, got %zu at byte %d",
                          JOURNAL_TIME_SIZE, JOURNAL_LENGTH_MAX, rest, LENGTH_AT);
     if (rest > length - JOURNAL_HEADER_SIZE)
         return JOURNAL_INCOMPLETE;
@@ -119,7 +119,7 @@ static int check_sum(const unsigned char *bytes, size_t size, struct berth_error
 
     if (found != wanted)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "journal: wanted checksum 0x%08X, found 0x%08X at byte %d", wanted, found,
+                         "journal: expected checksum 0x%08X, got 0x%08X at byte %d", wanted, found,
                          CHECKSUM_AT);
     return 0;
 }

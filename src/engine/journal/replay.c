@@ -12,7 +12,7 @@ static int does_not_fit(const struct engine_event *event, const char *what,
                         struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_INVALID,
-                     "wanted an event that fits what is here, found one of type %d with %s",
+                     "expected an event that fits what is here, got one of type %d with %s",
                      (int)event->type, what);
 }
 

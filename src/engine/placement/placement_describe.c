@@ -9,7 +9,7 @@ static void describe_wanted(const struct placement_question *question, struct te
 {
     const char *lead = " with ";
 
-    text_append(why, "wanted ");
+    text_append(why, "expected ");
     request_describe(question->request, why);
     bitset_for_each (slot, question->must) {
         text_append_format(why, "%s%s", lead,

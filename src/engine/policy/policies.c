@@ -39,7 +39,7 @@ static int refuse_name(const char *name, struct berth_error *error)
     code = text_failed(&names)
                ? error_set_memory(error)
                : error_set(error, BERTH_ERROR_INVALID,
-                           "policy: wanted one that this version has (%s), found %s",
+                           "policy: expected one that this version has (%s), got %s",
                            text_string(&names), quote(name).text);
     text_finish(&names);
     return code;

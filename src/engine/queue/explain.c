@@ -142,9 +142,9 @@ int explain_never(struct engine_request *request, struct berth_error *error)
     int code = BERTH_ERROR_IMPOSSIBLE;
 
     if (request->max == 0 && request->what.gpus.max == 0 && !request->what.gpus.all) {
-        text_append(&why, "wanted a device or more to claim, found a request for none");
+        text_append(&why, "expected a device or more to claim, got a request for none");
     } else if (request->could_ever && account != NULL) {
-        text_append(&why, "wanted ");
+        text_append(&why, "expected ");
         request_describe(&request->what, &why);
         text_append(&why, "; ");
         describe_limit(account, false, &why);
@@ -193,7 +193,7 @@ int engine_explain(struct engine *engine, uint64_t claim_id, struct text *ret_wh
 
     if (claim == NULL)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted a waiting claim, found no claim %llu",
+                         "expected a waiting claim, got no claim %llu",
                          (unsigned long long)claim_id);
     if (forecast_start(claim, &start) < 0)
         return error_set_memory(error);

@@ -71,7 +71,7 @@ int amd_key_parse(const char *string, struct amd_key *ret_key, struct berth_erro
         key.gpu_id.known = is_right;
     }
     if (!is_right)
-        return error_set(error, BERTH_ERROR_INVALID, "wanted the key of an AMD device");
+        return error_set(error, BERTH_ERROR_INVALID, "expected the key of an AMD device");
     if (parent != NULL)
         strcpy(key.parent, parent);
     *ret_key = key;

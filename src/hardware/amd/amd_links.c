@@ -248,7 +248,7 @@ int amd_links(struct vendor_context *context, const struct finding_list *devices
     int code;
 
     if (devices->count > LINKED_MAX)
-        return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d AMD devices, found %zu",
+        return error_set(error, BERTH_ERROR_LIMIT, "expected at most %d AMD devices, got %zu",
                          LINKED_MAX, devices->count);
     code = linking_init(&linking, devices, error);
     if (code == 0)

@@ -34,18 +34,18 @@ static int read_node(struct amd_reading *reading, struct berth_error *error)
     int result = kfd_read_node(reading->root, key->node, &reading->node);
 
     if (result < 0)
-        return error_set_errno(error, -result, "wanted KFD node %" PRIu32, key->node);
+        return error_set_errno(error, -result, "expected KFD node %" PRIu32, key->node);
     if (reading->node.is_hidden)
         return error_set(error, BERTH_ERROR_PERMISSION,
-                         "wanted KFD node %" PRIu32 ", found no permission", key->node);
+                         "expected KFD node %" PRIu32 ", got no permission", key->node);
     if (key->gpu_id.known &&
         (!reading->node.gpu_id.known || reading->node.gpu_id.value != key->gpu_id.value))
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted the same GPU in KFD node %" PRIu32 " as before, found another",
+                         "expected the same GPU in KFD node %" PRIu32 " as before, got another",
                          key->node);
     if (!reading->node.location_id.known && !reading->node.simd_count.known)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "wanted properties of KFD node %" PRIu32 ", found none", key->node);
+                         "expected properties of KFD node %" PRIu32 ", got none", key->node);
     key->gpu_id = reading->node.gpu_id;
     return 0;
 }

@@ -229,7 +229,7 @@ int kfd_list(const struct sysroot *root, struct abandonable_reads *reads,
     char **name;
 
     if (result < 0 && result != -ENOENT && result != -ENOTDIR)
-        code = error_set_errno(error, -result, "wanted the nodes of KFD in %s", NODES);
+        code = error_set_errno(error, -result, "expected the nodes of KFD in %s", NODES);
     vector_for_each (name, &names) {
         uint32_t number;
 

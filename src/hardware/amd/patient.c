@@ -164,7 +164,7 @@ static int start_runner(struct read_group *group, struct berth_error *error)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (number != 0) {
         free(runner);
-        return error_set_errno(error, number, "wanted a thread");
+        return error_set_errno(error, number, "expected a thread");
     }
     pthread_detach(thread);
     group->users++;
@@ -190,7 +190,7 @@ static int abandon_piece(struct abandonable_reads *reads, struct read_group *gro
     struct hanging *hanging;
 
     if (reads->count >= ABANDONABLE_READS_HANGING_MAX)
-        return error_set(error, BERTH_ERROR_IO, "wanted at most %d files that do not answer",
+        return error_set(error, BERTH_ERROR_IO, "expected at most %d files that do not answer",
                          ABANDONABLE_READS_HANGING_MAX);
     hanging = vector_append(reads);
     if (hanging == NULL)

@@ -35,13 +35,13 @@ static int add_listed(const struct vendor_context *context, const struct vendor_
 
     if (!drm_is_reachable(context->root, drm)) {
         if (machine_report_add_problem(&findings->problems, vendor_name(table->vendor),
-                                       "%s: wanted its device file /dev/dri/%s, found none here",
+                                       "%s: expected its device file /dev/dri/%s, got none here",
                                        drm->path, drm->render) < 0)
             return error_set_memory(error);
         return 0;
     }
     if (id.index > DEVICE_INDEX_MAX)
-        return error_set(error, BERTH_ERROR_LIMIT, "wanted at most %d devices, found more",
+        return error_set(error, BERTH_ERROR_LIMIT, "expected at most %d devices, got more",
                          DEVICE_INDEX_MAX + 1);
     found = add_found(&findings->found, id, drm->path);
     if (found == NULL)
@@ -74,7 +74,7 @@ int drm_gpu_start_read(const struct vendor_context *context, const struct device
 
     if (!sysroot_has(root, "%s", path))
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "wanted the device's directory %s, found none", path);
+                         "expected the device's directory %s, got none", path);
     code = drm_device_at(root, path, &drm, error);
     if (code < 0)
         return code;

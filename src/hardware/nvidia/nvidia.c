@@ -58,7 +58,7 @@ int nvidia_handle(const struct nvml *nvml, const struct device_finding *wanted,
                            : nvml->by_index(wanted->device->id.index, &handle);
 
     if (number != NVML_SUCCESS)
-        return nvidia_error(nvml, number, error, "wanted the GPU %s", key);
+        return nvidia_error(nvml, number, error, "expected the GPU %s", key);
     *ret_handle = handle;
     return 0;
 }
@@ -152,10 +152,10 @@ static int list_all(const struct vendor_context *context, const struct nvml *nvm
     int code = 0;
 
     if (number != NVML_SUCCESS)
-        return nvidia_error(nvml, number, error, "NVML: wanted to count the GPUs");
+        return nvidia_error(nvml, number, error, "NVML: expected to count the GPUs");
     if (count > GPUS_MAX) {
         if (machine_report_add_problem(&findings->problems, "nvidia",
-                                       "NVML: wanted at most %d GPUs, found a count of %u",
+                                       "NVML: expected at most %d GPUs, got a count of %u",
                                        GPUS_MAX, count) < 0)
             return error_set_memory(error);
         /* Then what the kernel has is the better count. */

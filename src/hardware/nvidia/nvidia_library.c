@@ -57,7 +57,7 @@ static int load_nvml(struct vendor_context *context, struct berth_error *error)
     /* What this machine has installed says nothing of a recorded one. */
     if (context->root->recorded && !is_named)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         LIBRARY ": wanted the recorded machine's, found none in BERTH_NVML");
+                         LIBRARY ": expected the recorded machine's, got none in BERTH_NVML");
     nvidia = calloc(1, sizeof(*nvidia));
     if (nvidia == NULL)
         return error_set_memory(error);
@@ -97,10 +97,10 @@ static int refuse_start(const struct nvml *nvml, int number, struct berth_error 
         return error_set(error, BERTH_ERROR_NO_DEVICE, "NVML: the driver is not loaded");
     if (number == NVML_ERROR_LIB_RM_VERSION_MISMATCH)
         return error_set(error, BERTH_ERROR_IO,
-                         "NVML: wanted the version of the driver that runs, found another (NVML "
+                         "NVML: expected the version of the driver that runs, got another (NVML "
                          "%d): the driver was updated, reboot to load the new one",
                          number);
-    return nvidia_error(nvml, number, error, "NVML: wanted to start it");
+    return nvidia_error(nvml, number, error, "NVML: expected to start it");
 }
 
 static int start_nvml(struct nvidia *nvidia, const struct nvidia_gpu_list *gpus,

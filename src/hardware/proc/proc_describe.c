@@ -230,7 +230,7 @@ int proc_describe_process(const struct sysroot *root, struct device_process *pro
     if (code == -ENOMEM)
         code = error_set_memory(error);
     else if (code < 0)
-        code = error_set(error, BERTH_ERROR_NOT_FOUND, "wanted process %llu, found none",
+        code = error_set(error, BERTH_ERROR_NOT_FOUND, "expected process %llu, got none",
                          (unsigned long long)process->pid);
     else {
         process->uid = effective_uid(find_line(&status, "Uid"));

@@ -128,10 +128,10 @@ static int add_vendor(struct report_builder *builder, const struct cached_vendor
         builder->report.listed |= UINT32_C(1) << vendor->table->vendor;
     if (code == 0 && failure != NULL)
         code = machine_report_add_problem(&builder->report.problems, name,
-                                          "wanted its devices, found: %s", failure);
+                                          "expected its devices, found: %s", failure);
     if (code == 0 && (vendor->links_failure != NULL || vendor->links.runs))
         code = machine_report_add_problem(
-            &builder->report.problems, name, "wanted the links of its devices, found: %s",
+            &builder->report.problems, name, "expected the links of its devices, found: %s",
             vendor->links.runs ? "does not answer" : vendor->links_failure);
     for (size_t i = 0; i < vendor->devices.count && code == 0; i++)
         code = add_device(builder, vendor->devices.items[i]);
@@ -265,8 +265,9 @@ static int add_uses(struct report_builder *builder)
     int code = add_problems(builder, &cache->scanned.problems);
 
     if (code == 0 && failure != NULL)
-        code = machine_report_add_problem(&builder->report.problems, "processes",
-                                          "wanted to see who uses the devices, found: %s", failure);
+        code =
+            machine_report_add_problem(&builder->report.problems, "processes",
+                                       "expected to see who uses the devices, found: %s", failure);
     vector_for_each (found, &cache->scanned.found) {
         struct device *device = find_used_device(builder, found->device);
 

@@ -127,7 +127,7 @@ int task_codec_decode_result(const unsigned char *bytes, size_t length, size_t a
         if (link->between[0] < link->between[1] && link->between[1] < about)
             continue;
         code = error_set(error, BERTH_ERROR_SYNTAX,
-                         "wanted links between two of %zu devices, found one between %zu and %zu",
+                         "expected links between two of %zu devices, got one between %zu and %zu",
                          about, link->between[0], link->between[1]);
         task_codec_finish_result(&result);
         return code;

@@ -39,7 +39,7 @@ static const struct vendor_table *find_table(const struct worker *worker, enum v
 
 static int refuse_step(struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_INVALID, "wanted a step that can be done, found another");
+    return error_set(error, BERTH_ERROR_INVALID, "expected a step that can be done, got another");
 }
 
 static int scan_processes(struct worker *worker, struct findings *findings,
@@ -112,7 +112,7 @@ static void send_result(struct worker *worker, struct step_result *result)
         findings_finish(&result->findings);
         result->code = code;
         free(result->message);
-        result->message = strdup("wanted facts within their bounds, found others");
+        result->message = strdup("expected facts within their bounds, got others");
         text_clear(&packet);
         code = task_codec_encode_result(result, &packet);
     }

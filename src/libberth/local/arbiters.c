@@ -291,7 +291,7 @@ static int check_options(const struct berth_arbiter_options *options, struct ber
 {
     if (options->offer == NULL || options->take_back == NULL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "arbiter: wanted the callbacks offer and take_back, found none for %s",
+                         "arbiter: expected the callbacks offer and take_back, got none for %s",
                          options->offer == NULL ? "offer" : "take_back");
     return 0;
 }

@@ -173,7 +173,7 @@ int berth_claim_start(struct berth_pool *pool, const struct berth_request *reque
 static int refuse_ticket(uint64_t id, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "ticket %llu: wanted a claim whose outcome is to come, found none (collected "
+                     "ticket %llu: expected a claim whose outcome is to come, got none (collected "
                      "already, or another pool's)",
                      (unsigned long long)id);
 }
@@ -185,7 +185,7 @@ static int return_outcome(int code, uint64_t ticket, struct berth_lease lease,
     if (code == BERTH_ERROR_NOT_FOUND)
         return refuse_ticket(ticket, error);
     if (code == BERTH_ERROR_BUSY)
-        return error_set(error, code, "claim %llu: wanted its outcome, found that it still waits",
+        return error_set(error, code, "claim %llu: expected its outcome, got that it still waits",
                          (unsigned long long)ticket);
     if (code < 0)
         return local_claim_refuse(code, BERTH_FOR_EVER, error);
@@ -306,7 +306,7 @@ int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket, i
     notification = notifications_oldest_outcome(&pool->notifications);
     if (notification == NULL) {
         local_pool_leave_quietly(pool);
-        return error_set(error, BERTH_ERROR_BUSY, "wanted the outcome of a claim, found none yet");
+        return error_set(error, BERTH_ERROR_BUSY, "expected the outcome of a claim, got none yet");
     }
     *ret_ticket = (struct berth_ticket){.id = notification->message.ticket, .pool = pool->serial};
     *ret_code = notification->message.code;
@@ -333,7 +333,7 @@ int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket, struct ber
     local_pool_leave(pool);
     if (code == BERTH_ERROR_NOT_FOUND)
         return error_set(error, code,
-                         "ticket %llu: wanted a claim that waits here, found none (granted or "
+                         "ticket %llu: expected a claim that waits here, got none (granted or "
                          "ended already, or another pool's)",
                          (unsigned long long)ticket.id);
     return code;
@@ -351,7 +351,7 @@ int berth_pool_descriptor(struct berth_pool *pool, struct berth_error *error)
 
         pool->notifications.descriptor = eventfd(is_readable ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (pool->notifications.descriptor < 0)
-            code = error_set_errno(error, errno, "wanted an eventfd, found none");
+            code = error_set_errno(error, errno, "expected an eventfd, got none");
     }
     descriptor = pool->notifications.descriptor;
     local_pool_leave_quietly(pool);

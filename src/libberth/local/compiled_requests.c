@@ -129,8 +129,8 @@ static int open_request(struct berth_pool *pool, const struct berth_request *req
     if (code == 0 && engine_request_claims(*ret_request) > 1) {
         engine_request_close(pool->engine, *ret_request);
         code = error_set(error, BERTH_ERROR_INVALID,
-                         "scheduling: wanted a claim for each replica of a best-effort request, "
-                         "found %u replicas in one",
+                         "scheduling: expected a claim for each replica of a best-effort request, "
+                         "got %u replicas in one",
                          what.replicas);
     }
     return code;

@@ -249,7 +249,7 @@ static struct kept_set *find_set(const struct context_sets *sets, uint64_t id)
 static int refuse_set(uint64_t id, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "wanted a set of contexts, found that set %" PRIu64 " is released, or was "
+                     "expected a set of contexts, got that set %" PRIu64 " is released, or was "
                      "with its lease",
                      id);
 }

@@ -29,5 +29,5 @@ int fork_watch(struct berth_error *error)
 int fork_refuse(struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_FORKED,
-                     "wanted a pool of this process, found one that was opened before fork()");
+                     "expected a pool of this process, got one that was opened before fork()");
 }

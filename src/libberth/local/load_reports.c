@@ -60,11 +60,11 @@ int berth_report_load(struct berth_pool *pool, size_t slot, const struct berth_l
 
     if (load->memory_free != BERTH_UNKNOWN && load->memory_free < 0)
         return error_set(error, BERTH_ERROR_RANGE,
-                         "memory_free: wanted 0 bytes or more, found %lld",
+                         "memory_free: expected 0 bytes or more, got %lld",
                          (long long)load->memory_free);
     if (load->utilization != BERTH_UNKNOWN && (load->utilization < 0 || load->utilization > 1000))
         return error_set(error, BERTH_ERROR_RANGE,
-                         "utilization: wanted 0 to 1000 thousandths, found %lld",
+                         "utilization: expected 0 to 1000 thousandths, got %lld",
                          (long long)load->utilization);
     code = enter_for_slot(pool, slot, error);
     if (code < 0)
@@ -94,7 +94,7 @@ int berth_set_weight(struct berth_pool *pool, size_t slot, uint32_t weight,
     int code;
 
     if (weight == 0)
-        return error_set(error, BERTH_ERROR_RANGE, "weight: wanted 1 or more, found 0");
+        return error_set(error, BERTH_ERROR_RANGE, "weight: expected 1 or more, got 0");
     code = enter_for_slot(pool, slot, error);
     if (code < 0)
         return code;

@@ -14,7 +14,7 @@
 #include "libberth/local/local_pool.h"
 
 static const char busy_message[] =
-    "wanted devices at once, found that the claim would have to wait";
+    "expected devices at once, got that the claim would have to wait";
 
 /* Much of what a refused try costs, so without the formatting that other errors can afford. */
 static inline int refuse_busy(struct berth_error *error)
@@ -31,21 +31,21 @@ int local_claim_refuse(int code, int64_t timeout, struct berth_error *error)
     switch (code) {
     case BERTH_ERROR_TIMED_OUT:
         return timeout == BERTH_FOR_EVER
-                   ? error_set(error, code, "wanted devices in time, found none")
-                   : error_set(error, code, "wanted devices within %s, found none",
+                   ? error_set(error, code, "expected devices in time, got none")
+                   : error_set(error, code, "expected devices within %s, got none",
                                quantity_format_duration(timeout < 0 ? 0 : timeout).text);
     case BERTH_ERROR_CANCELLED:
-        return error_set(error, code, "wanted devices, found that the claim was cancelled");
+        return error_set(error, code, "expected devices, got that the claim was cancelled");
     case BERTH_ERROR_BUSY:
         return refuse_busy(error);
     default:
-        return error_set(error, code, "wanted devices, found: %s", berth_error_describe(code));
+        return error_set(error, code, "expected devices, found: %s", berth_error_describe(code));
     }
 }
 
 int local_claim_refuse_closing(struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_CANCELLED, "wanted devices, found that the pool closes");
+    return error_set(error, BERTH_ERROR_CANCELLED, "expected devices, got that the pool closes");
 }
 
 /* Whether the end of such a lease is to be told. */
@@ -62,7 +62,7 @@ int local_claim_prepare(struct berth_pool *pool, const struct request_core *core
     if (pool->is_closing)
         return local_claim_refuse_closing(error);
     if (pool->capacity == 0)
-        return error_set(error, BERTH_ERROR_NO_DEVICE, "wanted devices, found none here");
+        return error_set(error, BERTH_ERROR_NO_DEVICE, "expected devices, got none here");
     code = timer_thread_ensure_running(pool, error);
     if (code == 0 && is_limited(pool, core)) {
         pool->limited++;

@@ -24,20 +24,20 @@ static int check_device(const struct berth_device *device, size_t number, struct
 {
     if ((unsigned)device->vendor > BERTH_DRI)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "device %zu: vendor: wanted one of enum berth_vendor, found %d", number,
+                         "device %zu: vendor: expected one of enum berth_vendor, got %d", number,
                          (int)device->vendor);
     if (device->index > DEVICE_INDEX_MAX ||
         (device->mig != BERTH_NO_MIG && device->mig > DEVICE_INDEX_MAX))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "device %zu: wanted an index and a MIG number up to %d, found %u and %u",
+                         "device %zu: expected an index and a MIG number up to %d, got %u and %u",
                          number, DEVICE_INDEX_MAX, device->index, device->mig);
     if (device->mig != BERTH_NO_MIG && device->vendor != BERTH_NVIDIA)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "device %zu: mig: goes with vendor nvidia, found vendor %s", number,
+                         "device %zu: mig: goes with vendor nvidia, got vendor %s", number,
                          vendor_name((enum vendor)device->vendor));
     if (device->memory < 0 && device->memory != BERTH_UNKNOWN)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "device %zu: memory: wanted bytes or BERTH_UNKNOWN, found %lld", number,
+                         "device %zu: memory: expected bytes or BERTH_UNKNOWN, got %lld", number,
                          (long long)device->memory);
     return 0;
 }
@@ -118,7 +118,7 @@ static int relate_devices(struct machine *machine, struct berth_error *error)
 
         if (device_id_equals(earlier, sorted[i]->id))
             code = error_set(
-                error, BERTH_ERROR_INVALID, "device %zu: wanted each device once, found %s again",
+                error, BERTH_ERROR_INVALID, "device %zu: expected each device once, got %s again",
                 (size_t)(sorted[i] - machine->devices.items), device_id_format(earlier).text);
         sorted[i]->partitioned = earlier.vendor == sorted[i]->id.vendor &&
                                  earlier.index == sorted[i]->id.index &&
@@ -157,7 +157,7 @@ static int read_options(struct berth_pool *pool, const struct berth_pool_options
 
     if (code == 0 && (options.sample_interval < 0 || options.grace < 0))
         code = error_set(error, BERTH_ERROR_INVALID,
-                         "options: wanted sample_interval and grace of 0 ns or more, found less");
+                         "options: expected sample_interval and grace of 0 ns or more, got less");
     if (code == 0)
         code = policy_find(options.policy, &settings.policy, error);
     if (code < 0)

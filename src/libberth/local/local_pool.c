@@ -393,16 +393,16 @@ int local_pool_check_slot(const struct berth_pool *pool, size_t slot, struct ber
     if (slot < pool->capacity)
         return 0;
     if (pool->capacity == 0)
-        return error_set(error, BERTH_ERROR_RANGE, "wanted a slot, found %zu in an empty pool",
+        return error_set(error, BERTH_ERROR_RANGE, "expected a slot, got %zu in an empty pool",
                          slot);
-    return error_set(error, BERTH_ERROR_RANGE, "wanted a slot from 0 to %zu, found %zu",
+    return error_set(error, BERTH_ERROR_RANGE, "expected a slot from 0 to %zu, got %zu",
                      pool->capacity - 1, slot);
 }
 
 int local_pool_refuse_lease(uint64_t id, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "lease %llu: wanted one that is held here, found none (released already, or "
+                     "lease %llu: expected one that is held here, got none (released already, or "
                      "another pool's)",
                      (unsigned long long)id);
 }
@@ -417,11 +417,11 @@ int local_read_options(void *ret_options, size_t known, const void *options, siz
         return 0;
     if (size < sizeof(size_t))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "options: wanted their size in bytes in `size`, found %zu", size);
+                         "options: expected their size in bytes in `size`, got %zu", size);
     for (size_t i = known; i < size; i++) {
         if (bytes[i] != 0)
             return error_set(error, BERTH_ERROR_INVALID,
-                             "options: wanted at most the %zu bytes that this version knows, found "
+                             "options: expected at most the %zu bytes that this version knows, got "
                              "something in byte %zu",
                              known, i);
     }

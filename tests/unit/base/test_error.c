@@ -44,8 +44,8 @@ static void set_replaces(void **state)
     (void)state;
     assert_int_equal(error.code, 0);
     assert_string_equal(error.message, "");
-    assert_fails(error_set(&error, BERTH_ERROR_RANGE, "wanted %d, found %s", 1, "two"),
-                 BERTH_ERROR_RANGE, &error, "wanted 1, found two");
+    assert_fails(error_set(&error, BERTH_ERROR_RANGE, "expected %d, got %s", 1, "two"),
+                 BERTH_ERROR_RANGE, &error, "expected 1, got two");
     assert_fails(error_set(&error, BERTH_ERROR_IO, "%s", "short"), BERTH_ERROR_IO, &error, "short");
     assert_fails(error_set(&error, BERTH_ERROR_IO, "again: %s", error.message), BERTH_ERROR_IO,
                  &error, "again: short");
@@ -201,8 +201,8 @@ static void what_cannot_be_formatted_leaves_the_format(void **state)
     const wint_t no_character = 0x110000;
 
     (void)state;
-    assert_fails(error_set(&error, BERTH_ERROR_IO, "found %lc", no_character), BERTH_ERROR_IO,
-                 &error, "found %lc");
+    assert_fails(error_set(&error, BERTH_ERROR_IO, "got %lc", no_character), BERTH_ERROR_IO, &error,
+                 "got %lc");
     assert_fails(error_wrap(&error, BERTH_ERROR_IO, "line %lc", no_character), BERTH_ERROR_IO,
                  &error, "line %lc: found %lc");
 }

@@ -176,16 +176,16 @@ static void what_is_no_file_of_theirs_is_skipped(void **state)
     offer("one/own.json", "berth/gpu", "nvidia0", "/dev/own");
     setenv("BERTH_CDI_DIRECTORIES", "one", 1);
     check_told(false, "");
-    check_told(true,
-               "berth: CDI file skipped: one/broken.yaml:2:1: wanted YAML or JSON: did not find "
-               "expected node content\n"
-               "berth: CDI file skipped: one/directory.yaml: wanted a regular file, found another "
-               "kind\n"
-               "berth: CDI file skipped: one/empty.json:1:1: wanted a CDI file with 'cdiVersion', "
-               "'kind' and 'devices', found nothing\n"
-               "berth: CDI file skipped: one/large.yaml: larger than 4 MiB\n"
-               "berth: CDI file skipped: one/pipe.yaml: wanted a regular file, found another "
-               "kind\n");
+    check_told(
+        true, "berth: CDI file skipped: one/broken.yaml:2:1: expected YAML or JSON: did not find "
+              "expected node content\n"
+              "berth: CDI file skipped: one/directory.yaml: expected a regular file, got another "
+              "kind\n"
+              "berth: CDI file skipped: one/empty.json:1:1: expected a CDI file with 'cdiVersion', "
+              "'kind' and 'devices', got nothing\n"
+              "berth: CDI file skipped: one/large.yaml: larger than 4 MiB\n"
+              "berth: CDI file skipped: one/pipe.yaml: expected a regular file, got another "
+              "kind\n");
 }
 
 static void too_many_entries(void **state)
@@ -288,13 +288,13 @@ static void arguments(void **state)
     (void)state;
     check_no_arguments(
         CDI_ARGUMENTS_CDI,
-        "wanted to be within a lease, as in berth run -- sh -c 'exec podman run $(berth "
-        "cdi --arguments cdi) ...', found no BERTH_DEVICES");
+        "expected to be within a lease, as in berth run -- sh -c 'exec podman run $(berth "
+        "cdi --arguments cdi) ...', got no BERTH_DEVICES");
     setenv("BERTH_LEASE", "7", 1);
     setenv("BERTH_DEVICES", "nvidia0,nvidia1", 1);
     setenv("BERTH_CDI_DEVICES", "nvidia.com/gpu=0,berth/gpu=nvidia1", 1);
     check_no_arguments(CDI_ARGUMENTS_NODES,
-                       "wanted device files of 'nvidia0,nvidia1', found none in "
+                       "expected device files of 'nvidia0,nvidia1', got none in "
                        "BERTH_DEVICE_NODES");
     setenv("BERTH_DEVICE_NODES", "/dev/nvidia0:/dev/nvidiactl:/dev/nvidia1", 1);
     setenv("BERTH_SOCKET", "/tmp/a b/berth.sock", 1);
@@ -310,7 +310,7 @@ static void arguments(void **state)
                     "--env=NVIDIA_VISIBLE_DEVICES=void\n");
     setenv("BERTH_DEVICE_NODES", "/dev/x*", 1);
     check_no_arguments(CDI_ARGUMENTS_NODES,
-                       "wanted a device that a shell leaves as it is, found '/dev/x*'");
+                       "expected a device that a shell leaves as it is, got '/dev/x*'");
 }
 
 static void arguments_without_devices(void **state)
@@ -339,7 +339,7 @@ static void arguments_of_a_shared_device(void **state)
     unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
     setenv("CUDA_MPS_PIPE_DIRECTORY", "/run:mps", 1);
     check_no_arguments(CDI_ARGUMENTS_CDI,
-                       "wanted a CUDA_MPS_PIPE_DIRECTORY that a shell leaves as it is, found "
+                       "expected a CUDA_MPS_PIPE_DIRECTORY that a shell leaves as it is, got "
                        "'/run:mps'");
     unsetenv("CUDA_MPS_PIPE_DIRECTORY");
 }

@@ -113,7 +113,7 @@ static void check_refused(const char *inventory, const char *deadline, int code,
 static void bad_files_are_refused(void **state)
 {
     (void)state;
-    check_refused("", NULL, BERTH_ERROR_INVALID, "--inventory: wanted a file, found nothing");
+    check_refused("", NULL, BERTH_ERROR_INVALID, "--inventory: expected a file, got nothing");
     check_refused("gone.yaml", NULL, BERTH_ERROR_NOT_FOUND, "gone.yaml: No such file or directory");
     assert_int_equal(setenv("BERTH_INVENTORY", "gone.yaml", 1), 0);
     check_refused(NULL, NULL, BERTH_ERROR_NOT_FOUND, "gone.yaml: No such file or directory");
@@ -122,11 +122,11 @@ static void bad_files_are_refused(void **state)
 static void bad_deadlines_are_refused(void **state)
 {
     (void)state;
-    check_refused(NULL, "9ms", BERTH_ERROR_RANGE, "--deadline: wanted 10ms to 10m, found '9ms'");
-    check_refused(NULL, "11m", BERTH_ERROR_RANGE, "--deadline: wanted 10ms to 10m, found '11m'");
+    check_refused(NULL, "9ms", BERTH_ERROR_RANGE, "--deadline: expected 10ms to 10m, got '9ms'");
+    check_refused(NULL, "11m", BERTH_ERROR_RANGE, "--deadline: expected 10ms to 10m, got '11m'");
     assert_int_equal(setenv("BERTH_PROBE_DEADLINE", "0", 1), 0);
     check_refused(NULL, NULL, BERTH_ERROR_RANGE,
-                  "BERTH_PROBE_DEADLINE: wanted 10ms to 10m, found '0'");
+                  "BERTH_PROBE_DEADLINE: expected 10ms to 10m, got '0'");
 }
 
 static void a_probe_that_is_not_there(void **state)

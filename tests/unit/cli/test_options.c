@@ -27,7 +27,7 @@ static int take_spoon(const struct option *option, void *member, const char *val
                       struct berth_error *error)
 {
     if (strcmp(value, "fork") == 0)
-        return error_set(error, BERTH_ERROR_SYNTAX, "wanted a spoon, found 'fork'");
+        return error_set(error, BERTH_ERROR_SYNTAX, "expected a spoon, got 'fork'");
     return option_type_string(option, member, value, error);
 }
 
@@ -210,7 +210,7 @@ static void help_is_always_there(void **state)
         {.words = {"--", "--help"}, .operand = 2},
         {.words = {"--help=me"},
          .result = BERTH_ERROR_INVALID,
-         .message = "--help: takes no value, found 'me'"},
+         .message = "--help: takes no value, got 'me'"},
     };
 
     (void)state;
@@ -253,19 +253,19 @@ static void values_go_where_they_are_taken(void **state)
     static const struct line lines[] = {
         {.words = {"--oven"},
          .result = BERTH_ERROR_INVALID,
-         .message = "--oven: wanted KIND, found nothing"},
+         .message = "--oven: expected KIND, got nothing"},
         {.words = {"--hot", "-o"},
          .result = BERTH_ERROR_INVALID,
-         .message = "--oven: wanted KIND, found nothing"},
+         .message = "--oven: expected KIND, got nothing"},
         {.words = {"--hot=very"},
          .result = BERTH_ERROR_INVALID,
-         .message = "--hot: takes no value, found 'very'"},
+         .message = "--hot: takes no value, got 'very'"},
         {.words = {"--hot="},
          .result = BERTH_ERROR_INVALID,
-         .message = "--hot: takes no value, found ''"},
+         .message = "--hot: takes no value, got ''"},
         {.words = {"--spoon", "fork"},
          .result = BERTH_ERROR_SYNTAX,
-         .message = "--spoon: wanted a spoon, found 'fork'"},
+         .message = "--spoon: expected a spoon, got 'fork'"},
         {.words = {"-sssssst"}, .result = BERTH_ERROR_RANGE, .message = "--hot: too late"},
     };
     struct kitchen kitchen = {0};

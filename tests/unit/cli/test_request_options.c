@@ -278,49 +278,49 @@ static void every_option_has_its_member(void **state)
     check_samples(samples, COUNT(samples));
 }
 
-#define NO_ID "wanted a device id such as nvidia0, amd3 or nvidia0.1, found "
+#define NO_ID "expected a device id such as nvidia0, amd3 or nvidia0.1, got "
 
 static void wrong_values_are_refused(void **state)
 {
     static const struct refusal refusals[] = {
         {{{"-n", "0"}},
          BERTH_ERROR_RANGE,
-         "--gpus: wanted a whole number from 1 to 1000000, found 0"},
+         "--gpus: expected a whole number from 1 to 1000000, got 0"},
         {{{"-n", "4-2"}},
          BERTH_ERROR_RANGE,
-         "--gpus: wanted a range from the smaller number to the larger, found '4-2'"},
+         "--gpus: expected a range from the smaller number to the larger, got '4-2'"},
         {{{"-n", "A100:"}},
          BERTH_ERROR_SYNTAX,
-         "--gpus: wanted a number of devices, a range such as 2-4, or all, found ''"},
+         "--gpus: expected a number of devices, a range such as 2-4, or all, got ''"},
         {{{"-n", "A100"}},
          BERTH_ERROR_SYNTAX,
-         "--gpus: wanted a number of devices, a range such as 2-4, or all, found 'A100'"},
-        {{{"-n", ":2"}}, BERTH_ERROR_INVALID, "model: wanted some text, found none"},
+         "--gpus: expected a number of devices, a range such as 2-4, or all, got 'A100'"},
+        {{{"-n", ":2"}}, BERTH_ERROR_INVALID, "model: expected some text, got none"},
         {{{"--replicas", "0"}},
          BERTH_ERROR_RANGE,
-         "--replicas: wanted a whole number from 1 to 1000000, found 0"},
+         "--replicas: expected a whole number from 1 to 1000000, got 0"},
         {{{"--device", ""}}, BERTH_ERROR_SYNTAX, "--device: " NO_ID "''"},
         {{{"--device", "nvidia0,"}}, BERTH_ERROR_SYNTAX, "--device: " NO_ID "''"},
         {{{"--avoid", "gpu0"}}, BERTH_ERROR_SYNTAX, "--avoid: " NO_ID "'gpu0'"},
         {{{"--vendor", "nvida"}},
          BERTH_ERROR_INVALID,
-         "--vendor: wanted one of nvidia, amd, intel, apple, dri, any, found 'nvida' (did you mean "
+         "--vendor: expected one of nvidia, amd, intel, apple, dri, any, got 'nvida' (did you mean "
          "nvidia?)"},
         {{{"--min-free", "lots"}},
          BERTH_ERROR_SYNTAX,
-         "--min-free: wanted a size such as 8GiB or 512M, found 'lots'"},
+         "--min-free: expected a size such as 8GiB or 512M, got 'lots'"},
         {{{"--min-cap", "eight"}},
          BERTH_ERROR_SYNTAX,
-         "--min-cap: wanted a compute capability such as 8.0, found 'eight'"},
+         "--min-cap: expected a compute capability such as 8.0, got 'eight'"},
         {{{"--share", "1.5"}},
          BERTH_ERROR_RANGE,
-         "--share: wanted a number from 0 to 1, found '1.5'"},
+         "--share: expected a number from 0 to 1, got '1.5'"},
         {{{"--wait", "soon"}},
          BERTH_ERROR_SYNTAX,
-         "--wait: wanted a duration such as 90s, 1h30m or 2-00:00:00, found 'soon'"},
-        {{{"--name"}}, BERTH_ERROR_INVALID, "--name: wanted TEXT, found nothing"},
-        {{{"--name="}}, BERTH_ERROR_INVALID, "name: wanted some text, found none"},
-        {{{"--uuid=yes"}}, BERTH_ERROR_INVALID, "--uuid: takes no value, found 'yes'"},
+         "--wait: expected a duration such as 90s, 1h30m or 2-00:00:00, got 'soon'"},
+        {{{"--name"}}, BERTH_ERROR_INVALID, "--name: expected TEXT, got nothing"},
+        {{{"--name="}}, BERTH_ERROR_INVALID, "name: expected some text, got none"},
+        {{{"--uuid=yes"}}, BERTH_ERROR_INVALID, "--uuid: takes no value, got 'yes'"},
         {{{"--gpu", "2"}}, BERTH_ERROR_INVALID, "no option '--gpu' here, did you mean --gpus?"},
     };
 
@@ -333,30 +333,30 @@ static void contradictions_are_refused(void **state)
     static const struct refusal refusals[] = {
         {{{"-n", "A100:2", "--model", "H100"}},
          BERTH_ERROR_INVALID,
-         "model: wanted one, found 'A100' with gpus and 'H100' with model"},
-        {{{"--rank-mask", "one"}}, BERTH_ERROR_INVALID, "rank-mask: goes with ranks, found none"},
-        {{{"--backend", "gloo"}}, BERTH_ERROR_INVALID, "backend: goes with ranks, found none"},
-        {{{"--master-port", "1"}}, BERTH_ERROR_INVALID, "master-port: goes with ranks, found none"},
-        {{{"--interface", "lo"}}, BERTH_ERROR_INVALID, "interface: goes with ranks, found none"},
+         "model: expected one, got 'A100' with gpus and 'H100' with model"},
+        {{{"--rank-mask", "one"}}, BERTH_ERROR_INVALID, "rank-mask: goes with ranks, got none"},
+        {{{"--backend", "gloo"}}, BERTH_ERROR_INVALID, "backend: goes with ranks, got none"},
+        {{{"--master-port", "1"}}, BERTH_ERROR_INVALID, "master-port: goes with ranks, got none"},
+        {{{"--interface", "lo"}}, BERTH_ERROR_INVALID, "interface: goes with ranks, got none"},
         {{{"--label"}},
          BERTH_ERROR_INVALID,
-         "label: goes with ranks or several replicas, found neither"},
+         "label: goes with ranks or several replicas, got neither"},
         {{{"--share", "0.5"}},
          BERTH_ERROR_INVALID,
-         "share: goes with sharing mps or time-slice, found sharing exclusive"},
+         "share: goes with sharing mps or time-slice, got sharing exclusive"},
         {{{"--sharing", "mps", "--vendor", "amd"}},
          BERTH_ERROR_INVALID,
-         "sharing: mps works on nvidia devices only, found vendor amd"},
+         "sharing: mps works on nvidia devices only, got vendor amd"},
         {{{"--ranks", "--scheduling", "best-effort"}},
          BERTH_ERROR_INVALID,
-         "scheduling: ranks start together, so they need gang or spread, found best-effort"},
+         "scheduling: ranks start together, so they need gang or spread, got best-effort"},
         {{{"--opportunistic", "--priority", "low"}},
          BERTH_ERROR_INVALID,
-         "priority: an opportunistic lease ranks below every priority, found both"},
+         "priority: an opportunistic lease ranks below every priority, got both"},
         {{{"--nonblock", "--wait", "5s"}},
          BERTH_ERROR_INVALID,
-         "wait: nonblock means not to wait at all, found both"},
-        {{{"--model", "\xff"}}, BERTH_ERROR_INVALID, "model: wanted UTF-8 text, found '?'"},
+         "wait: nonblock means not to wait at all, got both"},
+        {{{"--model", "\xff"}}, BERTH_ERROR_INVALID, "model: expected UTF-8 text, got '?'"},
     };
 
     (void)state;
@@ -416,9 +416,9 @@ static void check_choices(const struct option *row)
     for (const struct choice *choice = row->choices; choice->name != NULL; choice++)
         assert_int_equal(row->parse(row, (char *)&options + row->offset, choice->name, &error), 0);
     assert_true(row->parse(row, (char *)&options + row->offset, "?", &error) < 0);
-    text_append(&wanted, "wanted one of ");
+    text_append(&wanted, "expected one of ");
     choice_list(&wanted, row->choices, ", ");
-    text_append(&wanted, ", found '?'");
+    text_append(&wanted, ", got '?'");
     assert_string_equal(error.message, text_string(&wanted));
     for (const struct choice *choice = row->choices; choice->name != NULL; choice++)
         assert_non_null(strstr(row->help, choice->name));

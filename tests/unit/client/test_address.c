@@ -163,15 +163,15 @@ static void wrong_paths_are_refused(void **state)
 
     (void)state;
     assert_fails(pool_address_find_beside(nowhere, "", &address, &error), BERTH_ERROR_INVALID,
-                 &error, "--inventory: wanted a file, found nothing");
+                 &error, "--inventory: expected a file, got nothing");
     assert_fails(pool_address_find_beside(nowhere, "absent.yaml", &address, &error),
                  BERTH_ERROR_NOT_FOUND, &error, "absent.yaml: No such file or directory");
     setenv("BERTH_RUNTIME_DIR", "here", 1);
     assert_fails(pool_address_find_beside(nowhere, NULL, &address, &error), BERTH_ERROR_INVALID,
-                 &error, "BERTH_RUNTIME_DIR: wanted an absolute path, found 'here'");
+                 &error, "BERTH_RUNTIME_DIR: expected an absolute path, got 'here'");
     setenv("BERTH_SOCKET", "there", 1);
     assert_fails(pool_address_find_beside(nowhere, NULL, &address, &error), BERTH_ERROR_INVALID,
-                 &error, "BERTH_SOCKET: wanted an absolute path, found 'there'");
+                 &error, "BERTH_SOCKET: expected an absolute path, got 'there'");
     assert_true(address.own);
     assert_null(address.socket);
 }

@@ -55,12 +55,12 @@ static void nobody_is_started_by_who_only_dials(void **state)
     struct pool_address address = fake_address(state);
 
     assert_dialling_fails(&address, DIAL_ONLY, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": wanted a running daemon, found no socket");
+                          ": expected a running daemon, got no socket");
     assert_int_equal(access(address.directory, F_OK), -1);
     assert_int_equal(mkdir(address.directory, 0700), 0);
     listen_at(address.directory, false);
     assert_dialling_fails(&address, DIAL_ONLY, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": wanted a running daemon, found a socket that nobody listens on");
+                          ": expected a running daemon, got a socket that nobody listens on");
     pool_address_finish(&address);
 }
 
@@ -84,22 +84,22 @@ static void an_untrusted_directory_is_refused(void **state)
     assert_int_equal(mkdir("real", 0700), 0);
     assert_int_equal(symlink("real", address.directory), 0);
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_PERMISSION, address.directory,
-                          ": wanted a directory, found a symlink");
+                          ": expected a directory, got a symlink");
     assert_int_equal(access("real/start", F_OK), -1);
     assert_int_equal(unlink(address.directory), 0);
     assert_int_equal(mkdir(address.directory, 0700), 0);
     assert_int_equal(chmod(address.directory, 0770), 0);
     assert_dialling_fails(
         &address, DIAL_START, BERTH_ERROR_PERMISSION, address.directory,
-        ": wanted a directory that is closed to others (mode 0700), found mode 0770");
+        ": expected a directory that is closed to others (mode 0700), got mode 0770");
     assert_int_equal(chmod(address.directory, 01701), 0);
     assert_dialling_fails(
         &address, DIAL_ONLY, BERTH_ERROR_PERMISSION, address.directory,
-        ": wanted a directory that is closed to others (mode 0700), found mode 1701");
+        ": expected a directory that is closed to others (mode 0700), got mode 1701");
     assert_int_equal(rmdir(address.directory), 0);
     close(open(address.directory, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_PERMISSION, address.directory,
-                          ": wanted a directory, found a file");
+                          ": expected a directory, got a file");
     pool_address_finish(&address);
 }
 
@@ -115,12 +115,12 @@ static void an_untrusted_directory_with_a_daemon_is_refused(void **state)
     assert_int_equal(chmod(address.directory, 0701), 0);
     assert_dialling_fails(
         &address, DIAL_START, BERTH_ERROR_PERMISSION, address.directory,
-        ": wanted a directory that is closed to others (mode 0700), found mode 0701");
+        ": expected a directory that is closed to others (mode 0700), got mode 0701");
     assert_int_equal(chmod(address.directory, 0700), 0);
     assert_int_equal(rename(address.directory, "real"), 0);
     assert_int_equal(symlink("real", address.directory), 0);
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_PERMISSION, address.directory,
-                          ": wanted a directory, found a symlink");
+                          ": expected a directory, got a symlink");
     close(listening);
     pool_address_finish(&address);
 }
@@ -142,7 +142,7 @@ static void somebody_elses_directory_is_refused(void **state)
         pool_address_finish(&address);
     skip_unless_root();
     snprintf(message, sizeof(message),
-             ": wanted a directory of user 0, found one of user %d; BERTH_RUNTIME_DIR can name "
+             ": expected a directory of user 0, got one of user %d; BERTH_RUNTIME_DIR can name "
              "another place",
              STRANGER);
     assert_int_equal(mkdir(address.directory, 0700), 0);
@@ -167,7 +167,7 @@ static void somebody_elses_daemon_is_refused(void **state)
     assert_int_equal(seteuid(STRANGER), 0);
     assert_int_equal(listen(listening, 5), 0);
     assert_int_equal(seteuid(0), 0);
-    snprintf(message, sizeof(message), ": wanted a daemon of user 0, found one of user %d",
+    snprintf(message, sizeof(message), ": expected a daemon of user 0, got one of user %d",
              STRANGER);
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_PERMISSION, address.socket, message);
     address.own = false;
@@ -189,7 +189,7 @@ static void long_paths_work(void **state)
     assert_true(asprintf(&address.directory, "%s/%s/%s", (char *)*state, part, part) > 0);
     assert_true(asprintf(&address.socket, "%s/berth.sock", address.directory) > 0);
     assert_dialling_fails(&address, DIAL_ONLY, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": wanted a running daemon, found no socket");
+                          ": expected a running daemon, got no socket");
     assert_dials(&address, DIAL_START);
     assert_dials(&address, DIAL_ONLY);
     address.own = false;
@@ -204,16 +204,16 @@ static void a_socket_that_is_not_ours_is_never_replaced(void **state)
 
     dial_settings.refusal_timeout = DURATION_SECOND / 50;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": wanted a running daemon, found no socket");
+                          ": expected a running daemon, got no socket");
     address.machine = true;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": wanted a running daemon, found no socket");
+                          ": expected a running daemon, got no socket");
     listen_at(address.directory, false);
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": wanted a running daemon, found a socket that nobody listens on");
+                          ": expected a running daemon, got a socket that nobody listens on");
     address.machine = false;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": wanted a running daemon, found a socket that nobody listens on");
+                          ": expected a running daemon, got a socket that nobody listens on");
     assert_int_equal(fake_end_all(address.directory), 0);
     pool_address_finish(&address);
 }

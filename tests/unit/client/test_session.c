@@ -132,12 +132,12 @@ static void garbage_is_refused(void **state)
     struct scene scene;
 
     begin(&scene, state, "garbage");
-    check_fails(&scene, BERTH_ERROR_SYNTAX, ": message: wanted version 1, found 103");
+    check_fails(&scene, BERTH_ERROR_SYNTAX, ": message: expected version 1, got 103");
     assert_int_equal(scene.session.socket, -1);
     assert_int_equal(fake_end_all(scene.address.directory), 1);
     end(&scene);
     begin(&scene, state, "long");
-    check_fails(&scene, BERTH_ERROR_LIMIT, ": message: wanted at most 131072 bytes, found 131073");
+    check_fails(&scene, BERTH_ERROR_LIMIT, ": message: expected at most 131072 bytes, got 131073");
     end(&scene);
 }
 
@@ -151,7 +151,7 @@ static void a_refusal_is_an_error(void **state)
     fake_end_all(scene.address.directory);
     end(&scene);
     begin(&scene, state, "other answer");
-    check_fails(&scene, BERTH_ERROR_SYNTAX, ": wanted the answer 'pool', found 'done'");
+    check_fails(&scene, BERTH_ERROR_SYNTAX, ": expected the answer 'pool', got 'done'");
     end(&scene);
 }
 
@@ -250,7 +250,7 @@ static void a_daemon_that_stays_away_is_an_error(void **state)
     scene.address.own = false;
     dial_settings.again_timeout = DURATION_SECOND / 20;
     check_fails(&scene, BERTH_ERROR_NOT_FOUND,
-                ": wanted a running daemon, found a socket that nobody listens on");
+                ": expected a running daemon, got a socket that nobody listens on");
     end(&scene);
 }
 

@@ -31,7 +31,7 @@ static void check_fact(const struct pool_address *address, const char *line)
     struct text facts = content(address, "facts");
 
     if (strstr(text_string(&facts), line) == NULL)
-        fail_msg("wanted '%s' in\n%s", line, text_string(&facts));
+        fail_msg("expected '%s' in\n%s", line, text_string(&facts));
     text_finish(&facts);
 }
 
@@ -82,7 +82,7 @@ static void an_inventory_has_a_directory_below(void **state)
     assert_true(asprintf(&address.directory, "%s/own/0123", (char *)*state) > 0);
     assert_true(asprintf(&address.socket, "%s/berth.sock", address.directory) > 0);
     assert_dialling_fails(&address, DIAL_ONLY, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": wanted a running daemon, found no socket");
+                          ": expected a running daemon, got no socket");
     assert_dials(&address, DIAL_START);
     check_fact(&address, "--inventory /dev/null\n");
     assert_int_equal(stat("own", &status), 0);
@@ -95,7 +95,7 @@ static void an_inventory_has_a_directory_below(void **state)
                                .directory = (char[]){"own/0123"},
                                .socket = (char[]){"own/0123/berth.sock"}},
         DIAL_START, BERTH_ERROR_PERMISSION, "own",
-        ": wanted a directory that is closed to others (mode 0700), found mode 0750");
+        ": expected a directory that is closed to others (mode 0700), got mode 0750");
     pool_address_finish(&address);
 }
 
@@ -150,7 +150,7 @@ static void what_the_daemon_says_is_our_error(void **state)
 
     setenv("BERTH_TEST_DAEMON", "error", 1);
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, "",
-                          "inventory.yaml:3:1: wanted a device, found nothing");
+                          "inventory.yaml:3:1: expected a device, got nothing");
     assert_int_equal(access(address.socket, F_OK), -1);
     setenv("BERTH_TEST_DAEMON", "good", 1);
     assert_dials(&address, DIAL_START);

@@ -196,11 +196,11 @@ static void mandatory_tags_are_not(void **state)
 
     (void)state;
     append_field(&fields, TAGGED_MANDATORY, "x", 1);
-    check_refused(&fields, "wanted fields that this version knows, found mandatory field 32768 at "
+    check_refused(&fields, "expected fields that this version knows, got mandatory field 32768 at "
                            "byte 0");
     append_number_field(&fields, TAG_WIDE, 6, 1);
     append_field(&fields, UINT16_MAX, NULL, 0);
-    check_refused(&fields, "wanted fields that this version knows, found mandatory field 65535 at "
+    check_refused(&fields, "expected fields that this version knows, got mandatory field 65535 at "
                            "byte 7");
 }
 
@@ -218,7 +218,7 @@ static void known_tags_come_once(void **state)
         append_field(&twice, tag, NULL, 0);
         assert_int_equal(read_bytes(twice.bytes, twice.length, SECOND_TYPE, &whole, &error),
                          BERTH_ERROR_SYNTAX);
-        assert_non_null(strstr(error.message, " once, found it again at byte "));
+        assert_non_null(strstr(error.message, " once, got it again at byte "));
         tagged_finish(&whole_table, &whole);
         tagged_finish(&whole_table, &full);
         text_finish(&twice);
@@ -232,15 +232,15 @@ static void fields_stay_within(void **state)
 
     (void)state;
     text_append_repeated(&fields, '\1', 5);
-    check_refused(&fields, "wanted a field of at least 6 bytes, found 5 at byte 0");
+    check_refused(&fields, "expected a field of at least 6 bytes, got 5 at byte 0");
     append_little(&fields, TAG_TEXT, 2);
     append_little(&fields, UINT32_MAX, 4);
     text_append(&fields, "text");
-    check_refused(&fields, "wanted a value of at most 4 bytes, found 4294967295 at byte 0");
+    check_refused(&fields, "expected a value of at most 4 bytes, got 4294967295 at byte 0");
     append_number_field(&fields, TAG_WIDE, 6, 1);
     append_little(&fields, 1000, 2);
     append_little(&fields, 1, 4);
-    check_refused(&fields, "wanted a value of at most 0 bytes, found 1 at byte 7");
+    check_refused(&fields, "expected a value of at most 0 bytes, got 1 at byte 7");
 }
 
 /* One value for a tag, and why it is refused. */
@@ -257,27 +257,27 @@ static void values_have_limits(void **state)
     static const char zeros[27];
 
     (void)state;
-    check_value(TAG_WIDE, zeros, 9, "wanted wide of at most 8 bytes, found 9 at byte 6");
-    check_value(TAG_MIDDLE, "\xE9\x03", 2, "wanted middle of at most 1000, found 1001 at byte 6");
-    check_value(TAG_NARROW, "\0\0\1", 3, "wanted narrow of at most 65535, found 65536 at byte 6");
-    check_value(TAG_FLAG, "\2", 1, "wanted flag of at most 1, found 2 at byte 6");
-    check_value(TAG_MAYBE, "\xF5\1", 2, "wanted maybe of at most 500, found 501 at byte 6");
+    check_value(TAG_WIDE, zeros, 9, "expected wide of at most 8 bytes, got 9 at byte 6");
+    check_value(TAG_MIDDLE, "\xE9\x03", 2, "expected middle of at most 1000, got 1001 at byte 6");
+    check_value(TAG_NARROW, "\0\0\1", 3, "expected narrow of at most 65535, got 65536 at byte 6");
+    check_value(TAG_FLAG, "\2", 1, "expected flag of at most 1, got 2 at byte 6");
+    check_value(TAG_MAYBE, "\xF5\1", 2, "expected maybe of at most 500, got 501 at byte 6");
     check_value(TAG_CAP, "\0\0\0\0\1", 5,
-                "wanted cap of at most 4294967295, found 4294967296 at byte 6");
+                "expected cap of at most 4294967295, got 4294967296 at byte 6");
     check_value(TAG_TEXT, "123456789", 9,
-                "wanted text of at most 8 bytes without a zero, found '123456789' at byte 6");
+                "expected text of at most 8 bytes without a zero, got '123456789' at byte 6");
     check_value(TAG_WORDS, "123456", 6,
-                "wanted words of at most 5 bytes without a zero, found '123456' at byte 6");
+                "expected words of at most 5 bytes without a zero, got '123456' at byte 6");
     check_value(TAG_TEXT, "a\0b", 3,
-                "wanted text of at most 8 bytes without a zero, found 'a?b' at byte 6");
+                "expected text of at most 8 bytes without a zero, got 'a?b' at byte 6");
     check_value(TAG_LIST, zeros, 16,
-                "wanted list as at most 3 times 4 bytes, found 16 bytes at byte 6");
+                "expected list as at most 3 times 4 bytes, got 16 bytes at byte 6");
     check_value(TAG_LIST, zeros, 3,
-                "wanted list as at most 3 times 4 bytes, found 3 bytes at byte 6");
+                "expected list as at most 3 times 4 bytes, got 3 bytes at byte 6");
     check_value(TAG_IDS, zeros, 27,
-                "wanted ids as at most 2 times 9 bytes, found 27 bytes at byte 6");
+                "expected ids as at most 2 times 9 bytes, got 27 bytes at byte 6");
     check_value(TAG_MAYBE_IDS, zeros, 10,
-                "wanted maybe_ids as at most 2 times 9 bytes, found 10 bytes at byte 6");
+                "expected maybe_ids as at most 2 times 9 bytes, got 10 bytes at byte 6");
 }
 
 static void parts_of_devices_are_checked(void **state)
@@ -285,20 +285,20 @@ static void parts_of_devices_are_checked(void **state)
     static const char zeros[27];
 
     (void)state;
-    check_value(TAG_ID, zeros, 8, "wanted id of 9 bytes, found 8 at byte 6");
-    check_value(TAG_ID, NULL, 0, "wanted id of 9 bytes, found 0 at byte 6");
+    check_value(TAG_ID, zeros, 8, "expected id of 9 bytes, got 8 at byte 6");
+    check_value(TAG_ID, NULL, 0, "expected id of 9 bytes, got 0 at byte 6");
     check_value(TAG_ID, "\5\0\0\0\0\0\0\0\0", 9,
-                "wanted a device id in id, found vendor 5, index 0, MIG 0 at byte 6");
+                "expected a device id in id, got vendor 5, index 0, MIG 0 at byte 6");
     check_value(TAG_IDS, "\0\0\0\0\0\0\0\0\0\0\x40\x42\x0F\0\0\0\0\0", 18,
-                "wanted a device id in ids, found vendor 0, index 1000000, MIG 0 at byte 15");
-    check_value(TAG_PCI, zeros, 8, "wanted pci of 7 bytes, found 8 at byte 6");
+                "expected a device id in ids, got vendor 0, index 1000000, MIG 0 at byte 15");
+    check_value(TAG_PCI, zeros, 8, "expected pci of 7 bytes, got 8 at byte 6");
     check_value(TAG_PCI, "\0\0\0\0\0\x20\0", 7,
-                "wanted pci with a device below 32 and a function below 8, found 32 and 0 at byte "
+                "expected pci with a device below 32 and a function below 8, got 32 and 0 at byte "
                 "6");
     check_value(TAG_PCI, "\0\0\0\0\0\0\x08", 7,
-                "wanted pci with a device below 32 and a function below 8, found 0 and 8 at byte "
+                "expected pci with a device below 32 and a function below 8, got 0 and 8 at byte "
                 "6");
-    check_value(TAG_FIGURE, zeros, 15, "wanted figure of 16 bytes, found 15 at byte 6");
+    check_value(TAG_FIGURE, zeros, 15, "expected figure of 16 bytes, got 15 at byte 6");
 }
 
 static void rows_are_checked(void **state)
@@ -306,22 +306,22 @@ static void rows_are_checked(void **state)
     static const char zeros[12];
 
     (void)state;
-    check_value(TAG_STRINGS, zeros, 12, "wanted at most 2 of strings, found more at byte 18");
+    check_value(TAG_STRINGS, zeros, 12, "expected at most 2 of strings, got more at byte 18");
     check_value(TAG_STRINGS, "\1\0\0\0\0", 5,
-                "wanted strings without a zero, found one at byte 10");
+                "expected strings without a zero, got one at byte 10");
     check_value(TAG_STRINGS, "\0\0\0\0\0\0\0", 7,
-                "wanted a part of strings within its 3 bytes, found one of 0 at byte 10");
+                "expected a part of strings within its 3 bytes, got one of 0 at byte 10");
     check_value(TAG_STRINGS, "\2\0\0\0a", 5,
-                "wanted a part of strings within its 5 bytes, found one of 2 at byte 6");
+                "expected a part of strings within its 5 bytes, got one of 2 at byte 6");
     check_value(TAG_STRINGS, "\xFF\xFF\xFF\xFF", 4,
-                "wanted a part of strings within its 4 bytes, found one of 4294967295 at byte 6");
+                "expected a part of strings within its 4 bytes, got one of 4294967295 at byte 6");
     check_value(TAG_ITEMS, "\1\0\0\0", 4,
-                "wanted a part of items within its 4 bytes, found one of 1 at byte 6");
+                "expected a part of items within its 4 bytes, got one of 1 at byte 6");
     check_value(TAG_ITEMS, "\2\0\0\0ab", 6,
-                "wanted a field of at least 6 bytes, found 2 at byte 10");
+                "expected a field of at least 6 bytes, got 2 at byte 10");
     /* The value is there, but the item ends before. */
     check_value(TAG_ITEMS, "\6\0\0\0\3\0\1\0\0\0a", 11,
-                "wanted a value of at most 0 bytes, found 1 at byte 10");
+                "expected a value of at most 0 bytes, got 1 at byte 10");
 }
 
 static void there_are_so_many_items_at_most(void **state)
@@ -336,15 +336,15 @@ static void there_are_so_many_items_at_most(void **state)
     }
     append_field(&fields, TAG_ITEMS, row.bytes, row.length);
     text_finish(&row);
-    check_refused(&fields, "wanted at most 2 of items, found more at byte 30");
+    check_refused(&fields, "expected at most 2 of items, got more at byte 30");
 }
 
 static void required_fields_are_there(void **state)
 {
     (void)state;
-    check_value(TAG_BELOW, NULL, 0, "wanted text, found none in the 0 bytes at byte 6");
-    check_value(TAG_BELOW, "\1\0\1\0\0\0\5", 7, "wanted text, found none in the 7 bytes at byte 6");
-    check_value(TAG_ITEMS, "\0\0\0\0", 4, "wanted text, found none in the 0 bytes at byte 10");
+    check_value(TAG_BELOW, NULL, 0, "expected text, got none in the 0 bytes at byte 6");
+    check_value(TAG_BELOW, "\1\0\1\0\0\0\5", 7, "expected text, got none in the 7 bytes at byte 6");
+    check_value(TAG_ITEMS, "\0\0\0\0", 4, "expected text, got none in the 0 bytes at byte 10");
 }
 
 static void words_are_cut(void **state)

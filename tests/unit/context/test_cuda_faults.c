@@ -35,7 +35,7 @@ static void every_status_has_its_class(void **state)
                                                             : DRIVER_UNSURE;
 
         if (cuda_driver.classify(status) != wanted)
-            fail_msg("status %d: wanted %d, found %d", status, wanted,
+            fail_msg("status %d: expected %d, got %d", status, wanted,
                      cuda_driver.classify(status));
     }
     assert_int_equal(cuda_driver.classify(INT32_MIN), DRIVER_UNSURE);

@@ -169,16 +169,16 @@ static void an_exclusive_lease_leaves_no_room(void **state)
     world_init(&world, "nvidia0,nvidia1");
     granted_to(&world, "device=nvidia1");
     check_not_given(&world, "gpus=2", all, 2, BERTH_ERROR_BUSY,
-                    "nvidia1: wanted room, found lease 1 on it");
+                    "nvidia1: expected room, got lease 1 on it");
     check_not_given(&world, "sharing=time-slice", all + 1, 1, BERTH_ERROR_BUSY,
-                    "nvidia1: wanted room, found lease 1 on it");
+                    "nvidia1: expected room, got lease 1 on it");
     released(&world, 1);
     granted_to(&world, "sharing=time-slice device=nvidia1");
     check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_BUSY,
-                    "nvidia1: wanted room, found lease 2 on it");
+                    "nvidia1: expected room, got lease 2 on it");
     engine_drain_lease(world.engine, 2, NULL);
     check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_BUSY,
-                    "nvidia1: wanted room, found lease 2 on it");
+                    "nvidia1: expected room, got lease 2 on it");
     vacated(&world, 2);
     given(&world, NULL, 1);
     world_finish(&world);
@@ -200,10 +200,10 @@ static void shared_devices_must_have_enough_left(void **state)
     given(&world, "sharing=mps uid=5 share=500 memory=600", 0);
     for (size_t i = 0; i < COUNT(refused); i++)
         check_not_given(&world, refused[i], all, 1, BERTH_ERROR_BUSY,
-                        "nvidia0: wanted room, found lease 1 on it");
+                        "nvidia0: expected room, got lease 1 on it");
     given(&world, "sharing=mps uid=5 share=500 memory=400", 0);
     check_not_given(&world, "sharing=mps uid=5 share=1", all, 1, BERTH_ERROR_BUSY,
-                    "nvidia0: wanted room, found lease 1 on it");
+                    "nvidia0: expected room, got lease 1 on it");
     world_finish(&world);
 }
 
@@ -216,7 +216,7 @@ static void tenants_are_counted(void **state)
     for (int i = 0; i < 4; i++)
         given(&world, "sharing=time-slice share=100", 0);
     check_not_given(&world, "sharing=time-slice share=100", all, 1, BERTH_ERROR_BUSY,
-                    "nvidia0: wanted room, found lease 1 on it");
+                    "nvidia0: expected room, got lease 1 on it");
     world_finish(&world);
 }
 
@@ -230,25 +230,25 @@ static void it_must_be_what_the_request_says(void **state)
     (void)state;
     world_init(&world, "nvidia0,nvidia1,amd0");
     check_not_given(&world, "gpus=1-2", all, 0, BERTH_ERROR_INVALID,
-                    "wanted 1 to 2 devices, found 0");
-    check_not_given(&world, NULL, all, 2, BERTH_ERROR_INVALID, "wanted 1 to 1 devices, found 2");
+                    "expected 1 to 2 devices, got 0");
+    check_not_given(&world, NULL, all, 2, BERTH_ERROR_INVALID, "expected 1 to 1 devices, got 2");
     check_not_given(&world, "replicas=2", all, 2, BERTH_ERROR_INVALID,
-                    "wanted a request of one replica, found one of 2");
+                    "expected a request of one replica, got one of 2");
     check_not_given(&world, NULL, nowhere, 1, BERTH_ERROR_INVALID,
-                    "wanted a slot below 3, found 9");
+                    "expected a slot below 3, got 9");
     check_not_given(&world, "gpus=2", twice, 2, BERTH_ERROR_INVALID,
-                    "nvidia1: wanted each device once, found it twice");
+                    "nvidia1: expected each device once, got it twice");
     check_not_given(&world, "gpus=2", mixed, 2, BERTH_ERROR_INVALID,
-                    "nvidia0: wanted devices of one host and vendor, found amd0 of another");
+                    "nvidia0: expected devices of one host and vendor, got amd0 of another");
     check_not_given(&world, "vendor=amd", all, 1, BERTH_ERROR_INVALID,
-                    "nvidia0: wanted a device that the request accepts, found that it is another "
+                    "nvidia0: expected a device that the request accepts, got that it is another "
                     "vendor's");
     check_not_given(&world, "gpus=all", mixed, 2, BERTH_ERROR_INVALID,
-                    "amd0: wanted a device that the request accepts, found that it is not among "
+                    "amd0: expected a device that the request accepts, got that it is not among "
                     "those that \"all\" means here");
     engine_device_gone(world.engine, 1);
     check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_INVALID,
-                    "nvidia1: wanted a device that the request accepts, found that it is gone");
+                    "nvidia1: expected a device that the request accepts, got that it is gone");
     given_slots(&world, "gpus=2 vendor=any", mixed, 2);
     world_finish(&world);
 }
@@ -266,10 +266,10 @@ static void within_a_lease_it_gets_what_that_has(void **state)
     assert_int_equal(lease_in(&world, lease).parent, 1);
     within = world_request(&world, "parent=1");
     check_not_given(&world, "parent=1", all, 1, BERTH_ERROR_INVALID,
-                    "nvidia0: wanted a device that the request accepts, found that it is outside "
+                    "nvidia0: expected a device that the request accepts, got that it is outside "
                     "the lease");
     check_not_given(&world, "parent=1", all + 1, 1, BERTH_ERROR_BUSY,
-                    "nvidia1: wanted room, found lease 2 on it");
+                    "nvidia1: expected room, got lease 2 on it");
     released(&world, 1);
     assert_int_equal(engine_grant_slots(world.engine, within, all, 1, &lease, NULL),
                      BERTH_ERROR_NOT_FOUND);

@@ -76,8 +76,9 @@ static void replicas_count_together(void **state)
     (void)state;
     world_init(&world, "nvidia0,nvidia1,nvidia2,nvidia3");
     limit_user(&world, 5, 3000);
-    check_impossible(&world, "uid=5 gpus=2 replicas=2",
-                     "wanted 2 devices for each of 2 replicas; user 5 may hold at most 3 devices");
+    check_impossible(
+        &world, "uid=5 gpus=2 replicas=2",
+        "expected 2 devices for each of 2 replicas; user 5 may hold at most 3 devices");
     granted_to(&world, "uid=5 replicas=3");
     waits_with(&world, "uid=5");
     world_finish(&world);

@@ -57,13 +57,13 @@ static void it_is_said_whose_mps_is_in_the_way(void **state)
     granted_to(&world, "sharing=mps uid=1 pipe=/p");
     waits_with(&world, "sharing=mps uid=2");
     check_why(&world, 2,
-              "wanted 1 device, shared by mps; 0 of 1 device fit and have room"
+              "expected 1 device, shared by mps; 0 of 1 device fit and have room"
               ": 1 is shared by mps of another user",
               TIME_NEVER);
     cancelled(&world, 2);
     waits_with(&world, "sharing=mps uid=1");
     check_why(&world, 3,
-              "wanted 1 device, shared by mps; 0 of 1 device fit and have room"
+              "expected 1 device, shared by mps; 0 of 1 device fit and have room"
               ": 1 is shared by mps in another directory",
               TIME_NEVER);
     world_finish(&world);
@@ -77,7 +77,7 @@ static void within_mps_there_is_only_the_same_mps(void **state)
     world_init(&world, "nvidia0");
     granted_to(&world, "sharing=mps uid=1 pipe=/p");
     check_impossible(&world, "parent=1 sharing=mps uid=1 share=10",
-                     "wanted 1 device, shared by mps, share 0.01; 0 of 1 device could ever do"
+                     "expected 1 device, shared by mps, share 0.01; 0 of 1 device could ever do"
                      ": 1 is outside the lease");
     granted_to(&world, "parent=1 sharing=mps uid=1 share=10 pipe=/p");
     world_finish(&world);

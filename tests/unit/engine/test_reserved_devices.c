@@ -34,7 +34,7 @@ static void others_do_not_get_it(void **state)
     assert_int_equal(lease_in(&world, granted_to(&world, "uid=6 group=7")).slots[0], 1);
     waits_with(&world, NULL); /* root neither */
     check_why(&world, 2,
-              "wanted 1 device; 0 of 2 devices fit and are free: 1 is reserved for others, 1 is "
+              "expected 1 device; 0 of 2 devices fit and are free: 1 is reserved for others, 1 is "
               "busy",
               TIME_NEVER);
     assert_int_equal(lease_in(&world, granted_to(&world, "uid=5")).slots[0], 0);
@@ -52,12 +52,12 @@ static void what_nothing_else_could_do_is_impossible(void **state)
     reserve(&world, 0, &only_alice);
     reserve(&world, 1, &nobody);
     check_impossible(&world, "uid=6",
-                     "wanted 1 device; 0 of 2 devices could ever do: 2 are reserved for others");
+                     "expected 1 device; 0 of 2 devices could ever do: 2 are reserved for others");
     check_impossible(&world, "uid=5 gpus=2",
-                     "wanted 2 devices; 1 of 2 devices could ever do: 1 is reserved for others");
+                     "expected 2 devices; 1 of 2 devices could ever do: 1 is reserved for others");
     granted_to(&world, "uid=5");
     check_impossible(&world, "uid=6 vendor=amd",
-                     "wanted 1 device, vendor amd; 0 of 2 devices could ever do: 2 are another "
+                     "expected 1 device, vendor amd; 0 of 2 devices could ever do: 2 are another "
                      "vendor's");
     world_finish(&world);
 }
@@ -112,7 +112,7 @@ static void several_are_taken_past_it(void **state)
     lease = granted_to(&world, "uid=6");
     assert_int_equal(lease_in(&world, lease).slots[0], 3);
     check_impossible(&world, "uid=6 gpus=4",
-                     "wanted 4 devices; 3 of 4 devices could ever do: 1 is reserved for others, "
+                     "expected 4 devices; 3 of 4 devices could ever do: 1 is reserved for others, "
                      "3 are busy");
     lease = granted_to(&world, "uid=5 gpus=1-4");
     assert_int_equal(lease_in(&world, lease).slot_count, 1);
@@ -159,7 +159,7 @@ static void it_is_not_given_either(void **state)
         BERTH_ERROR_INVALID);
     assert_string_equal(
         error.message,
-        "nvidia0: wanted a device that the request accepts, found that it is reserved for others");
+        "nvidia0: expected a device that the request accepts, got that it is reserved for others");
     assert_int_equal(
         engine_grant_slots(world.engine, world_request(&world, "uid=5"), &slot, 1, &lease, &error),
         0);
@@ -182,10 +182,10 @@ static void a_slot_keeps_it_whatever_comes(void **state)
     assert_int_equal(engine_device_add(world.engine, &device, &slot, NULL), 0);
     assert_int_equal(slot, 1);
     check_impossible(&world, "uid=6",
-                     "wanted 1 device; 0 of 2 devices could ever do: 2 are reserved for others");
+                     "expected 1 device; 0 of 2 devices could ever do: 2 are reserved for others");
     granted_to(&world, "uid=5 gpus=2");
     assert_int_equal(engine_reserve_device(world.engine, 64, NULL, &error), BERTH_ERROR_INVALID);
-    assert_string_equal(error.message, "wanted a slot below 64, found 64");
+    assert_string_equal(error.message, "expected a slot below 64, got 64");
     world_finish(&world);
 }
 
@@ -233,7 +233,7 @@ static void without_memory_nothing_is_reserved(void **state)
     attempt = (struct attempt){world.engine, world_request(&world, "uid=6")};
     assert_in_range(failing_allocator_try_all(reserve_without, &attempt), 2, 100);
     check_impossible(&world, "uid=6",
-                     "wanted 1 device; 0 of 1 device could ever do: 1 is reserved for others");
+                     "expected 1 device; 0 of 1 device could ever do: 1 is reserved for others");
     world_finish(&world);
 }
 

@@ -94,23 +94,23 @@ static void what_is_no_history_is_refused(void **state)
     (void)state;
     write_file(HISTORY_FILE, "This is a text, and long enough for a header of a database file: "
                              "one hundred bytes are needed for that, which these are.\n");
-    check_unreadable(BERTH_ERROR_SYNTAX, "history.db: wanted a history, found something else");
-    check_unwritable(BERTH_ERROR_SYNTAX, "history.db: wanted a history, found something else");
+    check_unreadable(BERTH_ERROR_SYNTAX, "history.db: expected a history, got something else");
+    check_unwritable(BERTH_ERROR_SYNTAX, "history.db: expected a history, got something else");
     unlink(HISTORY_FILE);
     run_sql("CREATE TABLE lease (id)");
     check_unreadable(BERTH_ERROR_SYNTAX,
-                     "history.db: wanted a history of berth, found another database");
+                     "history.db: expected a history of berth, got another database");
     check_unwritable(BERTH_ERROR_SYNTAX,
-                     "history.db: wanted a history of berth, found another database");
+                     "history.db: expected a history of berth, got another database");
     unlink(HISTORY_FILE);
     mkdir(HISTORY_FILE, 0700);
-    check_unreadable(BERTH_ERROR_INVALID, "history.db: wanted a file, found something else");
-    check_unwritable(BERTH_ERROR_INVALID, "history.db: wanted a file, found something else");
+    check_unreadable(BERTH_ERROR_INVALID, "history.db: expected a file, got something else");
+    check_unwritable(BERTH_ERROR_INVALID, "history.db: expected a file, got something else");
     rmdir(HISTORY_FILE);
     /* Which nobody may wait for. */
     mkfifo(HISTORY_FILE, 0600);
-    check_unreadable(BERTH_ERROR_INVALID, "history.db: wanted a file, found something else");
-    check_unwritable(BERTH_ERROR_INVALID, "history.db: wanted a file, found something else");
+    check_unreadable(BERTH_ERROR_INVALID, "history.db: expected a file, got something else");
+    check_unwritable(BERTH_ERROR_INVALID, "history.db: expected a file, got something else");
 }
 
 static void a_later_version_is_left_alone(void **state)
@@ -119,9 +119,9 @@ static void a_later_version_is_left_alone(void **state)
     write_history(some, COUNT(some), AT(50));
     run_sql("PRAGMA user_version = 2");
     check_unreadable(BERTH_ERROR_INVALID,
-                     "history.db: wanted a history of version 1, found version 2 of a later berth");
+                     "history.db: expected a history of version 1, got version 2 of a later berth");
     check_unwritable(BERTH_ERROR_INVALID,
-                     "history.db: wanted a history of version 1, found version 2 of a later berth");
+                     "history.db: expected a history of version 1, got version 2 of a later berth");
 }
 
 static void edited_values_do_no_harm(void **state)

@@ -111,11 +111,11 @@ static void what_is_no_device_file_is_left_out(void **state)
 {
     static const char *const sentences[] = {
         "./missing: No such file or directory, left out",
-        "./file: wanted a character device, found a regular file, left out",
-        "./directory: wanted a character device, found a directory, left out",
-        "./link: wanted a character device, found a symbolic link, left out",
-        "./pipe: wanted a character device, found something else, left out",
-        "relative?: wanted an absolute path, left out",
+        "./file: expected a character device, got a regular file, left out",
+        "./directory: expected a character device, got a directory, left out",
+        "./link: expected a character device, got a symbolic link, left out",
+        "./pipe: expected a character device, got something else, left out",
+        "relative?: expected an absolute path, left out",
         "nvidia0: no device file, left out",
         NULL,
     };
@@ -137,7 +137,7 @@ static void what_is_no_device_file_is_left_out(void **state)
     for (size_t i = 0; nodes[i] != NULL; i++)
         give_node(&machine, "nvidia0", nodes[i]);
     assert_fails(cdi_document_write(&machine.devices, ".", &out, &notes, &error),
-                 BERTH_ERROR_NO_DEVICE, &error, "wanted a device with a device file, found none");
+                 BERTH_ERROR_NO_DEVICE, &error, "expected a device with a device file, got none");
     check_notes(&notes, sentences);
     assert_int_equal(out.length, 0);
     string_list_finish(&notes);
@@ -154,12 +154,12 @@ static void no_device(void **state)
     (void)state;
     assert_fails(cdi_document_write(&machine.devices, "", &out, &notes, &error),
                  BERTH_ERROR_NO_DEVICE, &error,
-                 "wanted a device with a device file, found no device");
+                 "expected a device with a device file, got no device");
     machine_add_ids(&machine, "nvidia0");
     machine.devices.items[0].partitioned = true;
     assert_fails(cdi_document_write(&machine.devices, "", &out, &notes, &error),
                  BERTH_ERROR_NO_DEVICE, &error,
-                 "wanted a device with a device file, found no device");
+                 "expected a device with a device file, got no device");
     assert_int_equal(notes.count, 0);
     machine_finish(&machine);
 }

@@ -112,11 +112,11 @@ static void an_unknown_uuid_is_refused_where_it_is_needed(void **state)
 {
     (void)state;
     check_refused("nvidia0.1", false,
-                  "wanted the UUID of nvidia0.1 for CUDA_VISIBLE_DEVICES, found none known");
+                  "expected the UUID of nvidia0.1 for CUDA_VISIBLE_DEVICES, got none known");
     check_refused("nvidia4", true,
-                  "wanted the UUID of nvidia4 for CUDA_VISIBLE_DEVICES, found none known");
+                  "expected the UUID of nvidia4 for CUDA_VISIBLE_DEVICES, got none known");
     check_refused("amd2", true,
-                  "wanted the UUID of amd2 for ROCR_VISIBLE_DEVICES, found none known");
+                  "expected the UUID of amd2 for ROCR_VISIBLE_DEVICES, got none known");
 }
 
 static void what_is_always_set(void **state)

@@ -166,7 +166,7 @@ static void check_variable(const struct row *row, const struct launched *launche
     const char *value = wanted == kept ? inherited_value(name) : wanted == gone ? NULL : wanted;
 
     if ((found == NULL) != (value == NULL) || (found != NULL && strcmp(found, value) != 0))
-        fail_msg("row %td, a lease of \"%s\": %s: wanted %s, found %s", row - rows, row->leased,
+        fail_msg("row %td, a lease of \"%s\": %s: expected %s, got %s", row - rows, row->leased,
                  name, value == NULL ? "none" : value, found == NULL ? "none" : found);
 }
 

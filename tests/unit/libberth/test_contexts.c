@@ -16,7 +16,7 @@ static void no_devices_given_is_an_invalid_argument(void **state)
 
     assert_fails(berth_contexts_create_on(world->pool, none, 0, NULL, &set, &world->error),
                  BERTH_ERROR_INVALID, &world->error,
-                 "wanted contexts on given devices, found no device given");
+                 "expected contexts on given devices, got no device given");
     assert_int_equal(berth_contexts_create_on(world->pool, NULL, 3, NULL, &set, NULL),
                      BERTH_ERROR_INVALID);
     assert_int_equal(set.id, 77);
@@ -29,7 +29,7 @@ static void no_device_is_an_error_of_its_own(void **state)
     struct berth_context_set set;
 
     assert_fails(berth_contexts_create(empty, NULL, &set, &world->error), BERTH_ERROR_NO_DEVICE,
-                 &world->error, "wanted contexts on all devices, found no device here");
+                 &world->error, "expected contexts on all devices, got no device here");
     berth_pool_close(empty);
 }
 
@@ -42,16 +42,16 @@ static void a_driver_that_is_not_there_is_said(void **state)
     setenv("BERTH_CUDA", "/nowhere/libcuda.so.1", 1);
     assert_fails(berth_contexts_create(world->pool, &options, &set, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
-                 "nvidia0: /nowhere/libcuda.so.1: wanted a library to load, found none");
+                 "nvidia0: /nowhere/libcuda.so.1: expected a library to load, got none");
     /* With any API, CUDA is still the one to be told of. */
     assert_fails(berth_contexts_create(world->pool, NULL, &set, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
-                 "nvidia0: /nowhere/libcuda.so.1: wanted a library to load, found none");
+                 "nvidia0: /nowhere/libcuda.so.1: expected a library to load, got none");
     unsetenv("BERTH_CUDA");
     setenv("BERTH_SYSROOT", "/nowhere", 1);
     assert_fails(berth_contexts_create(world->pool, &options, &set, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
-                 "nvidia0: libcuda.so.1: wanted the recorded machine's, found none in BERTH_CUDA");
+                 "nvidia0: libcuda.so.1: expected the recorded machine's, got none in BERTH_CUDA");
     unsetenv("BERTH_SYSROOT");
 }
 
@@ -63,17 +63,17 @@ static void wrong_slots_and_options_are_refused(void **state)
 
     assert_fails(
         berth_contexts_create_on(world->pool, (const size_t[]){0, 3}, 2, NULL, &set, &world->error),
-        BERTH_ERROR_RANGE, &world->error, "wanted a slot from 0 to 2, found 3");
+        BERTH_ERROR_RANGE, &world->error, "expected a slot from 0 to 2, got 3");
     assert_fails(berth_contexts_create_on(world->pool, (const size_t[]){1, 0, 1}, 3, NULL, &set,
                                           &world->error),
-                 BERTH_ERROR_INVALID, &world->error, "wanted each device once, found slot 1 again");
+                 BERTH_ERROR_INVALID, &world->error, "expected each device once, got slot 1 again");
     options.cuda_flags = BERTH_CUDA_SCHED_SPIN | BERTH_CUDA_SCHED_YIELD;
     assert_int_equal(berth_contexts_create(world->pool, &options, &set, NULL), BERTH_ERROR_INVALID);
     options.cuda_flags = 0x40;
     assert_fails(berth_contexts_create(world->pool, &options, &set, &world->error),
                  BERTH_ERROR_INVALID, &world->error,
-                 "options: cuda_flags: wanted those of enum berth_cuda_flags, one of SCHED at "
-                 "most, found 0x40");
+                 "options: cuda_flags: expected those of enum berth_cuda_flags, one of SCHED at "
+                 "most, got 0x40");
     options = (struct berth_context_options){.size = sizeof(options), .api = (enum berth_api)3};
     assert_int_equal(berth_contexts_create(world->pool, &options, &set, NULL), BERTH_ERROR_INVALID);
     options = (struct berth_context_options){.size = 1};
@@ -163,7 +163,7 @@ static void making_is_all_or_nothing(void **state)
         world->cuda.refuse("cuDevicePrimaryCtxRetain", 2, failures[i].status, 1);
         assert_int_equal(berth_contexts_create(world->pool, NULL, &set, &world->error),
                          failures[i].code);
-        assert_non_null(strstr(world->error.message, "nvidia2: wanted a context, found: CUDA_"));
+        assert_non_null(strstr(world->error.message, "nvidia2: expected a context, found: CUDA_"));
         assert_int_equal(set.id, 77);
         assert_all_given_back(world);
     }
@@ -178,12 +178,12 @@ static void contexts_are_found_by_position_and_by_id(void **state)
     struct berth_context context = {.set = 77};
 
     assert_fails(berth_contexts_at(world->pool, set, 3, &context, &world->error), BERTH_ERROR_RANGE,
-                 &world->error, "wanted a position below 3, found 3");
+                 &world->error, "expected a position below 3, got 3");
     assert_int_equal(berth_contexts_at(world->pool, set, SIZE_MAX, &context, NULL),
                      BERTH_ERROR_RANGE);
     assert_fails(berth_contexts_find(world->pool, set, "nvidia3", &context, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
-                 "wanted a context on nvidia3, found none in the set");
+                 "expected a context on nvidia3, got none in the set");
     assert_int_equal(berth_contexts_find(world->pool, set, "gpu 1", &context, NULL),
                      BERTH_ERROR_SYNTAX);
     assert_int_equal(context.set, 77);
@@ -349,7 +349,7 @@ static void what_was_promised_counts_until_it_is_seen(void **state)
     assert_fails(berth_contexts_best(world->pool, set, 6 * GIBIBYTE, &(struct berth_context){0},
                                      &world->error),
                  BERTH_ERROR_BUSY, &world->error,
-                 "wanted 6442450944 bytes free on a device, found 5368709120 at most");
+                 "expected 6442450944 bytes free on a device, got 5368709120 at most");
     world->cuda.set_memory(2, 16 * GIBIBYTE, 10 * GIBIBYTE + 1);
     assert_int_equal(best(world, set, 6 * GIBIBYTE), 2);
 }
@@ -364,7 +364,7 @@ static void memory_that_is_not_known_is_not_compared(void **state)
     assert_fails(
         berth_contexts_best(world->pool, set, 0, &(struct berth_context){0}, &world->error),
         BERTH_ERROR_IMPOSSIBLE, &world->error,
-        "wanted the device with the most free memory, found it known of none");
+        "expected the device with the most free memory, got it known of none");
     assert_int_equal(cuda_pool_info(world, cuda_pool_at(world, set, 1)).memory_free, BERTH_UNKNOWN);
     /* What the pool has sampled does instead. */
     assert_works(berth_report_load(world->pool, 1, &sampled, &world->error), &world->error);
@@ -382,7 +382,7 @@ static void each_is_released_exactly_once(void **state)
 
     assert_works(berth_context_release(world->pool, first, &world->error), &world->error);
     assert_fails(berth_context_release(world->pool, first, &world->error), BERTH_ERROR_NOT_FOUND,
-                 &world->error, "wanted a context on nvidia0, found that it is released");
+                 &world->error, "expected a context on nvidia0, got that it is released");
     assert_int_equal(berth_context_make_current(world->pool, first, NULL), BERTH_ERROR_NOT_FOUND);
     assert_int_equal(berth_contexts_at(world->pool, set, 0, &first, NULL), BERTH_ERROR_NOT_FOUND);
     assert_int_equal(world->cuda.counts(0).releases, 1);
@@ -415,7 +415,7 @@ static void the_current_context_is_the_threads_own(void **state)
 
     assert_fails(berth_context_current(world->pool, &context, &world->error), BERTH_ERROR_NOT_FOUND,
                  &world->error,
-                 "wanted the current context, found that this thread made none current");
+                 "expected the current context, got that this thread made none current");
     assert_int_equal(world->cuda.depth(), 0);
     assert_works(
         berth_context_make_current(world->pool, cuda_pool_at(world, set, 2), &world->error),
@@ -446,7 +446,7 @@ static void members_that_the_caller_does_not_know_are_left_alone(void **state)
     info.size = 0;
     assert_fails(berth_context_info(world->pool, context, &info, &world->error),
                  BERTH_ERROR_INVALID, &world->error,
-                 "info: wanted its size in bytes in `size`, found 0");
+                 "info: expected its size in bytes in `size`, got 0");
 }
 
 #define contexts_test(function) \

@@ -86,7 +86,7 @@ static void a_lost_context_fails_clearly(void **state)
 
     assert_fails(berth_context_make_current(world->pool, context, &world->error), BERTH_ERROR_LOST,
                  &world->error,
-                 "wanted the context on nvidia1, found it lost by CUDA_ERROR_ILLEGAL_ADDRESS (CUDA "
+                 "expected the context on nvidia1, got it lost by CUDA_ERROR_ILLEGAL_ADDRESS (CUDA "
                  "700): it may be rebuilt");
     /* A call that went well somewhere else does not mend it. */
     assert_int_equal(report(world, context, 0), BERTH_FAULT_REBUILD);
@@ -112,7 +112,7 @@ static void a_driver_that_fails_is_noticed_without_a_report(void **state)
     world->cuda.refuse("cuCtxSetCurrent", 1, 2, 1);
     assert_fails(berth_context_make_current(world->pool, context, &world->error), BERTH_ERROR_BUSY,
                  &world->error,
-                 "wanted to make the context on nvidia1 current, found: CUDA_ERROR_OUT_OF_MEMORY "
+                 "expected to make the context on nvidia1 current, found: CUDA_ERROR_OUT_OF_MEMORY "
                  "(CUDA 2)");
     assert_works(berth_context_make_current(world->pool, context, &world->error), &world->error);
 }
@@ -134,7 +134,7 @@ static void a_rebuilt_context_has_a_new_generation(void **state)
     assert_int_equal(report(world, fresh, 999), BERTH_FAULT_NONE); /* it works */
     assert_fails(berth_context_make_current(world->pool, old, &world->error), BERTH_ERROR_STALE,
                  &world->error,
-                 "wanted the context on nvidia1, found one of generation 1: it was rebuilt and is "
+                 "expected the context on nvidia1, got one of generation 1: it was rebuilt and is "
                  "of generation 2 now");
     assert_int_equal(berth_context_info(world->pool, old, &info, NULL), BERTH_ERROR_STALE);
     assert_int_equal(berth_context_report(world->pool, old, 700, &fault, NULL), BERTH_ERROR_STALE);
@@ -170,7 +170,7 @@ static void a_good_context_is_not_rebuilt(void **state)
 
     assert_fails(berth_context_rebuild(world->pool, context, &context, &world->error),
                  BERTH_ERROR_INVALID, &world->error,
-                 "wanted to rebuild the context on nvidia0, found that it is good");
+                 "expected to rebuild the context on nvidia0, got that it is good");
     assert_int_equal(world->cuda.counts(0).resets, 0);
 }
 
@@ -184,7 +184,7 @@ static void what_is_given_up_is_not_rebuilt(void **state)
     assert_fails(
         berth_context_rebuild(world->pool, context, &context, &world->error), BERTH_ERROR_LOST,
         &world->error,
-        "wanted the context on nvidia0, found it lost by CUDA_ERROR_SYSTEM_DRIVER_MISMATCH "
+        "expected the context on nvidia0, got it lost by CUDA_ERROR_SYSTEM_DRIVER_MISMATCH "
         "(CUDA 803): the device is of no use to this process any more");
     /* A lesser fault does not make it better. */
     assert_int_equal(report(world, context, 700), BERTH_FAULT_GIVE_UP);
@@ -201,7 +201,7 @@ static void a_rebuild_may_have_to_wait_or_be_in_vain(void **state)
     world->cuda.refuse("cuDevicePrimaryCtxRetain", 1, 2, 1);
     assert_fails(berth_context_rebuild(world->pool, context, &context, &world->error),
                  BERTH_ERROR_BUSY, &world->error,
-                 "wanted a new context on nvidia1, found: CUDA_ERROR_OUT_OF_MEMORY (CUDA 2)");
+                 "expected a new context on nvidia1, found: CUDA_ERROR_OUT_OF_MEMORY (CUDA 2)");
     assert_int_equal(cuda_pool_info(world, context).fault, BERTH_FAULT_REBUILD);
     assert_null(cuda_pool_info(world, context).context);
     context = rebuild(world, context);

@@ -73,7 +73,7 @@ static void other_texts_are_refused(void **state)
         struct capability capability = untouched;
         char message[128];
 
-        snprintf(message, sizeof(message), "wanted a compute capability such as 8.0, found '%s'",
+        snprintf(message, sizeof(message), "expected a compute capability such as 8.0, got '%s'",
                  texts[i]);
         assert_fails(capability_parse(texts[i], &capability, &error), BERTH_ERROR_SYNTAX, &error,
                      message);

@@ -11,9 +11,9 @@
 #include "support/random.h"
 #include "support/steps.h"
 
-#define FORMS   "wanted a number of devices, a range such as 2-4, or all, found "
-#define NUMBERS "wanted a whole number from 1 to 1000000, found "
-#define ORDER   "wanted a range from the smaller number to the larger, found "
+#define FORMS   "expected a number of devices, a range such as 2-4, or all, got "
+#define NUMBERS "expected a whole number from 1 to 1000000, got "
+#define ORDER   "expected a range from the smaller number to the larger, got "
 
 static const struct device_count untouched = {47, 11, false};
 
@@ -90,9 +90,9 @@ static void other_texts_are_refused(void **state)
         {"18446744073709551617", BERTH_ERROR_RANGE, NUMBERS "'18446744073709551617'"},
         {"18446744073709551617000", BERTH_ERROR_RANGE, NUMBERS "'18446744073709551617000'"},
         {"184467440737095516170000", BERTH_ERROR_RANGE,
-         "wanted at most 1000000 devices, found '184467440737095516170000'"},
+         "expected at most 1000000 devices, got '184467440737095516170000'"},
         {"1-184467440737095516170000", BERTH_ERROR_RANGE,
-         "wanted at most 1000000 devices, found '184467440737095516170000'"},
+         "expected at most 1000000 devices, got '184467440737095516170000'"},
         {"4-2", BERTH_ERROR_RANGE, ORDER "'4-2'"},
         {"10-9", BERTH_ERROR_RANGE, ORDER "'10-9'"},
     };

@@ -12,7 +12,7 @@
 #include "support/random.h"
 #include "support/steps.h"
 
-#define WANTED "wanted a device id such as nvidia0, amd3 or nvidia0.1, found "
+#define WANTED "expected a device id such as nvidia0, amd3 or nvidia0.1, got "
 
 static const struct device_id untouched = {VENDOR_DRI, 4711, 4712};
 
@@ -273,7 +273,7 @@ static void a_list_has_an_end(void **state)
     }
     assert_int_equal(device_id_list_parse(&list, id, NULL), 0); /* it is there already */
     assert_fails(device_id_list_parse(&list, "dri0", &error), BERTH_ERROR_LIMIT, &error,
-                 "wanted at most 4096 device ids, found more");
+                 "expected at most 4096 device ids, got more");
     assert_int_equal(list.count, DEVICE_ID_LIST_MAX);
     vector_finish(&list);
 }
@@ -336,8 +336,8 @@ static void indices_are_resolved(void **state)
 
         if (*cases[i].present != '\0')
             assert_int_equal(device_id_list_parse(&present, cases[i].present, NULL), 0);
-        assert_int_equal(
-            device_id_list_parse_form(&list, cases[i].ids, DEVICE_ID_OR_INDEX, NULL), 0);
+        assert_int_equal(device_id_list_parse_form(&list, cases[i].ids, DEVICE_ID_OR_INDEX, NULL),
+                         0);
         code = device_id_list_resolve(&list, cases[i].vendor, &present, &error);
         if (code == 0)
             check_list(&list, cases[i].result);

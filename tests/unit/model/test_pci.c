@@ -109,7 +109,7 @@ static void other_texts_are_refused(void **state)
         struct pci_address address = untouched;
         char message[128];
 
-        snprintf(message, sizeof(message), "wanted a PCI address such as 0000:07:00.0, found '%s'",
+        snprintf(message, sizeof(message), "expected a PCI address such as 0000:07:00.0, got '%s'",
                  texts[i]);
         assert_fails(pci_parse(texts[i], &address, &error), BERTH_ERROR_SYNTAX, &error, message);
         assert_int_equal(pci_parse(texts[i], &address, NULL), BERTH_ERROR_SYNTAX);

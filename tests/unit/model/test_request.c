@@ -93,11 +93,11 @@ static void replicas_are_bounded(void **state)
     request->replicas = REQUEST_COUNT_MAX;
     check_good(request);
     request->replicas = 0;
-    check_bad(request, "replicas: wanted 1 to 1000000, found 0");
+    check_bad(request, "replicas: expected 1 to 1000000, got 0");
     request->replicas = REQUEST_COUNT_MAX + 1;
-    check_bad(request, "replicas: wanted 1 to 1000000, found 1000001");
+    check_bad(request, "replicas: expected 1 to 1000000, got 1000001");
     request->replicas = UINT32_MAX;
-    check_bad(request, "replicas: wanted 1 to 1000000, found 4294967295");
+    check_bad(request, "replicas: expected 1 to 1000000, got 4294967295");
 }
 
 static void counts_are_bounded(void **state)
@@ -109,13 +109,13 @@ static void counts_are_bounded(void **state)
     request->gpus = (struct device_count){2, 2, false};
     check_good(request);
     request->gpus = (struct device_count){0, 0, false};
-    check_bad(request, "gpus: wanted 1 to 1000000 devices, found 0-0");
+    check_bad(request, "gpus: expected 1 to 1000000 devices, got 0-0");
     request->gpus = (struct device_count){0, 4, false};
-    check_bad(request, "gpus: wanted 1 to 1000000 devices, found 0-4");
+    check_bad(request, "gpus: expected 1 to 1000000 devices, got 0-4");
     request->gpus = (struct device_count){1, REQUEST_COUNT_MAX + 1, false};
-    check_bad(request, "gpus: wanted 1 to 1000000 devices, found 1-1000001");
+    check_bad(request, "gpus: expected 1 to 1000000 devices, got 1-1000001");
     request->gpus = (struct device_count){3, 2, false};
-    check_bad(request, "gpus: wanted a range from the smaller number to the larger, found 3-2");
+    check_bad(request, "gpus: expected a range from the smaller number to the larger, got 3-2");
 }
 
 static void all_devices_go_to_one_replica(void **state)
@@ -134,7 +134,7 @@ static void all_devices_go_to_one_replica(void **state)
 static void shares_go_with_sharing(void **state)
 {
     static const char message[] =
-        "share: goes with sharing mps or time-slice, found sharing exclusive";
+        "share: goes with sharing mps or time-slice, got sharing exclusive";
     struct request *request = *state;
 
     request->share = optional_number_of(250000);
@@ -160,13 +160,13 @@ static void shares_are_parts_of_a_device(void **state)
     request->share = optional_number_of(SHARE_WHOLE);
     check_good(request);
     request->share = optional_number_of(0);
-    check_bad(request, "share: wanted more than 0 and at most 1, found 0");
+    check_bad(request, "share: expected more than 0 and at most 1, got 0");
     request->share = optional_number_of(SHARE_WHOLE + 1);
-    check_bad(request, "share: wanted more than 0 and at most 1, found 1.000001");
+    check_bad(request, "share: expected more than 0 and at most 1, got 1.000001");
     request->share = optional_number_of(INT64_MAX);
-    check_bad(request, "share: wanted more than 0 and at most 1, found 9223372036854.775807");
+    check_bad(request, "share: expected more than 0 and at most 1, got 9223372036854.775807");
     request->share = optional_number_of(UINT64_MAX);
-    check_bad(request, "share: wanted more than 0 and at most 1, found 9223372036854.775807");
+    check_bad(request, "share: expected more than 0 and at most 1, got 9223372036854.775807");
     /* A share that nobody gave is none, whatever stands there. */
     request->share.known = false;
     check_good(request);
@@ -177,7 +177,7 @@ static void reserved_memory_goes_with_sharing(void **state)
     struct request *request = *state;
 
     request->memory = optional_number_of(GIB);
-    check_bad(request, "memory: goes with sharing mps or time-slice, found sharing exclusive "
+    check_bad(request, "memory: goes with sharing mps or time-slice, got sharing exclusive "
                        "(min-free and min-memory choose by memory)");
     request->min_free = optional_number_of(GIB);
     request->min_memory = optional_number_of(GIB);
@@ -194,7 +194,7 @@ static void reserved_memory_goes_with_sharing(void **state)
     request->share = optional_number_of(1);
     check_good(request);
     request->memory = optional_number_of(0);
-    check_bad(request, "memory: wanted more than 0 bytes, found 0");
+    check_bad(request, "memory: expected more than 0 bytes, got 0");
 }
 
 static void mps_is_for_nvidia(void **state)
@@ -208,7 +208,7 @@ static void mps_is_for_nvidia(void **state)
         request->vendor = vendor;
         request->vendor_rule = VENDOR_RULE_EXACT;
         snprintf(message, sizeof(message),
-                 "sharing: mps works on nvidia devices only, found vendor %s", vendor_name(vendor));
+                 "sharing: mps works on nvidia devices only, got vendor %s", vendor_name(vendor));
         if (vendor == VENDOR_NVIDIA)
             check_good(request);
         else
@@ -227,8 +227,9 @@ static void mps_is_for_nvidia(void **state)
 
 static void mps_gives_one_device_to_each_process(void **state)
 {
-    static const char message[] = "sharing: mps gives one device to each process: wanted 1 device "
-                                  "or ranks, found several devices";
+    static const char message[] =
+        "sharing: mps gives one device to each process: expected 1 device "
+        "or ranks, got several devices";
     static const struct device_count several[] = {{2, 2, false}, {1, 2, false}, {0, 0, true}};
     struct request *request = *state;
 
@@ -279,7 +280,7 @@ static void an_opportunistic_lease_has_no_priority(void **state)
             check_good(request);
         else
             check_bad(request,
-                      "priority: an opportunistic lease ranks below every priority, found both");
+                      "priority: an opportunistic lease ranks below every priority, got both");
     }
 }
 
@@ -292,7 +293,7 @@ static void not_waiting_and_waiting_exclude_each_other(void **state)
     request->wait = optional_number_of(0);
     check_good(request);
     request->wait = optional_number_of(1);
-    check_bad(request, "wait: nonblock means not to wait at all, found both");
+    check_bad(request, "wait: nonblock means not to wait at all, got both");
     request->wait.known = false;
     check_good(request);
     request->nonblock = false;
@@ -310,14 +311,14 @@ static void durations_are_bounded(void **state)
     request->time = optional_number_of(INT64_MAX);
     check_good(request);
     request->time = optional_number_of(0);
-    check_bad(request, "time: wanted more than 0, found 0");
+    check_bad(request, "time: expected more than 0, got 0");
     request->time = optional_number_of((uint64_t)INT64_MAX + 1);
-    check_bad(request, "time: wanted at most 106751d23h, found more");
+    check_bad(request, "time: expected at most 106751d23h, got more");
     request->time.known = false;
     request->wait = optional_number_of(0);
     check_good(request);
     request->wait = optional_number_of(UINT64_MAX);
-    check_bad(request, "wait: wanted at most 106751d23h, found more");
+    check_bad(request, "wait: expected at most 106751d23h, got more");
 }
 
 static void texts_are_checked(void **state)
@@ -340,18 +341,18 @@ static void texts_are_checked(void **state)
         strcpy(text, "H\xc3\xb6rst \n 80GB");
         check_good(request);
         text[0] = '\0';
-        snprintf(message, sizeof(message), "%s: wanted some text, found none", fields[i].what);
+        snprintf(message, sizeof(message), "%s: expected some text, got none", fields[i].what);
         check_bad(request, message);
         memset(text, 'x', sizeof(text));
         text[REQUEST_TEXT_MAX] = '\0';
         check_good(request);
         text[REQUEST_TEXT_MAX] = 'x';
         text[REQUEST_TEXT_MAX + 1] = '\0';
-        snprintf(message, sizeof(message), "%s: wanted at most 255 bytes, found 256",
+        snprintf(message, sizeof(message), "%s: expected at most 255 bytes, got 256",
                  fields[i].what);
         check_bad(request, message);
         strcpy(text, "A100\xff");
-        snprintf(message, sizeof(message), "%s: wanted UTF-8 text, found 'A100?'", fields[i].what);
+        snprintf(message, sizeof(message), "%s: expected UTF-8 text, got 'A100?'", fields[i].what);
         check_bad(request, message);
         *fields[i].text = NULL;
     }
@@ -368,7 +369,7 @@ static void models_are_names_with_bars_between_them(void **state)
     check_good(request);
     for (size_t i = 0; i < COUNT(bad); i++) {
         request->model = bad[i];
-        snprintf(message, sizeof(message), "model: wanted names with | between them, found '%s'",
+        snprintf(message, sizeof(message), "model: expected names with | between them, got '%s'",
                  bad[i]);
         check_bad(request, message);
     }
@@ -381,14 +382,14 @@ static void no_devices_are_wanted_for_work_on_a_host_only(void **state)
     struct request *request = *state;
 
     request->gpus = (struct device_count){0};
-    check_bad(request, "gpus: wanted 1 to 1000000 devices, found 0-0");
+    check_bad(request, "gpus: expected 1 to 1000000 devices, got 0-0");
     request->cpus = optional_number_of(1000);
     check_good(request);
     request->cpus = (struct optional_number){0};
     request->host_memory = optional_number_of(1);
     check_good(request);
     request->gpus.max = 1;
-    check_bad(request, "gpus: wanted 1 to 1000000 devices, found 0-1");
+    check_bad(request, "gpus: expected 1 to 1000000 devices, got 0-1");
 }
 
 /* Whatever the numbers are: one line for a refusal, and nothing else is written or read. */

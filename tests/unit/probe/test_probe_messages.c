@@ -92,7 +92,7 @@ static void links_are_between_devices_that_there_are(void **state)
         packet = packet_of(&answer);
         assert_int_equal(probe_answer_decode(bytes_of(&packet), packet.length, &untouched, &error),
                          BERTH_ERROR_SYNTAX);
-        assert_memory_equal(error.message, "wanted links between two of 2 devices, found one", 48);
+        assert_memory_equal(error.message, "expected links between two of 2 devices, got one", 48);
         assert_int_equal(untouched.number, 99);
         machine_report_finish(&answer.report);
         text_finish(&packet);

@@ -140,14 +140,14 @@ static void bad_headers_are_refused(void **state)
         const char *content;
         const char *message;
     } cases[] = {
-        {"", "trace.csv:1: wanted a line with the names of the columns, found none"},
-        {"\xef\xbb\xbf", "trace.csv:1: wanted a line with the names of the columns, found none"},
-        {"\n\r\n", "trace.csv:3: wanted a line with the names of the columns, found none"},
-        {"name,model\n", "trace.csv:1: wanted a column 'gpus', found none"},
-        {"name, gpus\n", "trace.csv:1: wanted a column 'gpus', found none"},
-        {"NAME,gpus\n", "trace.csv:1: wanted a column 'name', found none"},
-        {"name,gpus,name\n", "trace.csv:1: wanted one column 'name', found two"},
-        {"name,\"gpus\n", "trace.csv:1: wanted the quotation to end, found the end of the file"},
+        {"", "trace.csv:1: expected a line with the names of the columns, got none"},
+        {"\xef\xbb\xbf", "trace.csv:1: expected a line with the names of the columns, got none"},
+        {"\n\r\n", "trace.csv:3: expected a line with the names of the columns, got none"},
+        {"name,model\n", "trace.csv:1: expected a column 'gpus', got none"},
+        {"name, gpus\n", "trace.csv:1: expected a column 'gpus', got none"},
+        {"NAME,gpus\n", "trace.csv:1: expected a column 'name', got none"},
+        {"name,gpus,name\n", "trace.csv:1: expected one column 'name', got two"},
+        {"name,\"gpus\n", "trace.csv:1: expected the quotation to end, got the end of the file"},
     };
 
     (void)state;
@@ -167,21 +167,21 @@ static void bad_rows_are_refused(void **state)
         const char *content;
         const char *message;
     } cases[] = {
-        {"a", "trace.csv:2: wanted 2 fields, as in the header, found 1"},
-        {"a,1,2", "trace.csv:2: wanted 2 fields, as in the header, found 3"},
-        {"\n\na,1,", "trace.csv:4: wanted 2 fields, as in the header, found 3"},
-        {"\"a,1\n", "trace.csv:2: wanted the quotation to end, found the end of the file"},
-        {"\"a\"b,1", "trace.csv:2: wanted a comma behind the quotation, found 'b'"},
-        {"\"a\"\r,1", "trace.csv:2: wanted a comma behind the quotation, found '?'"},
-        {"a,", "trace.csv:2: gpus: wanted a whole number, found ''"},
-        {"a,x", "trace.csv:2: gpus: wanted a whole number, found 'x'"},
-        {"a,1.5", "trace.csv:2: gpus: wanted a whole number, found '1.5'"},
-        {"a,-1", "trace.csv:2: gpus: wanted a whole number, found '-1'"},
-        {"a,nan", "trace.csv:2: gpus: wanted a whole number, found 'nan'"},
-        {"a, 1", "trace.csv:2: gpus: wanted a whole number, found ' 1'"},
-        {"a,65", "trace.csv:2: gpus: wanted a whole number from 0 to 64, found 65"},
+        {"a", "trace.csv:2: expected 2 fields, as in the header, got 1"},
+        {"a,1,2", "trace.csv:2: expected 2 fields, as in the header, got 3"},
+        {"\n\na,1,", "trace.csv:4: expected 2 fields, as in the header, got 3"},
+        {"\"a,1\n", "trace.csv:2: expected the quotation to end, got the end of the file"},
+        {"\"a\"b,1", "trace.csv:2: expected a comma behind the quotation, got 'b'"},
+        {"\"a\"\r,1", "trace.csv:2: expected a comma behind the quotation, got '?'"},
+        {"a,", "trace.csv:2: gpus: expected a whole number, got ''"},
+        {"a,x", "trace.csv:2: gpus: expected a whole number, got 'x'"},
+        {"a,1.5", "trace.csv:2: gpus: expected a whole number, got '1.5'"},
+        {"a,-1", "trace.csv:2: gpus: expected a whole number, got '-1'"},
+        {"a,nan", "trace.csv:2: gpus: expected a whole number, got 'nan'"},
+        {"a, 1", "trace.csv:2: gpus: expected a whole number, got ' 1'"},
+        {"a,65", "trace.csv:2: gpus: expected a whole number from 0 to 64, got 65"},
         {"a,99999999999999999999999",
-         "trace.csv:2: gpus: wanted a whole number from 0 to 64, found '99999999999999999999999'"},
+         "trace.csv:2: gpus: expected a whole number from 0 to 64, got '99999999999999999999999'"},
     };
 
     (void)state;
@@ -214,7 +214,7 @@ static void zero_bytes_are_refused(void **state)
 
     (void)state;
     assert_int_equal(parse_bytes(content, sizeof(content) - 1, &csv, &error), BERTH_ERROR_INVALID);
-    assert_string_equal(error.message, "trace.csv:3: wanted text, found a zero byte");
+    assert_string_equal(error.message, "trace.csv:3: expected text, got a zero byte");
 }
 
 static void check_long(const char *begin, size_t length, const char *message)
@@ -239,7 +239,7 @@ static void check_long(const char *begin, size_t length, const char *message)
 
 static void long_rows_are_refused(void **state)
 {
-    static const char message[] = "trace.csv:2: wanted a row of at most 64 KiB, found a longer one";
+    static const char message[] = "trace.csv:2: expected a row of at most 64 KiB, got a longer one";
 
     (void)state;
     check_long("", TRACE_CSV_ROW_MAX, NULL);
@@ -261,7 +261,7 @@ static void many_columns_are_refused(void **state)
     trace_csv_finish(&csv);
     text_append_char(&content, ',');
     assert_int_equal(parse(content.bytes, &csv, &error), BERTH_ERROR_INVALID);
-    assert_string_equal(error.message, "trace.csv:1: wanted at most 256 columns, found 257");
+    assert_string_equal(error.message, "trace.csv:1: expected at most 256 columns, got 257");
     text_finish(&content);
 }
 
@@ -278,7 +278,7 @@ static void files_are_read(void **state)
     assert_int_equal(trace_csv_open("/dev/null", columns, COUNT(columns), &csv, &error),
                      BERTH_ERROR_INVALID);
     assert_string_equal(error.message,
-                        "/dev/null:1: wanted a line with the names of the columns, found none");
+                        "/dev/null:1: expected a line with the names of the columns, got none");
 }
 
 /* Whatever the rest is made of, rows are read to their end or refused by their line. */

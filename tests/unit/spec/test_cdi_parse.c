@@ -129,46 +129,46 @@ static void check_refused(const char *text, int code, const char *message)
 static void what_is_no_cdi_file(void **state)
 {
     static const char *const rows[][2] = {
-        {"", "f:1:1: wanted a CDI file with 'cdiVersion', 'kind' and 'devices', found nothing"},
-        {"- 1", "f:1:1: wanted a CDI file with 'cdiVersion', 'kind' and 'devices', found a list "
+        {"", "f:1:1: expected a CDI file with 'cdiVersion', 'kind' and 'devices', got nothing"},
+        {"- 1", "f:1:1: expected a CDI file with 'cdiVersion', 'kind' and 'devices', got a list "
                 "of 1"},
-        {"kind: a/b", "f:1:1: cdiVersion: wanted a text, found nothing"},
-        {"cdiVersion: [0]", "f:1:13: cdiVersion: wanted a text, found a list of 1"},
-        {"cdiVersion: 1\nkind: gpu", "f:2:7: kind: wanted one such as nvidia.com/gpu, found 'gpu'"},
+        {"kind: a/b", "f:1:1: cdiVersion: expected a text, got nothing"},
+        {"cdiVersion: [0]", "f:1:13: cdiVersion: expected a text, got a list of 1"},
+        {"cdiVersion: 1\nkind: gpu", "f:2:7: kind: expected one such as nvidia.com/gpu, got 'gpu'"},
         {"cdiVersion: 1\nkind: 1a/gpu",
-         "f:2:7: kind: wanted one such as nvidia.com/gpu, found '1a/gpu'"},
+         "f:2:7: kind: expected one such as nvidia.com/gpu, got '1a/gpu'"},
         {"cdiVersion: 1\nkind: a/b/c",
-         "f:2:7: kind: wanted one such as nvidia.com/gpu, found 'a/b/c'"},
+         "f:2:7: kind: expected one such as nvidia.com/gpu, got 'a/b/c'"},
         {"cdiVersion: 1\nkind: a/b.c",
-         "f:2:7: kind: wanted one such as nvidia.com/gpu, found 'a/b.c'"},
+         "f:2:7: kind: expected one such as nvidia.com/gpu, got 'a/b.c'"},
         {"cdiVersion: 1\nkind: a-/b",
-         "f:2:7: kind: wanted one such as nvidia.com/gpu, found 'a-/b'"},
-        {"cdiVersion: 1\ncdiVersion: 2", "f:2:1: wanted 'cdiVersion' once, found it twice"},
-        {HEAD, "f:1:1: devices: wanted a list, found nothing"},
-        {HEAD "devices: []", "f:1:1: devices: wanted a list, found nothing"},
-        {HEAD "devices: {}", "f:3:10: devices: wanted a list, found a mapping"},
-        {HEAD "devices: [x]", "f:3:11: devices: wanted a mapping for each, found 'x'"},
-        {HEAD "devices: [{}]", "f:3:11: name: wanted a text, found nothing"},
-        {HEAD "devices: [{name: \"a b\"}]", "f:3:18: name: wanted a CDI name, found 'a b'"},
-        {HEAD "devices: [{name: -a}]", "f:3:18: name: wanted a CDI name, found '-a'"},
+         "f:2:7: kind: expected one such as nvidia.com/gpu, got 'a-/b'"},
+        {"cdiVersion: 1\ncdiVersion: 2", "f:2:1: expected 'cdiVersion' once, got it twice"},
+        {HEAD, "f:1:1: devices: expected a list, got nothing"},
+        {HEAD "devices: []", "f:1:1: devices: expected a list, got nothing"},
+        {HEAD "devices: {}", "f:3:10: devices: expected a list, got a mapping"},
+        {HEAD "devices: [x]", "f:3:11: devices: expected a mapping for each, got 'x'"},
+        {HEAD "devices: [{}]", "f:3:11: name: expected a text, got nothing"},
+        {HEAD "devices: [{name: \"a b\"}]", "f:3:18: name: expected a CDI name, got 'a b'"},
+        {HEAD "devices: [{name: -a}]", "f:3:18: name: expected a CDI name, got '-a'"},
         {HEAD "devices: [{name: \"a\\0\"}]",
-         "f:3:18: name: wanted a text without zero bytes, found one"},
-        {HEAD "devices: [{name: a}]", "f:3:11: containerEdits: wanted a mapping, found nothing"},
+         "f:3:18: name: expected a text without zero bytes, got one"},
+        {HEAD "devices: [{name: a}]", "f:3:11: containerEdits: expected a mapping, got nothing"},
         {HEAD "devices: [{name: a, containerEdits: {}}]",
-         "f:3:37: containerEdits: wanted a mapping, found nothing"},
+         "f:3:37: containerEdits: expected a mapping, got nothing"},
         {HEAD "devices: [{name: a, containerEdits: {deviceNodes: x}}]",
-         "f:3:51: deviceNodes: wanted a list, found 'x'"},
+         "f:3:51: deviceNodes: expected a list, got 'x'"},
         {HEAD "devices: [{name: a, containerEdits: {deviceNodes: [x]}}]",
-         "f:3:52: deviceNodes: wanted a mapping for each, found 'x'"},
+         "f:3:52: deviceNodes: expected a mapping for each, got 'x'"},
         {HEAD "devices: [{name: a, containerEdits: {deviceNodes: [{}]}}]",
-         "f:3:52: path: wanted a text, found nothing"},
+         "f:3:52: path: expected a text, got nothing"},
         {HEAD "devices: [{name: a, containerEdits: {deviceNodes: [{path: dev}]}}]",
-         "f:3:59: wanted an absolute path, found 'dev'"},
+         "f:3:59: expected an absolute path, got 'dev'"},
         {HEAD "devices: [{name: a, containerEdits: {deviceNodes: [{path: /a, hostPath: []}]}}]",
-         "f:3:73: hostPath: wanted a text, found a list of 0"},
+         "f:3:73: hostPath: expected a text, got a list of 0"},
         {HEAD "devices: [{name: a, containerEdits: {env: []}}, {name: a, containerEdits: {env: "
               "[]}}]",
-         "f:3:56: name: wanted 'a' once, found it twice"},
+         "f:3:56: name: expected 'a' once, got it twice"},
     };
 
     (void)state;
@@ -185,13 +185,13 @@ static void too_much(void **state)
     text_append_repeated(&text, 'a', CDI_TEXT_MAX + 1);
     text_append(&text, "}]");
     check_refused(text_string(&text), BERTH_ERROR_LIMIT,
-                  "f:3:18: name: wanted a text of at most 4095 bytes, found 4096");
+                  "f:3:18: name: expected a text of at most 4095 bytes, got 4096");
     text_clear(&text);
     text_append(&text, HEAD "devices:\n");
     for (int i = 0; i <= CDI_ENTRIES_MAX; i++)
         text_append(&text, "- a\n");
     check_refused(text_string(&text), BERTH_ERROR_LIMIT,
-                  "f:4:1: devices: wanted at most 4096, found 4097");
+                  "f:4:1: devices: expected at most 4096, got 4097");
     /* A small file, of which each entry brings all that they share. */
     text_clear(&text);
     text_append(&text, HEAD "containerEdits: {deviceNodes: [");
@@ -204,7 +204,7 @@ static void too_much(void **state)
     for (int i = 0; i < CDI_ENTRIES_MAX; i++)
         text_append_format(&text, "- {name: %d, containerEdits: {env: []}}\n", i);
     check_refused(text_string(&text), BERTH_ERROR_LIMIT,
-                  "f: wanted at most 16777216 bytes of device files, found more");
+                  "f: expected at most 16777216 bytes of device files, got more");
     text_finish(&text);
 }
 

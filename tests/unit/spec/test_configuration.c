@@ -313,49 +313,49 @@ static const struct {
     {"polcy: first", BERTH_ERROR_SYNTAX,
      "1:1: a configuration has no field 'polcy', did you mean 'policy'?"},
     {"[]", BERTH_ERROR_SYNTAX,
-     "1:1: wanted a configuration with fields such as 'policy', found a list of 0"},
-    {"policy: [first]", BERTH_ERROR_SYNTAX, "1:9: policy: wanted a text, found a list of 1"},
-    {"grace: 0", BERTH_ERROR_RANGE, "1:8: grace: wanted at least 1ms, found '0'"},
+     "1:1: expected a configuration with fields such as 'policy', got a list of 0"},
+    {"policy: [first]", BERTH_ERROR_SYNTAX, "1:9: policy: expected a text, got a list of 1"},
+    {"grace: 0", BERTH_ERROR_RANGE, "1:8: grace: expected at least 1ms, got '0'"},
     {"grace: -1s", BERTH_ERROR_SYNTAX,
-     "1:8: grace: wanted a duration such as 90s, 1h30m or 2-00:00:00, found '-1s'"},
-    {"default_time: 0s", BERTH_ERROR_RANGE, "1:15: default_time: wanted at least 1s, found '0s'"},
-    {"longest_time: 0", BERTH_ERROR_RANGE, "1:15: longest_time: wanted at least 1s, found '0'"},
+     "1:8: grace: expected a duration such as 90s, 1h30m or 2-00:00:00, got '-1s'"},
+    {"default_time: 0s", BERTH_ERROR_RANGE, "1:15: default_time: expected at least 1s, got '0s'"},
+    {"longest_time: 0", BERTH_ERROR_RANGE, "1:15: longest_time: expected at least 1s, got '0'"},
     {"longest_time: 99999999999h", BERTH_ERROR_RANGE,
      "1:15: longest_time: '99999999999h' is too large for a duration"},
     {"longest_time: 1h\ndefault_time: 2h", BERTH_ERROR_INVALID,
-     "2:15: default_time: wanted at most longest_time (1h), found 2h"},
+     "2:15: default_time: expected at most longest_time (1h), got 2h"},
     {"time_slice_tenants: 1025", BERTH_ERROR_RANGE,
-     "1:21: time_slice_tenants: wanted a whole number from 1 to 1024, found 1025"},
+     "1:21: time_slice_tenants: expected a whole number from 1 to 1024, got 1025"},
     {"mps_tenants: many", BERTH_ERROR_SYNTAX,
-     "1:14: mps_tenants: wanted a whole number, found 'many'"},
+     "1:14: mps_tenants: expected a whole number, got 'many'"},
     {"high:\n- root\n- nobody by this name", BERTH_ERROR_INVALID,
-     "3:3: high: wanted a user that is known here, found 'nobody by this name'"},
+     "3:3: high: expected a user that is known here, got 'nobody by this name'"},
     {"limits: {groups: {nobody by this name: 1}}", BERTH_ERROR_INVALID,
-     "1:19: groups: wanted a group that is known here, found 'nobody by this name'"},
+     "1:19: groups: expected a group that is known here, got 'nobody by this name'"},
     {"limits: {users: {0: 1, root: 2}}", BERTH_ERROR_INVALID, "1:24: users: 'root' is given twice"},
     {"limits: {users: {0: 1000001}}", BERTH_ERROR_RANGE,
-     "1:21: users: wanted a number from 0 to 1000000, found '1000001'"},
+     "1:21: users: expected a number from 0 to 1000000, got '1000001'"},
     {"limits: {users: {[0]: 1}}", BERTH_ERROR_SYNTAX,
-     "1:18: users: wanted a user, found a list of 1"},
+     "1:18: users: expected a user, got a list of 1"},
     {"preferred: [nvidia0, nvidia0]", BERTH_ERROR_INVALID,
      "1:22: preferred: 'nvidia0' is given twice"},
     {"history: maybe", BERTH_ERROR_INVALID,
-     "1:10: history: wanted yes, no or the absolute path of a file, found 'maybe'"},
+     "1:10: history: expected yes, no or the absolute path of a file, got 'maybe'"},
     {"history: past.db", BERTH_ERROR_INVALID,
-     "1:10: history: wanted yes, no or the absolute path of a file, found 'past.db'"},
+     "1:10: history: expected yes, no or the absolute path of a file, got 'past.db'"},
     {"history: /var/lib/", BERTH_ERROR_INVALID,
-     "1:10: history: wanted yes, no or the absolute path of a file, found '/var/lib/'"},
+     "1:10: history: expected yes, no or the absolute path of a file, got '/var/lib/'"},
     {"history: []", BERTH_ERROR_SYNTAX,
-     "1:10: history: wanted yes, no or the absolute path of a file, found a list of 0"},
-    {"history_keep: 0s", BERTH_ERROR_RANGE, "1:15: history_keep: wanted at least 1s, found '0s'"},
+     "1:10: history: expected yes, no or the absolute path of a file, got a list of 0"},
+    {"history_keep: 0s", BERTH_ERROR_RANGE, "1:15: history_keep: expected at least 1s, got '0s'"},
     {"notify: berth-mail", BERTH_ERROR_INVALID,
-     "1:9: notify: wanted an absolute path, found 'berth-mail'"},
+     "1:9: notify: expected an absolute path, got 'berth-mail'"},
     {"squatters: avoidd", BERTH_ERROR_INVALID,
-     "1:12: squatters: wanted one of avoid, ignore, found 'avoidd' (did you mean avoid?)"},
+     "1:12: squatters: expected one of avoid, ignore, got 'avoidd' (did you mean avoid?)"},
     {"grace: [", BERTH_ERROR_SYNTAX,
-     "2:1: wanted YAML or JSON: did not find expected node content"},
+     "2:1: expected YAML or JSON: did not find expected node content"},
     {"high: &a [*a]", BERTH_ERROR_SYNTAX,
-     "1:11: wanted an alias to something complete, found 'a' within itself"},
+     "1:11: expected an alias to something complete, got 'a' within itself"},
 };
 
 static void bad_ones_are_refused(void **state)
@@ -369,9 +369,9 @@ static void zero_bytes_are_refused(void **state)
 {
     (void)state;
     check_refused(BYTES("high: [\"root\\0\"]"), BERTH_ERROR_SYNTAX,
-                  "1:8: high: wanted a user, found 'root?' with a zero byte");
+                  "1:8: high: expected a user, got 'root?' with a zero byte");
     check_refused(BYTES("limits: {users: {\"0\\0\": 1}}"), BERTH_ERROR_SYNTAX,
-                  "1:18: users: wanted a user, found '0?' with a zero byte");
+                  "1:18: users: expected a user, got '0?' with a zero byte");
     check_refused(BYTES("\"grace\\0\": 1s"), BERTH_ERROR_SYNTAX,
                   "1:1: a configuration has no field 'grace?', did you mean 'grace'?");
 }
@@ -404,19 +404,19 @@ static void lists_that_are_too_long_are_refused(void **state)
 {
     (void)state;
     check_too_many("high: [", "", "", "]", CONFIGURED_PEOPLE_MAX,
-                   "1:7: high: wanted at most 10000 users, found 10001");
+                   "1:7: high: expected at most 10000 users, got 10001");
     check_too_many("admins: {groups: [", "", "", "]}", CONFIGURED_PEOPLE_MAX,
-                   "1:18: groups: wanted at most 10000 groups, found 10001");
+                   "1:18: groups: expected at most 10000 groups, got 10001");
     check_too_many("limits: {users: {", "", ": 1", "}}", CONFIGURED_LIMITS_MAX,
-                   "1:88908: users: wanted at most 10000 limits, found more");
+                   "1:88908: users: expected at most 10000 limits, got more");
     check_too_many("preferred: [", "nvidia", "", "]", DEVICE_ID_LIST_MAX,
-                   "1:12: preferred: wanted at most 4096 device ids, found 4097");
+                   "1:12: preferred: expected at most 4096 device ids, got 4097");
     check_too_many("reserved: {", "nvidia", ": {}", "}", DEVICE_ID_LIST_MAX,
-                   "1:11: reserved: wanted at most 4096 device ids, found 4097");
+                   "1:11: reserved: expected at most 4096 device ids, got 4097");
     check_too_many("squatters_except: [", "program", "", "]", CONFIGURED_PROGRAMS_MAX,
-                   "1:19: squatters_except: wanted at most 1000 names of programs, found 1001");
+                   "1:19: squatters_except: expected at most 1000 names of programs, got 1001");
     check_too_many("notify: [", "/", "", "]", CONFIGURED_ARGUMENTS_MAX,
-                   "1:9: notify: wanted at most 1000 words, found 1001");
+                   "1:9: notify: expected at most 1000 words, got 1001");
 }
 
 static void words_may_be_as_long_as_a_path(void **state)
@@ -432,7 +432,7 @@ static void words_may_be_as_long_as_a_path(void **state)
     configuration_finish(&configuration);
     text_append_char(&text, 'x');
     check_refused(text_string(&text), text.length, BERTH_ERROR_RANGE,
-                  "1:9: notify: wanted a text of 1 to 4095 bytes, found 4096");
+                  "1:9: notify: expected a text of 1 to 4095 bytes, got 4096");
     text_finish(&text);
 }
 

@@ -192,7 +192,7 @@ static void check_good(const char *path)
         fail_msg("%s", error.message);
     describe(&configuration, &ordinary, &found);
     if (strcmp(text_string(&found), wanted) != 0)
-        fail_msg("%s: wanted \"%s\", found \"%s\"", path, wanted, text_string(&found));
+        fail_msg("%s: expected \"%s\", got \"%s\"", path, wanted, text_string(&found));
     configuration_finish(&configuration);
     text_finish(&found);
     free(wanted);

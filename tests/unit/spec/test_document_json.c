@@ -122,7 +122,7 @@ static void json_has_the_limits_of_yaml(void **state)
     append_repeated(&text, "[", DOCUMENT_DEPTH_MAX + 1);
     append_repeated(&text, "]", DOCUMENT_DEPTH_MAX + 1);
     check_refused_text(&text, BERTH_ERROR_LIMIT,
-                       FILE_NAME ":1:33: wanted at most 32 levels of lists and mappings, found "
+                       FILE_NAME ":1:33: expected at most 32 levels of lists and mappings, got "
                                  "more");
     text_finish(&text);
 }

@@ -31,8 +31,8 @@ static void check_refusals(const struct refusal *refusals, size_t count)
     }
 }
 
-#define NOT_YAML "wanted YAML or JSON: "
-#define NOT_UTF8 "wanted YAML or JSON in UTF-8: "
+#define NOT_YAML "expected YAML or JSON: "
+#define NOT_UTF8 "expected YAML or JSON in UTF-8: "
 
 static void unterminated_texts_tell_where_they_began(void **state)
 {
@@ -93,9 +93,9 @@ static void misshapen_texts_are_refused(void **state)
 static void only_one_document_is_wanted(void **state)
 {
     static const struct refusal refusals[] = {
-        {BYTES("--- a\n--- b\n"), ":2:1: wanted one document, found another"},
-        {BYTES("---\n---\n"), ":2:1: wanted one document, found another"},
-        {BYTES("a: b\n...\n---\nc: d\n"), ":3:1: wanted one document, found another"},
+        {BYTES("--- a\n--- b\n"), ":2:1: expected one document, got another"},
+        {BYTES("---\n---\n"), ":2:1: expected one document, got another"},
+        {BYTES("a: b\n...\n---\nc: d\n"), ":3:1: expected one document, got another"},
         {BYTES("{}\n...\n{}\n"), ":3:1: " NOT_YAML "did not find expected <document start>"},
     };
 
@@ -106,35 +106,35 @@ static void only_one_document_is_wanted(void **state)
 static void bytes_that_are_no_text_are_refused(void **state)
 {
     static const struct refusal refusals[] = {
-        {BYTES("a:\n - \xFF"), ":2:4: " NOT_UTF8 "invalid leading UTF-8 octet, found 0xFF"},
-        {BYTES("a:\r\r - \xFF"), ":3:4: " NOT_UTF8 "invalid leading UTF-8 octet, found 0xFF"},
-        {BYTES("a:\r\n - \xFF"), ":2:4: " NOT_UTF8 "invalid leading UTF-8 octet, found 0xFF"},
-        {BYTES("ä: \xC3x"), ":1:5: " NOT_UTF8 "invalid trailing UTF-8 octet, found 0x78"},
+        {BYTES("a:\n - \xFF"), ":2:4: " NOT_UTF8 "invalid leading UTF-8 octet, got 0xFF"},
+        {BYTES("a:\r\r - \xFF"), ":3:4: " NOT_UTF8 "invalid leading UTF-8 octet, got 0xFF"},
+        {BYTES("a:\r\n - \xFF"), ":2:4: " NOT_UTF8 "invalid leading UTF-8 octet, got 0xFF"},
+        {BYTES("ä: \xC3x"), ":1:5: " NOT_UTF8 "invalid trailing UTF-8 octet, got 0x78"},
         {BYTES("ä: \xC3"), ":1:4: " NOT_UTF8 "incomplete UTF-8 octet sequence"},
         {BYTES("\xC0\x80"), ":1:1: " NOT_UTF8 "invalid length of a UTF-8 sequence"},
-        {BYTES("\xED\xA0\x80"), ":1:1: " NOT_UTF8 "invalid Unicode character, found 0xD800"},
-        {BYTES("\xF5\x80\x80\x80"), ":1:1: " NOT_UTF8 "invalid Unicode character, found 0x140000"},
+        {BYTES("\xED\xA0\x80"), ":1:1: " NOT_UTF8 "invalid Unicode character, got 0xD800"},
+        {BYTES("\xF5\x80\x80\x80"), ":1:1: " NOT_UTF8 "invalid Unicode character, got 0x140000"},
         {BYTES("\xEF\xBB\xBF"
                "a: \x01"),
          ":1:4: " NOT_UTF8 "control characters are not allowed, "
          "found 0x01"},
-        {BYTES("a: \"ä\x07\""), ":1:6: " NOT_UTF8 "control characters are not allowed, found 0x07"},
-        {BYTES("a: b\x1B[2J"), ":1:5: " NOT_UTF8 "control characters are not allowed, found 0x1B"},
-        {BYTES("\x7F"), ":1:1: " NOT_UTF8 "control characters are not allowed, found 0x7F"},
-        {BYTES("\0"), ":1:1: " NOT_UTF8 "control characters are not allowed, found 0x00"},
-        {BYTES("a: b\n\0"), ":2:1: " NOT_UTF8 "control characters are not allowed, found 0x00"},
+        {BYTES("a: \"ä\x07\""), ":1:6: " NOT_UTF8 "control characters are not allowed, got 0x07"},
+        {BYTES("a: b\x1B[2J"), ":1:5: " NOT_UTF8 "control characters are not allowed, got 0x1B"},
+        {BYTES("\x7F"), ":1:1: " NOT_UTF8 "control characters are not allowed, got 0x7F"},
+        {BYTES("\0"), ":1:1: " NOT_UTF8 "control characters are not allowed, got 0x00"},
+        {BYTES("a: b\n\0"), ":2:1: " NOT_UTF8 "control characters are not allowed, got 0x00"},
         {BYTES("\xFF\xFE"
                "a\0b"),
-         ": byte 5: wanted UTF-16: incomplete UTF-16 character"},
+         ": byte 5: expected UTF-16: incomplete UTF-16 character"},
         {BYTES("\xFF\xFE"
                "a\0\x00\xDC"),
-         ": byte 5: wanted UTF-16: unexpected low surrogate area, "
+         ": byte 5: expected UTF-16: unexpected low surrogate area, "
          "found 0xDC00"},
         {BYTES("\xFE\xFF"
                "\xD8\x00"
                "\0a"),
-         ": byte 5: wanted UTF-16: expected low surrogate "
-         "area, found 0x61"},
+         ": byte 5: expected UTF-16: expected low surrogate "
+         "area, got 0x61"},
     };
 
     (void)state;
@@ -144,11 +144,11 @@ static void bytes_that_are_no_text_are_refused(void **state)
 static void tags_are_refused(void **state)
 {
     static const struct refusal refusals[] = {
-        {BYTES("a: !!int 5"), ":1:4: wanted a value without a YAML tag, found "
+        {BYTES("a: !!int 5"), ":1:4: expected a value without a YAML tag, got "
                               "'tag:yaml.org,2002:int'"},
-        {BYTES("!x {}"), ":1:1: wanted a value without a YAML tag, found '!x'"},
-        {BYTES("[ä, !x []]"), ":1:5: wanted a value without a YAML tag, found '!x'"},
-        {BYTES("%TAG !e! tag:e,\n--- !e!x y"), ":2:5: wanted a value without a YAML tag, found "
+        {BYTES("!x {}"), ":1:1: expected a value without a YAML tag, got '!x'"},
+        {BYTES("[ä, !x []]"), ":1:5: expected a value without a YAML tag, got '!x'"},
+        {BYTES("%TAG !e! tag:e,\n--- !e!x y"), ":2:5: expected a value without a YAML tag, got "
                                                "'tag:e,x'"},
         {BYTES("!e!x y"), ":1:1: " NOT_YAML "found undefined tag handle"},
     };
@@ -160,12 +160,12 @@ static void tags_are_refused(void **state)
 static void aliases_need_a_complete_anchor(void **state)
 {
     static const struct refusal refusals[] = {
-        {BYTES("a: *b"), ":1:4: wanted an anchor before its alias, found none for 'b'"},
-        {BYTES("[*b, &b x]"), ":1:2: wanted an anchor before its alias, found none for 'b'"},
-        {BYTES("&a [*a]"), ":1:5: wanted an alias to something complete, found 'a' within itself"},
-        {BYTES("&a {b: [{c: *a}]}"), ":1:13: wanted an alias to something complete, found 'a' "
+        {BYTES("a: *b"), ":1:4: expected an anchor before its alias, got none for 'b'"},
+        {BYTES("[*b, &b x]"), ":1:2: expected an anchor before its alias, got none for 'b'"},
+        {BYTES("&a [*a]"), ":1:5: expected an alias to something complete, got 'a' within itself"},
+        {BYTES("&a {b: [{c: *a}]}"), ":1:13: expected an alias to something complete, got 'a' "
                                      "within itself"},
-        {BYTES("[&a x, &a [*a]]"), ":1:12: wanted an alias to something complete, found 'a' within "
+        {BYTES("[&a x, &a [*a]]"), ":1:12: expected an alias to something complete, got 'a' within "
                                    "itself"},
     };
 
@@ -193,7 +193,7 @@ static void the_size_is_limited(void **state)
     text_finish(&text);
 }
 
-#define TOO_DEEP "wanted at most 32 levels of lists and mappings, found more"
+#define TOO_DEEP "expected at most 32 levels of lists and mappings, got more"
 
 static void the_depth_is_limited(void **state)
 {
@@ -275,7 +275,7 @@ static void billion_laughs_are_refused_quickly(void **state)
     (void)state;
     append_laughs(&text, "x");
     check_refused_text(&text, BERTH_ERROR_LIMIT,
-                       "file.yaml:8:18: wanted at most 4000000 values, with aliases written out, "
+                       "file.yaml:8:18: expected at most 4000000 values, with aliases written out, "
                        "found more");
     text_finish(&text);
     assert_true(clock() - start < CLOCKS_PER_SEC / 10);
@@ -291,7 +291,7 @@ static void long_texts_written_out_are_refused_too(void **state)
     laugh[sizeof(laugh) - 1] = '\0';
     append_laughs(&text, laugh);
     check_refused_text(&text, BERTH_ERROR_LIMIT,
-                       "file.yaml:6:33: wanted at most 64 MiB of text, with aliases written out, "
+                       "file.yaml:6:33: expected at most 64 MiB of text, with aliases written out, "
                        "found more");
     text_finish(&text);
 }
@@ -308,7 +308,7 @@ static void the_number_of_anchors_is_limited(void **state)
     document_finish(&document);
     text_append(&text, "- &last x\n");
     check_refused_text(&text, BERTH_ERROR_LIMIT,
-                       "file.yaml:257:3: wanted at most 256 anchors, found more");
+                       "file.yaml:257:3: expected at most 256 anchors, got more");
     text_finish(&text);
 }
 
@@ -325,7 +325,7 @@ static void the_number_of_aliases_is_limited(void **state)
     document_finish(&document);
     text_append(&text, "- *a\n");
     check_refused_text(&text, BERTH_ERROR_LIMIT,
-                       "file.yaml:100002:3: wanted at most 100000 aliases, found more");
+                       "file.yaml:100002:3: expected at most 100000 aliases, got more");
     text_finish(&text);
 }
 
@@ -348,7 +348,7 @@ static void the_number_of_directives_is_limited(void **state)
     text_clear(&text);
     append_directives(&text, DOCUMENT_DIRECTIVES_MAX + 1);
     check_refused_text(&text, BERTH_ERROR_LIMIT,
-                       "file.yaml:1:1: wanted at most 64 %TAG lines, found more");
+                       "file.yaml:1:1: expected at most 64 %TAG lines, got more");
     text_finish(&text);
 }
 
@@ -366,7 +366,7 @@ static void many_directives_are_refused_quickly(void **state)
     assert_int_equal(document_parse(&document, "x", text.bytes, text.length, &error),
                      BERTH_ERROR_LIMIT);
     assert_true(clock() - start < CLOCKS_PER_SEC);
-    assert_non_null(strstr(error.message, ": wanted at most 64 %TAG lines, found more"));
+    assert_non_null(strstr(error.message, ": expected at most 64 %TAG lines, got more"));
     text_finish(&text);
 }
 

@@ -282,7 +282,7 @@ static void doubles_through_an_alias_stand_where_the_alias_is(void **state)
     (void)state;
     check_inventory_refused("devices:\n- &gpu {vendor: nvidia, index: 0}\n- *gpu\n",
                             BERTH_ERROR_SYNTAX,
-                            "3:3: index: wanted each device id once, found that of nvidia0 again");
+                            "3:3: index: expected each device id once, got that of nvidia0 again");
 }
 
 /* Devices in a ring, each linked to the next. */

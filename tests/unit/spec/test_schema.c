@@ -73,7 +73,7 @@ static void check_part(const struct contradiction *rows, const char *wanted)
     struct text text = schema_with(rows);
 
     if (strstr(text_string(&text), wanted) == NULL)
-        fail_msg("wanted %s in %s", wanted, text_string(&text));
+        fail_msg("expected %s in %s", wanted, text_string(&text));
     text_finish(&text);
 }
 

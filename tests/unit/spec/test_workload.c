@@ -167,7 +167,7 @@ static void standard_input_is_read(void **state)
     write_file("bad.yaml", "gpu: {count: 0}");
     assert_int_equal(read_standard("bad.yaml", &options, &error), BERTH_ERROR_RANGE);
     assert_string_equal(error.message,
-                        "<stdin>:1:14: count: wanted a whole number from 1 to 1000000, found 0");
+                        "<stdin>:1:14: count: expected a whole number from 1 to 1000000, got 0");
     assert_int_equal(read_standard(".", &options, &error), BERTH_ERROR_IO);
     assert_string_equal(error.message, "<stdin>: is a directory");
 }

@@ -37,7 +37,7 @@ static void check_good(const char *path)
     assert_string_equal(error.message, "");
     write_workload_words(&options, &request, &found);
     if (strcmp(text_string(&found), wanted) != 0)
-        fail_msg("%s: wanted \"%s\", found \"%s\"", path, wanted, text_string(&found));
+        fail_msg("%s: expected \"%s\", got \"%s\"", path, wanted, text_string(&found));
     request_options_finish(&options);
     text_finish(&found);
     free(wanted);

@@ -422,7 +422,7 @@ static void an_older_daemon_says_no(void **state)
                    .text = (char *)"what is that?",
                });
     assert_fails(follower_step(&stage->follower, &error), BERTH_ERROR_INVALID, &error,
-                 "wanted to follow the pool, found that the daemon says: what is that?");
+                 "expected to follow the pool, got that the daemon says: what is that?");
     end(stage);
 }
 
@@ -445,8 +445,8 @@ static void pages_that_come_again_and_answers_that_are_none(void **state)
         else
             say(stage, &(struct wire_message){.type = WIRE_DONE, .number = look});
         assert_fails(follower_step(&stage->follower, &error), BERTH_ERROR_SYNTAX, &error,
-                     i == 0 ? "wanted the next page of the pool, found one that was there already"
-                            : "wanted an answer of the pool, found 'done'");
+                     i == 0 ? "expected the next page of the pool, got one that was there already"
+                            : "expected an answer of the pool, got 'done'");
         end(stage);
     }
 }

@@ -207,13 +207,13 @@ static void what_makes_no_sense_is_refused(void **state)
 {
     (void)state;
     check_refused(with_the_same_page, BERTH_ERROR_SYNTAX,
-                  "wanted the next page of the pool, found one that was there already");
+                  "expected the next page of the pool, got one that was there already");
     check_refused(with_an_earlier_page, BERTH_ERROR_SYNTAX,
-                  "wanted the next page of the pool, found one that was there already");
+                  "expected the next page of the pool, got one that was there already");
     check_refused(without_end, BERTH_ERROR_LIMIT,
-                  "wanted at most 4096 pages of the pool, found more");
+                  "expected at most 4096 pages of the pool, got more");
     check_refused(with_a_wrong_type, BERTH_ERROR_SYNTAX,
-                  "wanted the pool's answer 'page', found type 68");
+                  "expected the pool's answer 'page', got type 68");
     check_refused(with_a_refusal, BERTH_ERROR_PERMISSION, "not for you");
     check_refused(with_silence, BERTH_ERROR_IO, "berth.sock: the daemon is gone");
 }
@@ -223,9 +223,9 @@ static void another_inventory_is_refused(void **state)
     (void)state;
     address.inventory = (char *)"/x/other.yaml";
     check_refused(in_small_pages, BERTH_ERROR_INVALID,
-                  "wanted the pool of '/x/other.yaml', found the pool of 'machine.yaml'");
+                  "expected the pool of '/x/other.yaml', got the pool of 'machine.yaml'");
     check_refused(with_more_sections, BERTH_ERROR_INVALID,
-                  "wanted the pool of '/x/other.yaml', found the pool of the hardware");
+                  "expected the pool of '/x/other.yaml', got the pool of the hardware");
     address.inventory = NULL;
 }
 

@@ -104,7 +104,7 @@ static void places_that_will_not_do(void **state)
     (void)state;
     assert_int_equal(job_mapping_open(&mapping, "none", &error), BERTH_ERROR_INVALID);
     assert_string_equal(error.message,
-                        "wanted a directory to write to: none: No such file or directory");
+                        "expected a directory to write to: none: No such file or directory");
     fclose(fopen("file", "w"));
     assert_int_equal(job_mapping_open(&mapping, "file", &error), BERTH_ERROR_INVALID);
     assert_false(mapping.is_open);

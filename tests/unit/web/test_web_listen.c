@@ -75,7 +75,7 @@ static void what_is_no_address(void **state)
         struct berth_error error = BERTH_ERROR_INIT;
 
         assert_int_equal(listen_address_parse(cases[i], &address, &error), BERTH_ERROR_INVALID);
-        assert_non_null(strstr(error.message, "wanted ADDRESS:PORT"));
+        assert_non_null(strstr(error.message, "expected ADDRESS:PORT"));
         assert_int_equal(address.length, 99);
     }
 }

@@ -66,20 +66,20 @@ static void files_that_will_not(void **state)
 
     (void)state;
     assert_fails(read_token("short\n", 0600, &token, &error), BERTH_ERROR_INVALID, &error,
-                 "token: wanted a token of 16 to 256 characters in one line, found 5");
+                 "token: expected a token of 16 to 256 characters in one line, got 5");
     assert_fails(read_token("0123456789 abcdef", 0600, &token, &error), BERTH_ERROR_INVALID, &error,
-                 "token: wanted one token of printable characters without blanks, found something "
+                 "token: expected one token of printable characters without blanks, got something "
                  "else at character 11");
     assert_fails(read_token("0123456789abcdef", 0604, &token, &error), BERTH_ERROR_INVALID, &error,
-                 "token: wanted a file that others cannot read or change, found mode 0604 (chmod "
+                 "token: expected a file that others cannot read or change, got mode 0604 (chmod "
                  "600 helps)");
     assert_fails(read_token("0123456789abcdef", 0620, &token, &error), BERTH_ERROR_INVALID, &error,
-                 "token: wanted a file that others cannot read or change, found mode 0620 (chmod "
+                 "token: expected a file that others cannot read or change, got mode 0620 (chmod "
                  "600 helps)");
     write_token("0123456789abcde\0f", 17, 0600);
     assert_int_equal(token_read("token", &token, &error), BERTH_ERROR_INVALID);
     assert_fails(token_read(".", &token, &error), BERTH_ERROR_INVALID, &error,
-                 ".: wanted a regular file, found another kind");
+                 ".: expected a regular file, got another kind");
     assert_int_equal(mkfifo("pipe", 0600), 0);
     assert_int_equal(token_read("pipe", &token, &error), BERTH_ERROR_INVALID);
     assert_int_equal(token_read("none", &token, &error), BERTH_ERROR_NOT_FOUND);

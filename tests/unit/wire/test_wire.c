@@ -281,16 +281,16 @@ static void check_not_encoded(const struct wire_message *message, int wanted_cod
 
 static void what_could_not_be_read_is_not_written(void **state)
 {
-    static const char beyond[] = "message: wanted values within their limits, found one beyond";
+    static const char beyond[] = "message: expected values within their limits, got one beyond";
     static char text[WIRE_TEXT_MAX + 2];
     struct slot_info slot = {0};
     struct wire_message message = {.type = WIRE_CLAIM, .inventory = text};
 
     (void)state;
     check_not_encoded(&(struct wire_message){0}, BERTH_ERROR_INVALID,
-                      "message: wanted a type from 1 to 255, found 0");
+                      "message: expected a type from 1 to 255, got 0");
     check_not_encoded(&(struct wire_message){.type = (enum wire_type)256}, BERTH_ERROR_INVALID,
-                      "message: wanted a type from 1 to 255, found 256");
+                      "message: expected a type from 1 to 255, got 256");
     memset(text, 'a', sizeof(text) - 1);
     check_not_encoded(&message, BERTH_ERROR_INVALID, beyond);
     text[WIRE_TEXT_MAX] = '\0';
@@ -357,7 +357,7 @@ static void messages_have_a_longest(void **state)
     memset(mask, 'a', ROOM + 1);
     mask[ROOM + 1] = '\0';
     check_not_encoded(&message, BERTH_ERROR_LIMIT,
-                      "message: wanted at most 131072 bytes, found 131073");
+                      "message: expected at most 131072 bytes, got 131073");
     mask[ROOM] = '\0';
     check_round_trip(&message);
     free(mask);

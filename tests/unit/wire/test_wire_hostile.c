@@ -80,21 +80,21 @@ static void headers_are_checked(void **state)
         size_t length;
         const char *wanted;
     } packets[] = {
-        {"", 0, "message: wanted at least 16 bytes, found 0"},
-        {"\1", 1, "message: wanted at least 16 bytes, found 1"},
-        {"GET / HTTP/1.1\r", 15, "message: wanted at least 16 bytes, found 15"},
-        {"GET / HTTP/1.1\r\n\r\n", 18, "message: wanted version 1, found 71"},
-        {"\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, "message: wanted version 1, found 0"},
-        {"\2\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, "message: wanted version 1, found 2"},
-        {"\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, "message: wanted a type above 0, found 0"},
+        {"", 0, "message: expected at least 16 bytes, got 0"},
+        {"\1", 1, "message: expected at least 16 bytes, got 1"},
+        {"GET / HTTP/1.1\r", 15, "message: expected at least 16 bytes, got 15"},
+        {"GET / HTTP/1.1\r\n\r\n", 18, "message: expected version 1, got 71"},
+        {"\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, "message: expected version 1, got 0"},
+        {"\2\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, "message: expected version 1, got 2"},
+        {"\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, "message: expected a type above 0, got 0"},
         {"\1\1\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 16,
-         "message: wanted 0 bytes after the header, found length 1"},
+         "message: expected 0 bytes after the header, got length 1"},
         {"\1\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 17,
-         "message: wanted 1 bytes after the header, found length 0"},
+         "message: expected 1 bytes after the header, got length 0"},
         {"\1\1\0\0\xFF\xFF\xFF\xFF\0\0\0\0\0\0\0\0", 16,
-         "message: wanted 0 bytes after the header, found length 4294967295"},
+         "message: expected 0 bytes after the header, got length 4294967295"},
         {"\1\1\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0", 17,
-         "message: wanted a field of at least 6 bytes, found 1 at byte 16"},
+         "message: expected a field of at least 6 bytes, got 1 at byte 16"},
     };
 
     (void)state;
@@ -119,7 +119,7 @@ static void long_packets_are_refused(void **state)
     wire_message_finish(&message);
     text_append_char(&packet, 'a');
     check_refused_packet(packet.bytes, packet.length, BERTH_ERROR_LIMIT,
-                         "message: wanted at most 131072 bytes, found 131073");
+                         "message: expected at most 131072 bytes, got 131073");
     text_finish(&packet);
 }
 
@@ -145,7 +145,7 @@ static void later_versions_are_understood_as_far_as_known(void **state)
     assert_null(wire_type_name(message.type));
     wire_message_finish(&message);
     append_field(&fields, 0x8000, NULL, 0);
-    check_refused(&fields, "message: wanted fields that this version knows, found mandatory field "
+    check_refused(&fields, "message: expected fields that this version knows, got mandatory field "
                            "32768 at byte 16");
 }
 
@@ -158,23 +158,23 @@ static void values_to_act_by_are_checked(void **state)
         uint64_t number;
         const char *wanted;
     } values[] = {
-        {WIRE_TAG_HOLD, false, 3, "message: wanted hold of at most 2, found 3 at byte 22"},
-        {WIRE_TAG_RESUME, false, 2, "message: wanted resume of at most 1, found 2 at byte 22"},
+        {WIRE_TAG_HOLD, false, 3, "message: expected hold of at most 2, got 3 at byte 22"},
+        {WIRE_TAG_RESUME, false, 2, "message: expected resume of at most 1, got 2 at byte 22"},
         {WIRE_TAG_EXIT_CODE, false, 256,
-         "message: wanted exit_code of at most 255, found 256 at byte 22"},
+         "message: expected exit_code of at most 255, got 256 at byte 22"},
         {WIRE_TAG_PID, false, UINT32_MAX,
-         "message: wanted pid of at most 2147483647, found 4294967295 at byte 22"},
+         "message: expected pid of at most 2147483647, got 4294967295 at byte 22"},
         {WIRE_TAG_SECTION, false, UINT64_C(1) << 32,
-         "message: wanted section of at most 4294967295, found 4294967296 at byte 22"},
-        {REQUEST_TAG_SHARING, true, 3, "message: wanted sharing of at most 2, found 3 at byte 28"},
-        {REQUEST_TAG_VENDOR, true, 5, "message: wanted vendor of at most 4, found 5 at byte 28"},
+         "message: expected section of at most 4294967295, got 4294967296 at byte 22"},
+        {REQUEST_TAG_SHARING, true, 3, "message: expected sharing of at most 2, got 3 at byte 28"},
+        {REQUEST_TAG_VENDOR, true, 5, "message: expected vendor of at most 4, got 5 at byte 28"},
         {REQUEST_TAG_VENDOR_RULE, true, 3,
-         "message: wanted vendor_rule of at most 2, found 3 at byte 28"},
+         "message: expected vendor_rule of at most 2, got 3 at byte 28"},
         {REQUEST_TAG_SCHEDULING, true, 4,
-         "message: wanted scheduling of at most 3, found 4 at byte 28"},
+         "message: expected scheduling of at most 3, got 4 at byte 28"},
         {REQUEST_TAG_PRIORITY, true, 4,
-         "message: wanted priority of at most 3, found 4 at byte 28"},
-        {REQUEST_TAG_ALL, true, 255, "message: wanted gpus.all of at most 1, found 255 at byte 28"},
+         "message: expected priority of at most 3, got 4 at byte 28"},
+        {REQUEST_TAG_ALL, true, 255, "message: expected gpus.all of at most 1, got 255 at byte 28"},
     };
 
     (void)state;
@@ -200,18 +200,18 @@ static void lengths_within_may_lie(void **state)
     append_little(&fields, WIRE_TAG_REQUEST, 2);
     append_little(&fields, 7, 4);
     append_number_field(&fields, REQUEST_TAG_GPUS_MIN, 1, 0);
-    check_refused(&fields, "message: wanted a value of at most 6 bytes, found 7 at byte 16");
+    check_refused(&fields, "message: expected a value of at most 6 bytes, got 7 at byte 16");
     append_little(&fields, WIRE_TAG_REQUEST, 2);
     append_little(&fields, 6, 4);
     append_number_field(&fields, REQUEST_TAG_GPUS_MIN, 1, 1); /* its byte is no longer within */
-    check_refused(&fields, "message: wanted a value of at most 0 bytes, found 1 at byte 22");
+    check_refused(&fields, "message: expected a value of at most 0 bytes, got 1 at byte 22");
     append_field(&fields, WIRE_TAG_MASKS, "\xFF\xFF\xFF\x7F", 4);
-    check_refused(&fields, "message: wanted a part of masks within its 4 bytes, found one of "
+    check_refused(&fields, "message: expected a part of masks within its 4 bytes, got one of "
                            "2147483647 at byte 22");
     append_field(&fields, WIRE_TAG_LEASES, "\4\0\0\0\1\0\1\0", 8);
-    check_refused(&fields, "message: wanted a field of at least 6 bytes, found 4 at byte 26");
+    check_refused(&fields, "message: expected a field of at least 6 bytes, got 4 at byte 26");
     append_field(&fields, WIRE_TAG_LEASES, "\6\0\0\0\1\0\1\0\0\0\7", 11);
-    check_refused(&fields, "message: wanted a value of at most 0 bytes, found 1 at byte 26");
+    check_refused(&fields, "message: expected a value of at most 0 bytes, got 1 at byte 26");
 }
 
 static void devices_have_ids_and_slots_have_devices(void **state)
@@ -220,11 +220,11 @@ static void devices_have_ids_and_slots_have_devices(void **state)
 
     (void)state;
     append_field(&fields, WIRE_TAG_DEVICES, "\0\0\0\0", 4);
-    check_refused(&fields, "message: wanted id, found none in the 0 bytes at byte 26");
+    check_refused(&fields, "message: expected id, got none in the 0 bytes at byte 26");
     append_field(&fields, WIRE_TAG_SLOTS, "\0\0\0\0", 4);
-    check_refused(&fields, "message: wanted device, found none in the 0 bytes at byte 26");
+    check_refused(&fields, "message: expected device, got none in the 0 bytes at byte 26");
     append_field(&fields, WIRE_TAG_SLOTS, "\6\0\0\0\1\0\0\0\0\0", 10);
-    check_refused(&fields, "message: wanted id, found none in the 0 bytes at byte 32");
+    check_refused(&fields, "message: expected id, got none in the 0 bytes at byte 32");
 }
 
 /* So many parts are fine, one more is not. */
@@ -256,15 +256,15 @@ static void counts_have_limits(void **state)
 
     (void)state;
     check_too_many(WIRE_TAG_MASKS, "", 0, WIRE_MASKS_MAX,
-                   "message: wanted at most 16 of masks, found more at byte 90");
+                   "message: expected at most 16 of masks, got more at byte 90");
     check_too_many(WIRE_TAG_LEASES, "", 0, WIRE_PAGE_ITEMS,
-                   "message: wanted at most 1024 of leases, found more at byte 4122");
+                   "message: expected at most 1024 of leases, got more at byte 4122");
     check_too_many(WIRE_TAG_CLAIMS, "", 0, WIRE_PAGE_ITEMS,
-                   "message: wanted at most 1024 of claims, found more at byte 4122");
+                   "message: expected at most 1024 of claims, got more at byte 4122");
     check_too_many(WIRE_TAG_DEVICES, device, 15, WIRE_GRANT_DEVICES,
-                   "message: wanted at most 32 of devices, found more at byte 634");
+                   "message: expected at most 32 of devices, got more at byte 634");
     check_too_many(WIRE_TAG_SLOTS, slot, 21, WIRE_PAGE_ITEMS,
-                   "message: wanted at most 1024 of slots, found more at byte 25626");
+                   "message: expected at most 1024 of slots, got more at byte 25626");
 }
 
 /* The bytes that make the most memory: small items first, then device files without a name. */
@@ -306,13 +306,13 @@ static void no_field_comes_twice(void **state)
     (void)state;
     append_number_field(&fields, WIRE_TAG_ID, 7, 1);
     append_number_field(&fields, WIRE_TAG_ID, 7, 1);
-    check_refused(&fields, "message: wanted id once, found it again at byte 23");
+    check_refused(&fields, "message: expected id once, got it again at byte 23");
     append_field(&fields, WIRE_TAG_REQUEST, NULL, 0);
     append_field(&fields, WIRE_TAG_REQUEST, NULL, 0);
-    check_refused(&fields, "message: wanted request once, found it again at byte 22");
+    check_refused(&fields, "message: expected request once, got it again at byte 22");
     append_field(&fields, WIRE_TAG_SLOTS, NULL, 0);
     append_field(&fields, WIRE_TAG_SLOTS, NULL, 0);
-    check_refused(&fields, "message: wanted slots once, found it again at byte 22");
+    check_refused(&fields, "message: expected slots once, got it again at byte 22");
 }
 
 /* Whatever is read can be written and read again as the same. */
@@ -329,7 +329,7 @@ static void try_any(const char *bytes, size_t length)
     assert_int_equal(error.code, code);
     if (code < 0) {
         assert_int_equal(code, BERTH_ERROR_SYNTAX);
-        assert_int_equal(strncmp(error.message, "message: wanted ", 16), 0);
+        assert_int_equal(strncmp(error.message, "message: expected ", 16), 0);
         assert_true(message.id == 4711);
         return;
     }

@@ -66,18 +66,18 @@ static void other_names_are_refused(void **state)
         const char *message;
     } cases[] = {
         {classes, "hihg",
-         "wanted one of low, normal, high, urgent, found 'hihg' (did you mean high?)"},
+         "expected one of low, normal, high, urgent, got 'hihg' (did you mean high?)"},
         {classes, "Low",
-         "wanted one of low, normal, high, urgent, found 'Low' (did you mean low?)"},
+         "expected one of low, normal, high, urgent, got 'Low' (did you mean low?)"},
         {classes, "norma",
-         "wanted one of low, normal, high, urgent, found 'norma' (did you mean normal?)"},
-        {classes, "lowest", "wanted one of low, normal, high, urgent, found 'lowest'"},
-        {classes, "", "wanted one of low, normal, high, urgent, found ''"},
+         "expected one of low, normal, high, urgent, got 'norma' (did you mean normal?)"},
+        {classes, "lowest", "expected one of low, normal, high, urgent, got 'lowest'"},
+        {classes, "", "expected one of low, normal, high, urgent, got ''"},
         {classes, " low",
-         "wanted one of low, normal, high, urgent, found ' low' (did you mean low?)"},
-        {classes, "a\nb", "wanted one of low, normal, high, urgent, found 'a?b'"},
-        {lonely, "alien", "wanted one of alone, found 'alien' (did you mean alone?)"},
-        {lonely, "x", "wanted one of alone, found 'x'"},
+         "expected one of low, normal, high, urgent, got ' low' (did you mean low?)"},
+        {classes, "a\nb", "expected one of low, normal, high, urgent, got 'a?b'"},
+        {lonely, "alien", "expected one of alone, got 'alien' (did you mean alone?)"},
+        {lonely, "x", "expected one of alone, got 'x'"},
     };
 
     (void)state;

@@ -15,8 +15,8 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-#define SIZE_WANTED     "wanted a size such as 8GiB or 512M, found "
-#define DURATION_WANTED "wanted a duration such as 90s, 1h30m or 2-00:00:00, found "
+#define SIZE_WANTED     "expected a size such as 8GiB or 512M, got "
+#define DURATION_WANTED "expected a duration such as 90s, 1h30m or 2-00:00:00, got "
 
 /* What results hold before a call, to see whether a failure leaves it. */
 #define UNTOUCHED 4711
@@ -49,23 +49,23 @@ static void numbers_are_read(void **state)
 static void bad_numbers_are_refused(void **state)
 {
     static const struct refusal cases[] = {
-        {"x", BERTH_ERROR_SYNTAX, "wanted a whole number, found 'x'"},
-        {"", BERTH_ERROR_SYNTAX, "wanted a whole number, found ''"},
-        {" 1", BERTH_ERROR_SYNTAX, "wanted a whole number, found ' 1'"},
-        {"1 ", BERTH_ERROR_SYNTAX, "wanted a whole number, found '1 '"},
-        {"+1", BERTH_ERROR_SYNTAX, "wanted a whole number, found '+1'"},
-        {"-1", BERTH_ERROR_SYNTAX, "wanted a whole number, found '-1'"},
-        {"1.5", BERTH_ERROR_SYNTAX, "wanted a whole number, found '1.5'"},
-        {"1.0", BERTH_ERROR_SYNTAX, "wanted a whole number, found '1.0'"},
-        {"1.", BERTH_ERROR_SYNTAX, "wanted a whole number, found '1.'"},
-        {"0x10", BERTH_ERROR_SYNTAX, "wanted a whole number, found '0x10'"},
-        {"1\n", BERTH_ERROR_SYNTAX, "wanted a whole number, found '1?'"},
-        {"0", BERTH_ERROR_RANGE, "wanted a whole number from 1 to 64, found 0"},
-        {"65", BERTH_ERROR_RANGE, "wanted a whole number from 1 to 64, found 65"},
+        {"x", BERTH_ERROR_SYNTAX, "expected a whole number, got 'x'"},
+        {"", BERTH_ERROR_SYNTAX, "expected a whole number, got ''"},
+        {" 1", BERTH_ERROR_SYNTAX, "expected a whole number, got ' 1'"},
+        {"1 ", BERTH_ERROR_SYNTAX, "expected a whole number, got '1 '"},
+        {"+1", BERTH_ERROR_SYNTAX, "expected a whole number, got '+1'"},
+        {"-1", BERTH_ERROR_SYNTAX, "expected a whole number, got '-1'"},
+        {"1.5", BERTH_ERROR_SYNTAX, "expected a whole number, got '1.5'"},
+        {"1.0", BERTH_ERROR_SYNTAX, "expected a whole number, got '1.0'"},
+        {"1.", BERTH_ERROR_SYNTAX, "expected a whole number, got '1.'"},
+        {"0x10", BERTH_ERROR_SYNTAX, "expected a whole number, got '0x10'"},
+        {"1\n", BERTH_ERROR_SYNTAX, "expected a whole number, got '1?'"},
+        {"0", BERTH_ERROR_RANGE, "expected a whole number from 1 to 64, got 0"},
+        {"65", BERTH_ERROR_RANGE, "expected a whole number from 1 to 64, got 65"},
         {"18446744073709551615", BERTH_ERROR_RANGE,
-         "wanted a whole number from 1 to 64, found 18446744073709551615"},
+         "expected a whole number from 1 to 64, got 18446744073709551615"},
         {"18446744073709551616", BERTH_ERROR_RANGE,
-         "wanted a whole number from 1 to 64, found '18446744073709551616'"},
+         "expected a whole number from 1 to 64, got '18446744073709551616'"},
     };
 
     (void)state;
@@ -439,22 +439,22 @@ static void decimals_are_read(void **state)
 static void bad_decimals_are_refused(void **state)
 {
     static const struct refusal cases[] = {
-        {"", BERTH_ERROR_SYNTAX, "wanted a number from 0 to 1, found ''"},
-        {"x", BERTH_ERROR_SYNTAX, "wanted a number from 0 to 1, found 'x'"},
-        {"-0.5", BERTH_ERROR_SYNTAX, "wanted a number from 0 to 1, found '-0.5'"},
-        {"+0.5", BERTH_ERROR_SYNTAX, "wanted a number from 0 to 1, found '+0.5'"},
-        {" 0.5", BERTH_ERROR_SYNTAX, "wanted a number from 0 to 1, found ' 0.5'"},
-        {"0.5 ", BERTH_ERROR_SYNTAX, "wanted a number from 0 to 1, found '0.5 '"},
-        {".5", BERTH_ERROR_SYNTAX, "wanted a number from 0 to 1, found '.5'"},
-        {"1.", BERTH_ERROR_SYNTAX, "wanted a number from 0 to 1, found '1.'"},
-        {"0,5", BERTH_ERROR_SYNTAX, "wanted a number from 0 to 1, found '0,5'"},
-        {"50%", BERTH_ERROR_SYNTAX, "wanted a number from 0 to 1, found '50%'"},
+        {"", BERTH_ERROR_SYNTAX, "expected a number from 0 to 1, got ''"},
+        {"x", BERTH_ERROR_SYNTAX, "expected a number from 0 to 1, got 'x'"},
+        {"-0.5", BERTH_ERROR_SYNTAX, "expected a number from 0 to 1, got '-0.5'"},
+        {"+0.5", BERTH_ERROR_SYNTAX, "expected a number from 0 to 1, got '+0.5'"},
+        {" 0.5", BERTH_ERROR_SYNTAX, "expected a number from 0 to 1, got ' 0.5'"},
+        {"0.5 ", BERTH_ERROR_SYNTAX, "expected a number from 0 to 1, got '0.5 '"},
+        {".5", BERTH_ERROR_SYNTAX, "expected a number from 0 to 1, got '.5'"},
+        {"1.", BERTH_ERROR_SYNTAX, "expected a number from 0 to 1, got '1.'"},
+        {"0,5", BERTH_ERROR_SYNTAX, "expected a number from 0 to 1, got '0,5'"},
+        {"50%", BERTH_ERROR_SYNTAX, "expected a number from 0 to 1, got '50%'"},
         {"0.1234567", BERTH_ERROR_SYNTAX,
-         "wanted a number from 0 to 1, found '0.1234567': more than 6 digits behind the point"},
-        {"1.000001", BERTH_ERROR_RANGE, "wanted a number from 0 to 1, found '1.000001'"},
-        {"2", BERTH_ERROR_RANGE, "wanted a number from 0 to 1, found '2'"},
+         "expected a number from 0 to 1, got '0.1234567': more than 6 digits behind the point"},
+        {"1.000001", BERTH_ERROR_RANGE, "expected a number from 0 to 1, got '1.000001'"},
+        {"2", BERTH_ERROR_RANGE, "expected a number from 0 to 1, got '2'"},
         {"18446744073709551616", BERTH_ERROR_RANGE,
-         "wanted a number from 0 to 1, found '18446744073709551616'"},
+         "expected a number from 0 to 1, got '18446744073709551616'"},
     };
     struct berth_error error = BERTH_ERROR_INIT;
     uint64_t value = UNTOUCHED;
@@ -468,7 +468,7 @@ static void bad_decimals_are_refused(void **state)
     }
     assert_fails(quantity_parse_decimal("3", 18, UINT64_MAX >> 3, &value, &error),
                  BERTH_ERROR_RANGE, &error,
-                 "wanted a number from 0 to 2.305843009213693951, found '3'");
+                 "expected a number from 0 to 2.305843009213693951, got '3'");
     assert_int_equal(value, UNTOUCHED);
 }
 

@@ -9,7 +9,7 @@
 #define OTHER "0123fedcba9876543210fedcba9876543210fedcba9876543210fedcba987654"
 
 #define NONE(wanted)                                             \
-    "wanted a running container, found none with the id " wanted \
+    "expected a running container, got none with the id " wanted \
     " ('podman ps' and 'docker ps' list ids)"
 
 static struct contained processes[] = {
@@ -53,7 +53,7 @@ static void what_is_not_there_or_not_clear_is_refused(void **state)
         {"we", NONE("'we'")},
         {"", NONE("''")},
         {"0123456789abd", NONE("'0123456789abd'")},
-        {"loop", "wanted the first process of container loop, found none"},
+        {"loop", "expected the first process of container loop, got none"},
     };
     const struct contained_list without_name = {.items = processes, .count = 5};
     struct berth_error error = BERTH_ERROR_INIT;
@@ -67,7 +67,7 @@ static void what_is_not_there_or_not_clear_is_refused(void **state)
     }
     assert_int_equal(contained_list_choose(&without_name, "0123", &pid, &error),
                      BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "wanted one container, found several whose ids begin with "
+    assert_string_equal(error.message, "expected one container, got several whose ids begin with "
                                        "'0123': 0123456789ab, 0123fedcba98");
     assert_int_equal(contained_list_choose(&without_name, "012", &pid, &error),
                      BERTH_ERROR_NOT_FOUND);

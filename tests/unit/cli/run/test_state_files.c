@@ -55,7 +55,7 @@ static void names(void **state)
     unsetenv("XDG_STATE_HOME");
     unsetenv("HOME");
     assert_int_equal(state_files_find("pool", 1, &files, &error), BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "HOME: wanted an absolute path, found ''");
+    assert_string_equal(error.message, "HOME: expected an absolute path, got ''");
 }
 
 static void a_log_is_made_with_all_above_it(void **state)

@@ -59,8 +59,9 @@ static struct pool_view busy_view(size_t count)
     slots[3].state = SLOT_STATE_SICK;
     slots[0].device->load.memory_free = load_figure_declared(INT64_C(20) << 30);
     slots[0].device->load.utilization = load_figure_declared(970);
-    claim = view_claim(&view, 17, "4 devices",
-                       "wanted 4 devices; 0 of 4 devices fit and are free: 3 are busy, 1 is sick");
+    claim =
+        view_claim(&view, 17, "4 devices",
+                   "expected 4 devices; 0 of 4 devices fit and are free: 3 are busy, 1 is sick");
     claim->estimate = optional_number_of(110 * DURATION_MINUTE);
     claim->name = view_text("eval");
     view_claim(&view, 18, "1 device", "user 5 holds 1 of at most 1 device");
@@ -290,7 +291,7 @@ static void a_slot_without_a_device_is_refused(void **state)
     (void)state;
     page.look.slots.items[0].device = NULL;
     assert_fails(pool_view_add_page(&all, &page.look, &place, &error), BERTH_ERROR_SYNTAX, &error,
-                 "wanted a device in each slot of the pool, found none");
+                 "expected a device in each slot of the pool, got none");
     page.look.slots.items[0].device = device;
     pool_view_finish(&page);
 }
@@ -346,8 +347,8 @@ static struct pool_view troubled_view(void)
     view.look.slots.items[2].device->old = true;
     view_lease(&view, 1, 3, 4);
     view.look.slots.items[3].device->old = true;
-    assert_int_equal(machine_report_add_problem(&view.look.problems, "nvidia", "wanted an answer"),
-                     0);
+    assert_int_equal(
+        machine_report_add_problem(&view.look.problems, "nvidia", "expected an answer"), 0);
     assert_int_equal(machine_report_add_problem(&view.look.problems, "amd", "no\x1b[31m such file"),
                      0);
     return view;
@@ -366,10 +367,10 @@ static void what_is_wrong_with_the_hardware_is_said(void **state)
                   "nvidia2  80 GiB  free                              does not answer now\n"
                   "nvidia3  80 GiB  leased      1  4000000000  2h10m  does not answer now  -\n"
                   "\n"
-                  "nvidia: wanted an answer\n"
+                  "nvidia: expected an answer\n"
                   "amd: no\xEF\xBF\xBD[31m such file\n");
     check_json(troubled_view(),
-               "\"problems\":[{\"backend\":\"nvidia\",\"message\":\"wanted an answer\"},");
+               "\"problems\":[{\"backend\":\"nvidia\",\"message\":\"expected an answer\"},");
 }
 
 static void problems_come_with_the_last_page_and_count_as_a_change(void **state)

@@ -272,7 +272,7 @@ static void check_flips(const struct engine_event *event)
         assert_int_equal(journal_decode(bytes.bytes, bytes.length, &record, &used, &error),
                          BERTH_ERROR_SYNTAX);
         assert_int_equal(error.code, BERTH_ERROR_SYNTAX);
-        assert_int_equal(strncmp(error.message, "journal: wanted ", 16), 0);
+        assert_int_equal(strncmp(error.message, "journal: expected ", 16), 0);
         assert_non_null(strstr(error.message, " at byte "));
         assert_int_equal(record.event.lease, 4711);
         assert_int_equal(used, 4711);

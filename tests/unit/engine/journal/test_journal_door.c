@@ -96,7 +96,7 @@ static void records_of_the_door_are_checked(void **state)
     record.fields_length--;
     whole = (struct whole){0};
     assert_fails(journal_decode_custom(&record, &whole_table, &whole, &error), BERTH_ERROR_SYNTAX,
-                 &error, "journal: wanted a value of at most 8 bytes, found 9 at byte 10");
+                 &error, "journal: expected a value of at most 8 bytes, got 9 at byte 10");
     assert_string_equal(whole.text, "text");
     tagged_finish(&whole_table, &whole);
     text_finish(&bytes);

@@ -172,20 +172,20 @@ static void headers_are_checked(void **state)
     (void)state;
     bytes.bytes[0] = '\0';
     bytes.length = 1;
-    check_refused_record(&bytes, "journal: wanted a record of format 0xB1, found 0x00 at byte 0");
+    check_refused_record(&bytes, "journal: expected a record of format 0xB1, got 0x00 at byte 0");
     bytes = record_of_length(EVENT_RELEASED, rest, 8, 8);
     bytes.bytes[2] = '\t';
-    check_refused_record(&bytes, "journal: wanted guard 0x9B61, found 0x31D9 at byte 6");
+    check_refused_record(&bytes, "journal: expected guard 0x9B61, got 0x31D9 at byte 6");
     bytes = record_of_length(EVENT_RELEASED, rest, 8, 8);
     bytes.bytes[12] = '\1';
-    check_refused_record(&bytes, "journal: wanted checksum 0x08ACE2E9, found 0x41909FCE at byte 8");
+    check_refused_record(&bytes, "journal: expected checksum 0x08ACE2E9, got 0x41909FCE at byte 8");
     bytes = record_of_length(0, rest, 8, 8);
-    check_refused_record(&bytes, "journal: wanted a type above 0, found 0 at byte 1");
+    check_refused_record(&bytes, "journal: expected a type above 0, got 0 at byte 1");
     bytes = record_of_length(EVENT_RELEASED, rest, 7, 7);
-    check_refused_record(&bytes, "journal: wanted a length from 8 to 16777216, found 7 at byte 2");
+    check_refused_record(&bytes, "journal: expected a length from 8 to 16777216, got 7 at byte 2");
     bytes = record_of_length(EVENT_RELEASED, rest, 8, JOURNAL_LENGTH_MAX + 1);
     check_refused_record(&bytes,
-                         "journal: wanted a length from 8 to 16777216, found 16777217 at byte 2");
+                         "journal: expected a length from 8 to 16777216, got 16777217 at byte 2");
     bytes = record_of_length(EVENT_RELEASED, rest, 8, JOURNAL_LENGTH_MAX);
     assert_int_equal(journal_decode(bytes.bytes, bytes.length, NULL, NULL, NULL),
                      JOURNAL_INCOMPLETE);
@@ -199,20 +199,20 @@ static void fields_stay_within_the_record(void **state)
     (void)state;
     text_append_repeated(&fields, '\1', 5);
     check_refused_fields(EVENT_RELEASED, &fields,
-                         "journal: wanted a field of at least 6 bytes, found 5 at byte 20");
+                         "journal: expected a field of at least 6 bytes, got 5 at byte 20");
     append_little(&fields, 1000, 2);
     append_little(&fields, 3, 4);
     append_little(&fields, 0, 2);
     check_refused_fields(EVENT_RELEASED, &fields,
-                         "journal: wanted a value of at most 2 bytes, found 3 at byte 20");
+                         "journal: expected a value of at most 2 bytes, got 3 at byte 20");
     append_little(&fields, 1000, 2);
     append_little(&fields, UINT32_MAX, 4);
     check_refused_fields(EVENT_RELEASED, &fields,
-                         "journal: wanted a value of at most 0 bytes, found 4294967295 at byte 20");
+                         "journal: expected a value of at most 0 bytes, got 4294967295 at byte 20");
     append_field(&fields, REQUEST_TAG_NAME, "train", 5);
     append_little(&fields, 0, 1);
     check_refused_request(&fields,
-                          "journal: wanted a field of at least 6 bytes, found 1 at byte 37");
+                          "journal: expected a field of at least 6 bytes, got 1 at byte 37");
 }
 
 static void known_fields_come_once(void **state)
@@ -223,14 +223,14 @@ static void known_fields_come_once(void **state)
     append_number_field(&fields, JOURNAL_LEASE, 7, 1);
     append_number_field(&fields, JOURNAL_LEASE, 7, 1);
     check_refused_fields(EVENT_RELEASED, &fields,
-                         "journal: wanted lease once, found it again at byte 27");
+                         "journal: expected lease once, got it again at byte 27");
     append_field(&fields, JOURNAL_WHAT, NULL, 0);
     append_field(&fields, JOURNAL_WHAT, NULL, 0);
     check_refused_fields(EVENT_REQUEST, &fields,
-                         "journal: wanted what once, found it again at byte 26");
+                         "journal: expected what once, got it again at byte 26");
     append_field(&fields, REQUEST_TAG_NAME, "train", 5);
     append_field(&fields, REQUEST_TAG_NAME, "train", 5);
-    check_refused_request(&fields, "journal: wanted name once, found it again at byte 37");
+    check_refused_request(&fields, "journal: expected name once, got it again at byte 37");
 }
 
 static void mandatory_fields_must_be_known(void **state)
@@ -240,11 +240,11 @@ static void mandatory_fields_must_be_known(void **state)
     (void)state;
     append_field(&fields, TAGGED_MANDATORY, NULL, 0);
     check_refused_fields(EVENT_RELEASED, &fields,
-                         "journal: wanted fields that this version knows, found mandatory field "
+                         "journal: expected fields that this version knows, got mandatory field "
                          "32768 at byte 20");
     append_field(&fields, UINT16_MAX, NULL, 0);
     check_refused_request(&fields,
-                          "journal: wanted fields that this version knows, found mandatory field "
+                          "journal: expected fields that this version knows, got mandatory field "
                           "65535 at byte 26");
 }
 
@@ -277,7 +277,7 @@ static void numbers_have_limits(void **state)
         record = taken(&bytes);
         journal_record_finish(&record);
         append_number_field(&fields, limits[i].tag, limits[i].max + 1, 8);
-        text_append_format(&wanted, "journal: wanted %s of at most %ju, found %ju at byte 26",
+        text_append_format(&wanted, "journal: expected %s of at most %ju, got %ju at byte 26",
                            limits[i].name, (uintmax_t)limits[i].max, (uintmax_t)limits[i].max + 1);
         check_refused_fields(EVENT_DEVICE, &fields, text_string(&wanted));
         text_finish(&wanted);
@@ -293,12 +293,12 @@ static void long_numbers_are_refused(void **state)
     fields.bytes[2] = 9;
     append_little(&fields, 0, 1);
     check_refused_fields(EVENT_RELEASED, &fields,
-                         "journal: wanted lease of at most 8 bytes, found 9 at byte 26");
+                         "journal: expected lease of at most 8 bytes, got 9 at byte 26");
     append_number_field(&fields, REQUEST_TAG_MIN_CAP, UINT64_C(1) << 32, 5);
     check_refused_request(
-        &fields, "journal: wanted min_cap of at most 4294967295, found 4294967296 at byte 32");
+        &fields, "journal: expected min_cap of at most 4294967295, got 4294967296 at byte 32");
     append_number_field(&fields, REQUEST_TAG_SHARING, 3, 1);
-    check_refused_request(&fields, "journal: wanted sharing of at most 2, found 3 at byte 32");
+    check_refused_request(&fields, "journal: expected sharing of at most 2, got 3 at byte 32");
 }
 
 static void texts_have_limits(void **state)
@@ -308,12 +308,12 @@ static void texts_have_limits(void **state)
 
     (void)state;
     append_field(&fields, REQUEST_TAG_MODEL, "A\0B", 3);
-    check_refused_request(&fields, "journal: wanted model of at most 255 bytes without a zero, "
+    check_refused_request(&fields, "journal: expected model of at most 255 bytes without a zero, "
                                    "found 'A?B' at byte 32");
     memset(text, 'a', sizeof(text));
     append_field(&fields, REQUEST_TAG_NAME, text, sizeof(text));
     check_refused_request(&fields,
-                          "journal: wanted name of at most 255 bytes without a zero, found "
+                          "journal: expected name of at most 255 bytes without a zero, got "
                           "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...' at "
                           "byte 32");
 }
@@ -326,15 +326,15 @@ static void lists_have_limits(void **state)
     (void)state;
     append_field(&fields, JOURNAL_SLOTS, zeros, 6);
     check_refused_fields(EVENT_GRANTED, &fields,
-                         "journal: wanted slots as at most 1000000 times 4 bytes, found 6 bytes at "
+                         "journal: expected slots as at most 1000000 times 4 bytes, got 6 bytes at "
                          "byte 26");
     append_field(&fields, JOURNAL_SLOTS, zeros, sizeof(zeros));
     check_refused_fields(EVENT_GRANTED, &fields,
-                         "journal: wanted slots as at most 1000000 times 4 bytes, found 4000004 "
+                         "journal: expected slots as at most 1000000 times 4 bytes, got 4000004 "
                          "bytes at byte 26");
     append_field(&fields, REQUEST_TAG_AVOIDED, zeros, (size_t)9 * (DEVICE_ID_LIST_MAX + 1));
     check_refused_request(&fields,
-                          "journal: wanted avoided as at most 4096 times 9 bytes, found 36873 "
+                          "journal: expected avoided as at most 4096 times 9 bytes, got 36873 "
                           "bytes at byte 32");
 }
 
@@ -358,13 +358,13 @@ static void ids_are_checked(void **state)
 {
     (void)state;
     check_refused_id(5, 1, 2,
-                     "journal: wanted a device id in wanted, found vendor 5, index 1, MIG 2 at "
+                     "journal: expected a device id in wanted, got vendor 5, index 1, MIG 2 at "
                      "byte 41");
     check_refused_id(0, 1000000, 2,
-                     "journal: wanted a device id in wanted, found vendor 0, index 1000000, MIG 2 "
+                     "journal: expected a device id in wanted, got vendor 0, index 1000000, MIG 2 "
                      "at byte 41");
     check_refused_id(0, 1, UINT32_MAX - 1,
-                     "journal: wanted a device id in wanted, found vendor 0, index 1, MIG "
+                     "journal: expected a device id in wanted, got vendor 0, index 1, MIG "
                      "4294967294 at byte 41");
 }
 

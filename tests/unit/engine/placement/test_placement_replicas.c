@@ -42,12 +42,13 @@ static void a_gang_is_placed_as_a_whole(void **state)
         bitset_clear(&question.busy);
         check_answer(&question, "now: nvidia0,nvidia1 | nvidia2,nvidia3");
         question_mark(&question, &question.busy, "nvidia0");
-        check_why(&question, "not now",
-                  "wanted 2 devices for each of 2 replicas; 3 of 4 devices fit and are free: 1 is "
-                  "busy");
+        check_why(
+            &question, "not now",
+            "expected 2 devices for each of 2 replicas; 3 of 4 devices fit and are free: 1 is "
+            "busy");
         set_replicas(&question, 3, together[i]);
         check_why(&question, "never",
-                  "wanted 2 devices for each of 3 replicas; 4 of 4 devices could ever do: 1 is "
+                  "expected 2 devices for each of 3 replicas; 4 of 4 devices could ever do: 1 is "
                   "busy");
     }
     question_finish(&question);
@@ -99,7 +100,7 @@ static void best_effort_places_as_many_as_fit(void **state)
     question_mark(&question, &question.busy, "nvidia1");
     check_why(
         &question, "not now: nvidia0,nvidia2",
-        "wanted 2 devices for each of 2 replicas; 3 of 4 devices fit and are free: 1 is busy; "
+        "expected 2 devices for each of 2 replicas; 3 of 4 devices fit and are free: 1 is busy; "
         "enough for 1 of 2 replicas now");
     question_mark(&question, &question.busy, FOUR);
     check_answer(&question, "not now");
@@ -193,17 +194,17 @@ static void shared_devices_carry_several_replicas(void **state)
     check_answer(&question, "now: nvidia0 | nvidia0 | nvidia1");
     set_replicas(&question, 5, SCHEDULING_GANG);
     check_why(&question, "never",
-              "wanted 1 device for each of 5 replicas, shared by time-slice, share 0.5; 2 of 2 "
+              "expected 1 device for each of 5 replicas, shared by time-slice, share 0.5; 2 of 2 "
               "devices could ever do, with room for 4 such claims");
     question_mark(&question, &question.busy, "nvidia0");
     set_replicas(&question, 3, SCHEDULING_GANG);
     check_why(&question, "not now",
-              "wanted 1 device for each of 3 replicas, shared by time-slice, share 0.5; 1 of 2 "
+              "expected 1 device for each of 3 replicas, shared by time-slice, share 0.5; 1 of 2 "
               "devices fits and has room for 2 such claims: 1 is busy");
     question.request.share = optional_number_of(SHARE_WHOLE);
     set_replicas(&question, 2, SCHEDULING_GANG);
     check_why(&question, "not now",
-              "wanted 1 device for each of 2 replicas, shared by time-slice, share 1; 1 of 2 "
+              "expected 1 device for each of 2 replicas, shared by time-slice, share 1; 1 of 2 "
               "devices fits and has room for 1 such claim: 1 is busy");
     question.request.share.known = false;
     set_replicas(&question, 4, SCHEDULING_GANG);

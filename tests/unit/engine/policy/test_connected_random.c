@@ -254,7 +254,7 @@ static void check_random(enum connected_rule rule, uint64_t seed, uint32_t round
         assert_true(answer.proven);
         assert_int_equal(answer.value, sum_of(&graph, answer.chosen));
         if (answer.chosen != definition(&graph, question))
-            fail_msg("round %u: wanted %#lx, found %#lx", round,
+            fail_msg("round %u: expected %#lx, got %#lx", round,
                      (unsigned long)definition(&graph, question), (unsigned long)answer.chosen);
     }
 }

@@ -365,7 +365,7 @@ static void links_of_other_slots_are_refused(void **state)
         char message[128];
 
         snprintf(message, sizeof(message),
-                 "wanted a link between two of 2 devices, found one between %zu and %zu",
+                 "expected a link between two of 2 devices, got one between %zu and %zu",
                  pairs[i][0], pairs[i][1]);
         assert_fails(engine_set_links(world.engine, &list, &error), BERTH_ERROR_INVALID, &error,
                      message);

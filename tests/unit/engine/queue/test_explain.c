@@ -14,7 +14,7 @@ static void the_first_is_told_what_is_in_its_way_and_until_when(void **state)
     world_init(&world, "nvidia0,nvidia1");
     granted_to(&world, "time=100");
     check_why(&world, waits_with(&world, "gpus=2"),
-              "wanted 2 devices; 1 of 2 devices fits and is free: 1 is busy", 100);
+              "expected 2 devices; 1 of 2 devices fits and is free: 1 is busy", 100);
     world_finish(&world);
 }
 
@@ -29,12 +29,12 @@ static void those_behind_are_told_how_many_are_before_them(void **state)
     wide = world_request(&world, "gpus=2 time=50s");
     waits(&world, wide);
     check_why(&world, waits(&world, wide),
-              "wanted 2 devices, for at most 50s; 1 of 2 devices fits and is free: 1 is busy; 1 "
+              "expected 2 devices, for at most 50s; 1 of 2 devices fits and is free: 1 is busy; 1 "
               "claim is before it",
               150 * SECOND);
     check_why(
         &world, waits_with(&world, "time=101s"),
-        "wanted 1 device, for at most 1m41s; 0 of 2 devices fit and are free: 1 is busy, 1 is "
+        "expected 1 device, for at most 1m41s; 0 of 2 devices fit and are free: 1 is busy, 1 is "
         "kept for earlier claims; 2 claims are before it",
         200 * SECOND);
     world_finish(&world);
@@ -48,9 +48,9 @@ static void a_claim_before_it_without_an_end_leaves_the_start_open(void **state)
     world_init(&world, "nvidia0");
     granted_to(&world, "time=100");
     check_why(&world, waits_with(&world, NULL),
-              "wanted 1 device; 0 of 1 device fit and are free: 1 is busy", 100);
+              "expected 1 device; 0 of 1 device fit and are free: 1 is busy", 100);
     check_why(&world, waits_with(&world, NULL),
-              "wanted 1 device; 0 of 1 device fit and are free: 1 is busy; 1 claim is before it",
+              "expected 1 device; 0 of 1 device fit and are free: 1 is busy; 1 claim is before it",
               TIME_NEVER);
     world_finish(&world);
 }
@@ -64,10 +64,11 @@ static void a_claim_before_it_that_wants_something_else_does_not_delay_it(void *
     granted_to(&world, NULL);
     granted_to(&world, "time=70");
     waits_with(&world, "device=nvidia0");
-    check_why(&world, waits_with(&world, "device=nvidia1"),
-              "wanted 1 device, only nvidia1; 0 of 2 devices fit and are free: 1 is not among the "
-              "wanted, 1 is busy; 1 claim is before it",
-              70);
+    check_why(
+        &world, waits_with(&world, "device=nvidia1"),
+        "expected 1 device, only nvidia1; 0 of 2 devices fit and are free: 1 is not among the "
+        "wanted, 1 is busy; 1 claim is before it",
+        70);
     world_finish(&world);
 }
 
@@ -85,9 +86,9 @@ static void who_is_held_by_a_limit_is_told_of_it_alone(void **state)
     /* It is no claim that others wait for. */
     granted_to(&world, NULL);
     granted_to(&world, NULL);
-    check_why(&world, waits_with(&world, NULL),
-              "wanted 1 device; 0 of 3 devices fit and are free: 3 are busy; 1 claim is before it",
-              10);
+    check_why(
+        &world, waits_with(&world, NULL),
+        "expected 1 device; 0 of 3 devices fit and are free: 3 are busy; 1 claim is before it", 10);
     world_finish(&world);
 }
 
@@ -100,7 +101,7 @@ static void shared_room_is_counted_in_claims(void **state)
     granted_to(&world, "device=nvidia0 sharing=time-slice share=600");
     granted_to(&world, "device=nvidia1 sharing=time-slice");
     check_why(&world, waits_with(&world, "gpus=2 sharing=time-slice share=500"),
-              "wanted 2 devices, shared by time-slice, share 0.5; 1 of 2 devices fits and has "
+              "expected 2 devices, shared by time-slice, share 0.5; 1 of 2 devices fits and has "
               "room for 1 such claim: 1 has too small a share left",
               TIME_NEVER);
     world_finish(&world);
@@ -115,7 +116,7 @@ static void vendors_that_stand_in_the_way_are_said(void **state)
     granted_to(&world, NULL);
     check_why(
         &world, waits_with(&world, "gpus=2"),
-        "wanted 2 devices; 2 of 3 devices fit and are free: 1 is busy; a replica gets devices "
+        "expected 2 devices; 2 of 3 devices fit and are free: 1 is busy; a replica gets devices "
         "of one vendor unless vendor is any",
         TIME_NEVER);
     world_finish(&world);
@@ -128,7 +129,7 @@ static void low_memory_is_said(void **state)
     (void)state;
     world_init(&world, "nvidia0");
     check_why(&world, waits_with(&world, "min-free=10"),
-              "wanted 1 device, at least 10 B free; 0 of 1 device fit and are free: 1 has too "
+              "expected 1 device, at least 10 B free; 0 of 1 device fit and are free: 1 has too "
               "little free memory or an unknown amount",
               TIME_NEVER);
     world_finish(&world);
@@ -143,9 +144,10 @@ static void claims_within_a_lease_are_explained_from_within(void **state)
     granted_to(&world, NULL);
     waits_with(&world, "gpus=2");
     granted_to(&world, "parent=1 time=30");
-    check_why(&world, waits_with(&world, "parent=1"),
-              "wanted 1 device; 0 of 2 devices fit and are free: 1 is outside the lease, 1 is busy",
-              30);
+    check_why(
+        &world, waits_with(&world, "parent=1"),
+        "expected 1 device; 0 of 2 devices fit and are free: 1 is outside the lease, 1 is busy",
+        30);
     world_finish(&world);
 }
 
@@ -160,7 +162,7 @@ static void only_waiting_claims_are_explained(void **state)
     world_init(&world, "nvidia0");
     granted_to(&world, NULL);
     assert_int_equal(engine_explain(world.engine, 1, &why, &start, &error), BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "wanted a waiting claim, found no claim 1");
+    assert_string_equal(error.message, "expected a waiting claim, got no claim 1");
     assert_int_equal(start, 77);
     assert_int_equal(why.length, 0);
     world_finish(&world);
@@ -200,7 +202,7 @@ static void the_start_of_a_waiting_helper_is_not_now(void **state)
     world_init(&world, "nvidia0");
     granted_to(&world, "opportunistic");
     check_why(&world, waits_with(&world, "opportunistic"),
-              "wanted 1 device; 0 of 1 device fit and are free: 1 is busy", TIME_NEVER);
+              "expected 1 device; 0 of 1 device fit and are free: 1 is busy", TIME_NEVER);
     world_finish(&world);
 }
 
@@ -219,9 +221,10 @@ static void the_cpus_of_claims_before_it_delay_a_start(void **state)
     granted_to(&world, "gpus=2 time=100");
     waits_with(&world, "cpus=3000 time=50");
     behind = waits_with(&world, "cpus=2000");
-    check_why(&world, behind,
-              "wanted 1 device; 0 of 2 devices fit and are free: 2 are busy; 1 claim is before it",
-              150);
+    check_why(
+        &world, behind,
+        "expected 1 device; 0 of 2 devices fit and are free: 2 are busy; 1 claim is before it",
+        150);
     world_finish(&world);
 }
 
@@ -238,11 +241,11 @@ static void who_waits_far_behind_has_no_forecast(void **state)
     for (int i = 0; i < 64; i++)
         last = waits(&world, brief);
     check_why(&world, last,
-              "wanted 1 device, for at most 10s; 0 of 1 device fit and are free: 1 is busy; 63 "
+              "expected 1 device, for at most 10s; 0 of 1 device fit and are free: 1 is busy; 63 "
               "claims are before it",
               640 * SECOND);
     check_why(&world, waits(&world, brief),
-              "wanted 1 device, for at most 10s; 0 of 1 device fit and are free: 1 is busy; 64 "
+              "expected 1 device, for at most 10s; 0 of 1 device fit and are free: 1 is busy; 64 "
               "claims are before it",
               TIME_NEVER);
     world_finish(&world);

@@ -151,7 +151,7 @@ static void a_node_that_makes_no_sense_is_sick(void **state)
     amd_list(&listed);
     assert_int_equal(amd_table.read(&amd_context, &listed.found.items[0], &read, &error),
                      BERTH_ERROR_INVALID);
-    assert_string_equal(error.message, "wanted properties of KFD node 1, found none");
+    assert_string_equal(error.message, "expected properties of KFD node 1, got none");
     findings_finish(&read);
     assert_int_equal(amd_table.read(&amd_context, &listed.found.items[1], &read, &error), 0);
     findings_finish(&read);

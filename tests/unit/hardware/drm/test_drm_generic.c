@@ -234,7 +234,7 @@ static void one_out_of_reach_is_a_problem(void **state)
     assert_int_equal(findings.problems.count, 1);
     assert_string_equal(findings.problems.items[0].backend, "dri");
     assert_string_equal(findings.problems.items[0].message,
-                        VGEM ": wanted its device file /dev/dri/renderD131, found none here");
+                        VGEM ": expected its device file /dev/dri/renderD131, got none here");
     findings_finish(&findings);
 }
 

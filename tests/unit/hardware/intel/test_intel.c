@@ -336,7 +336,7 @@ static void a_container_shows_what_it_was_given(void **state)
     assert_int_equal(findings.problems.count, 1);
     assert_string_equal(findings.problems.items[0].backend, "intel");
     assert_string_equal(findings.problems.items[0].message,
-                        IGPU ": wanted its device file /dev/dri/renderD129, found none here");
+                        IGPU ": expected its device file /dev/dri/renderD129, got none here");
     findings_finish(&findings);
 }
 
@@ -350,7 +350,7 @@ static void one_that_is_gone_cannot_be_read(void **state)
 
     (void)state;
     assert_fails(intel_table.read(&context, &wanted, &findings, &error), BERTH_ERROR_NOT_FOUND,
-                 &error, "wanted the device's directory " IGPU ", found none");
+                 &error, "expected the device's directory " IGPU ", got none");
     assert_int_equal(findings.found.count, 0);
     findings_finish(&findings);
 }

@@ -146,7 +146,7 @@ static void one_call_that_fails_costs_one_figure(void **state)
             world_look(world);
             device = world_device(world, "nvidia0");
             if (told(device) != (TOLD_ALL & ~calls[i].costs))
-                fail_msg("%s: wanted %x, found %x", calls[i].function, TOLD_ALL & ~calls[i].costs,
+                fail_msg("%s: expected %x, got %x", calls[i].function, TOLD_ALL & ~calls[i].costs,
                          told(device));
             assert_int_equal(device->health, HEALTH_OK);
             assert_int_equal(device->kind, DEVICE_KIND_DISCRETE);
@@ -231,7 +231,7 @@ static void a_count_that_cannot_be_is_a_problem(void **state)
     assert_int_equal(world_list(world), 0);
     assert_int_equal(world->listed.problems.count, 1);
     assert_string_equal(world->listed.problems.items[0].message,
-                        "NVML: wanted at most 256 GPUs, found a count of 4000000000");
+                        "NVML: expected at most 256 GPUs, got a count of 4000000000");
     assert_int_equal(world->listed.found.count, 256);
     /* The kernel knows better. */
     world_gpu("0000:47:00.0", "active");
@@ -261,7 +261,7 @@ static void one_card_of_eight_is_out_of_reach(void **state)
     assert_int_equal(world->listed.found.count, 8);
     assert_int_equal(world->seen.found.count, 7);
     assert_int_equal(world->failures, 1);
-    assert_string_equal(world->failure.message, "wanted the GPU index 3: GPU is lost (NVML 15)");
+    assert_string_equal(world->failure.message, "expected the GPU index 3: GPU is lost (NVML 15)");
     assert_string_equal(device_id_format(world->listed.found.items[3].device->id).text, "nvidia3");
     assert_string_equal(pci_format(world->listed.found.items[3].device->pci).text, "0000:04:00.0");
     assert_string_equal(world->listed.found.items[3].path, "/sys/devices/pci0000:00/0000:04:00.0");
@@ -379,7 +379,7 @@ static void a_device_is_found_again_by_its_address(void **state)
     world_says("gpu\n name B\n pci 0000:02:00.0\n");
     assert_fails(
         nvidia_table.read(&world->context, &world->listed.found.items[0], &findings, &error),
-        BERTH_ERROR_IO, &error, "wanted the GPU pci 0000:01:00.0: Not Found (NVML 6)");
+        BERTH_ERROR_IO, &error, "expected the GPU pci 0000:01:00.0: Not Found (NVML 6)");
     findings_finish(&findings);
     findings = (struct findings){0};
     assert_int_equal(

@@ -132,7 +132,7 @@ static void only_who_has_our_device_open_uses_it(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     if (WEXITSTATUS(status) == CANNOT) {
-        print_message("skip: needs a mount namespace and device files, found none\n");
+        print_message("skip: needs a mount namespace and device files, got none\n");
         skip();
     }
     assert_int_equal(WEXITSTATUS(status), WENT_WELL);

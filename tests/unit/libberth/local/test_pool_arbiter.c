@@ -301,7 +301,7 @@ static void callbacks_are_needed(void **state)
 
     (void)state;
     assert_fails(berth_arbiter_start(pool, &options, &arbiter, &error), BERTH_ERROR_INVALID, &error,
-                 "arbiter: wanted the callbacks offer and take_back, found none for take_back");
+                 "arbiter: expected the callbacks offer and take_back, got none for take_back");
     options = (struct berth_arbiter_options){.size = sizeof(options), .take_back = take_back};
     assert_int_equal(berth_arbiter_start(pool, &options, &arbiter, NULL), BERTH_ERROR_INVALID);
     assert_int_equal(berth_arbiter_start(pool, NULL, &arbiter, NULL), BERTH_ERROR_INVALID);

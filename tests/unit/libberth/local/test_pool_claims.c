@@ -24,7 +24,7 @@ static void a_second_release_is_not_found(void **state)
     release(pool, lease);
     claim_one(pool);
     snprintf(message, sizeof(message),
-             "lease %llu: wanted one that is held here, found none (released already, or another "
+             "lease %llu: expected one that is held here, got none (released already, or another "
              "pool's)",
              (unsigned long long)lease.id);
     assert_fails(berth_release(pool, lease, &error), BERTH_ERROR_NOT_FOUND, &error, message);
@@ -276,11 +276,11 @@ static void a_claim_gives_up_in_time(void **state)
     (void)state;
     claim_one(pool);
     assert_fails(berth_claim(pool, NULL, 0, &lease, &error), BERTH_ERROR_TIMED_OUT, &error,
-                 "wanted devices within 0s, found none");
+                 "expected devices within 0s, got none");
     assert_int_equal(berth_claim(pool, NULL, -5, &lease, NULL), BERTH_ERROR_TIMED_OUT);
     start = monotonic_now();
     assert_fails(berth_claim(pool, NULL, 20 * MILLISECOND, &lease, &error), BERTH_ERROR_TIMED_OUT,
-                 &error, "wanted devices within 20ms, found none");
+                 &error, "expected devices within 20ms, got none");
     assert_true(monotonic_now() - start >= 20 * MILLISECOND);
     assert_int_equal(berth_pool_pending(pool), 0);
     assert_int_equal(lease.id, 7);

@@ -119,7 +119,7 @@ static void weighted_shares_by_weight(void **state)
     assert_int_equal(grants[0], 10);
     assert_int_equal(grants[1], 30);
     assert_fails(berth_set_weight(pool, 0, 0, &error), BERTH_ERROR_RANGE, &error,
-                 "weight: wanted 1 or more, found 0");
+                 "weight: expected 1 or more, got 0");
     berth_pool_close(pool);
 }
 
@@ -279,16 +279,16 @@ static void slots_and_figures_out_of_range_are_refused(void **state)
 
     (void)state;
     assert_fails(berth_report_work(pool, 2, 0, 0, &error), BERTH_ERROR_RANGE, &error,
-                 "wanted a slot from 0 to 1, found 2");
+                 "expected a slot from 0 to 1, got 2");
     assert_fails(berth_report_work(empty, 0, 0, 0, &error), BERTH_ERROR_RANGE, &error,
-                 "wanted a slot, found 0 in an empty pool");
+                 "expected a slot, got 0 in an empty pool");
     assert_int_equal(berth_set_weight(pool, 2, 1, NULL), BERTH_ERROR_RANGE);
     assert_int_equal(berth_pool_device(pool, 2, &device, NULL), BERTH_ERROR_RANGE);
     assert_fails(berth_report_load(pool, 0, &load, &error), BERTH_ERROR_RANGE, &error,
-                 "memory_free: wanted 0 bytes or more, found -1");
+                 "memory_free: expected 0 bytes or more, got -1");
     load = (struct berth_load){.memory_free = BERTH_UNKNOWN, .utilization = 1001};
     assert_fails(berth_report_load(pool, 0, &load, &error), BERTH_ERROR_RANGE, &error,
-                 "utilization: wanted 0 to 1000 thousandths, found 1001");
+                 "utilization: expected 0 to 1000 thousandths, got 1001");
     load.utilization = 1000;
     assert_int_equal(berth_report_load(pool, 2, &load, NULL), BERTH_ERROR_RANGE);
     berth_pool_close(pool);

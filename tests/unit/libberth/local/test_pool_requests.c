@@ -50,15 +50,15 @@ static void properties_that_are_none_are_refused(void **state)
         const char *message;
     } refusals[] = {
         {"gpu", "2", BERTH_ERROR_INVALID,
-         "wanted a property of a request, found 'gpu', did you mean gpus?"},
+         "expected a property of a request, got 'gpu', did you mean gpus?"},
         {"inventory", "file", BERTH_ERROR_INVALID,
-         "wanted a property of a request such as gpus or model, found 'inventory'"},
+         "expected a property of a request such as gpus or model, got 'inventory'"},
         {"", "2", BERTH_ERROR_INVALID,
-         "wanted a property of a request such as gpus or model, found ''"},
-        {"gpus", NULL, BERTH_ERROR_INVALID, "gpus: wanted [MODEL:]N, found nothing"},
-        {"opportunistic", "yes", BERTH_ERROR_INVALID, "opportunistic: takes no value, found 'yes'"},
+         "expected a property of a request such as gpus or model, got ''"},
+        {"gpus", NULL, BERTH_ERROR_INVALID, "gpus: expected [MODEL:]N, got nothing"},
+        {"opportunistic", "yes", BERTH_ERROR_INVALID, "opportunistic: takes no value, got 'yes'"},
         {"gpus", "two", BERTH_ERROR_SYNTAX,
-         "gpus: wanted a number of devices, a range such as 2-4, or all, found 'two'"},
+         "gpus: expected a number of devices, a range such as 2-4, or all, got 'two'"},
     };
     struct berth_request *request = request_of(NULL);
 
