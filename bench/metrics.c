@@ -31,7 +31,7 @@ static void make_device(struct slot_info *slot, uint32_t index)
 static void make_view(struct pool_view *view, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct slot_info *slot = vector_append(&view->look.slots);
+        struct slot_info *slot = vector_append(&view->snapshot.slots);
         struct pool_use *use = i % 2 == 0 ? vector_append(&view->uses) : NULL;
 
         if (slot == NULL || (i % 2 == 0 && use == NULL))
@@ -48,7 +48,7 @@ static void sample(struct pool_view *view, uint32_t round)
     struct slot_info *slot;
     uint32_t seed = round + 1;
 
-    vector_for_each (slot, &view->look.slots) {
+    vector_for_each (slot, &view->snapshot.slots) {
         struct load *load = &slot->device->load;
 
         seed = seed * 1664525U + 1013904223U;

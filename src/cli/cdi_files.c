@@ -24,7 +24,7 @@ struct cdi_search {
 };
 
 /* What is skipped is told, but for what is not there. */
-static int skip(const struct cdi_search *search, const struct berth_error *reason)
+static int report_skipped(const struct cdi_search *search, const struct berth_error *reason)
 {
     if (reason->code == BERTH_ERROR_MEMORY)
         return error_set_memory(search->error);
@@ -49,33 +49,33 @@ static int read_file(int directory, const char *name, const char *path, struct t
         code =
             error_set(error, BERTH_ERROR_IO, "%s: expected a regular file, got another kind", path);
     else
-        code = file_read_open(descriptor, path, CDI_FILE_LARGEST, ret_text, error);
+        code = file_read_open(descriptor, path, CDI_FILE_SIZE_MAX, ret_text, error);
     close(descriptor);
     return code;
 }
 
-static bool is_our_own(const struct cdi_registry *file)
+static bool is_written_by_us(const struct cdi_registry *file)
 {
     static const char own[] = CDI_KIND "=";
 
     return file->count > 0 && strncmp(file->items[0].name, own, strlen(own)) == 0;
 }
 
-static int take_entries(struct cdi_search *search, struct cdi_registry *file, const char *path,
-                        unsigned level)
+static int add_entries(struct cdi_search *search, struct cdi_registry *file, const char *path,
+                       unsigned level)
 {
     struct berth_error reason = BERTH_ERROR_INIT;
-    int code = is_our_own(file) ? 0 : cdi_registry_merge(&search->registry, file, level);
+    int code = is_written_by_us(file) ? 0 : cdi_registry_merge(&search->registry, file, level);
 
     cdi_registry_finish(file);
     if (code == 0)
         return 0;
     error_set(&reason, code, "%s: expected at most %d devices in all files, got more", path,
               CDI_ENTRIES_MAX);
-    return skip(search, &reason);
+    return report_skipped(search, &reason);
 }
 
-static int read_one(struct cdi_search *search, int directory, const char *path, unsigned level)
+static int read_cdi_file(struct cdi_search *search, int directory, const char *path, unsigned level)
 {
     struct berth_error reason = BERTH_ERROR_INIT;
     struct cdi_registry file = {0};
@@ -85,11 +85,11 @@ static int read_one(struct cdi_search *search, int directory, const char *path, 
     if (code == 0)
         code = cdi_reader_parse(path, text_string(&text), text.length, &file, &reason);
     text_finish(&text);
-    return code < 0 ? skip(search, &reason) : take_entries(search, &file, path, level);
+    return code < 0 ? report_skipped(search, &reason) : add_entries(search, &file, path, level);
 }
 
 /* Container runtimes read no others. */
-static bool is_named_well(const char *name)
+static bool has_cdi_ending(const char *name)
 {
     const char *ending = strrchr(name, '.');
 
@@ -102,14 +102,14 @@ static int compare_paths(const void *one, const void *other)
 }
 
 /* The paths of a directory's files, in their order. */
-static int list(const char *path, DIR *directory, struct string_list *paths)
+static int list_cdi_files(const char *path, DIR *directory, struct string_list *paths)
 {
     const struct dirent *entry;
     struct text file = {0};
     int code = 0;
 
     while (code == 0 && paths->count < CDI_FILES_MAX && (entry = readdir(directory)) != NULL) {
-        if (!is_named_well(entry->d_name))
+        if (!has_cdi_ending(entry->d_name))
             continue;
         text_clear(&file);
         text_append_format(&file, "%s/%s", path, entry->d_name);
@@ -132,14 +132,14 @@ static int read_directory(struct cdi_search *search, const char *path, unsigned 
 
     if (directory == NULL) {
         error_set_errno(&reason, errno, "%s", path);
-        return skip(search, &reason);
+        return report_skipped(search, &reason);
     }
-    code = list(path, directory, &paths);
+    code = list_cdi_files(path, directory, &paths);
     if (code < 0)
         error_set_memory(search->error);
     vector_for_each (file, &paths) {
         if (code == 0)
-            code = read_one(search, dirfd(directory), *file, level);
+            code = read_cdi_file(search, dirfd(directory), *file, level);
     }
     string_list_finish(&paths);
     closedir(directory);
@@ -147,7 +147,7 @@ static int read_directory(struct cdi_search *search, const char *path, unsigned 
 }
 
 /* Those that the variable names; empty ones are none. */
-static int read_named(struct cdi_search *search, const char *names)
+static int read_named_directories(struct cdi_search *search, const char *names)
 {
     unsigned level = 0;
     int code = 0;
@@ -166,7 +166,7 @@ static int read_named(struct cdi_search *search, const char *names)
     return code;
 }
 
-static int read_defaults(struct cdi_search *search)
+static int read_default_directories(struct cdi_search *search)
 {
     struct text path = {0};
     char *prefix;
@@ -190,8 +190,8 @@ int cdi_files_read(bool verbose, struct cdi_registry *ret_registry, struct berth
 {
     const char *names = getenv("BERTH_CDI_DIRECTORIES");
     struct cdi_search search = {.verbose = verbose, .error = error};
-    int code =
-        names != NULL && *names != '\0' ? read_named(&search, names) : read_defaults(&search);
+    int code = names != NULL && *names != '\0' ? read_named_directories(&search, names)
+                                               : read_default_directories(&search);
 
     if (code == 0)
         *ret_registry = search.registry;
@@ -213,7 +213,7 @@ static int write_all(int descriptor, const struct text *document)
 }
 
 /* Puts it under another name first, which no runtime reads. Returns 0 or an errno. */
-static int put(char *draft, const char *path, const struct text *document)
+static int write_by_rename(char *draft, const char *path, const struct text *document)
 {
     int descriptor = mkostemp(draft, O_CLOEXEC);
     int number;
@@ -236,7 +236,7 @@ int cdi_files_write(const char *directory, const struct text *document, struct b
     int number = 0;
 
     text_append_format(&draft, "%s/.berth-gpu.XXXXXX", directory);
-    text_append_format(&path, "%s/" CDI_FILE, directory);
+    text_append_format(&path, "%s/" CDI_FILE_NAME, directory);
     if (text_failed(&draft) || text_failed(&path) || text_failed(document))
         number = ENOMEM;
     else if (mkdir(directory, 0755) == 0)
@@ -244,7 +244,7 @@ int cdi_files_write(const char *directory, const struct text *document, struct b
     else if (errno != EEXIST)
         number = errno;
     if (number == 0)
-        number = put(draft.bytes, path.bytes, document);
+        number = write_by_rename(draft.bytes, path.bytes, document);
     if (number != 0 && is_made)
         rmdir(directory);
     text_finish(&draft);

@@ -12,10 +12,10 @@
 #include "model/cdi.h"
 
 /* The name of our own. */
-#define CDI_FILE "berth-gpu.json"
+#define CDI_FILE_NAME "berth-gpu.json"
 /* The largest file that is read, and the most in a directory. */
-#define CDI_FILE_LARGEST (4U << 20)
-#define CDI_FILES_MAX    1024
+#define CDI_FILE_SIZE_MAX (4U << 20)
+#define CDI_FILES_MAX     1024
 
 /* Reads what others have put into the directories that BERTH_CDI_DIRECTORIES names, separated by
  * colons, or by default into /etc/cdi and /var/run/cdi (of a recorded machine below BERTH_SYSROOT):

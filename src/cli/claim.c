@@ -41,10 +41,10 @@ static int find_parent(uint64_t *ret_parent, struct berth_error *error)
 }
 
 /* The words as one line for people; what is too long is cut. */
-static int join_words(char *const *words, struct text *out, struct berth_error *error)
+static int join_arguments(char *const *argv, struct text *out, struct berth_error *error)
 {
-    for (char *const *word = words; *word != NULL && out->length <= WIRE_TEXT_MAX; word++) {
-        text_append(out, word == words ? "" : " ");
+    for (char *const *word = argv; *word != NULL && out->length <= WIRE_TEXT_MAX; word++) {
+        text_append(out, word == argv ? "" : " ");
         text_append_bytes(out, *word, strnlen(*word, WIRE_TEXT_MAX + 1));
     }
     if (text_failed(out))
@@ -54,12 +54,13 @@ static int join_words(char *const *words, struct text *out, struct berth_error *
     return 0;
 }
 
-int claim_init(struct claim *claim, const struct claim_facts *facts, struct berth_error *error)
+int claim_init(struct client_claim *claim, const struct claim_facts *facts,
+               struct berth_error *error)
 {
     struct wire_message *question = &claim->question;
     int code;
 
-    *claim = (struct claim){
+    *claim = (struct client_claim){
         .question =
             {
                 .type = WIRE_CLAIM,
@@ -76,10 +77,11 @@ int claim_init(struct claim *claim, const struct claim_facts *facts, struct bert
         code = find_parent(&question->parent, error);
     if (code == 0 && facts->pid == 0)
         code = inherited_masks_collect(environ, &claim->masks, error);
-    if (code == 0 && facts->words != NULL)
-        code = join_words(facts->words, &claim->command, error);
+    if (code == 0 && facts->argv != NULL)
+        code = join_arguments(facts->argv, &claim->command, error);
     else if (code == 0 && facts->command != NULL)
-        code = join_words((char *const[]){(char *)facts->command, NULL}, &claim->command, error);
+        code =
+            join_arguments((char *const[]){(char *)facts->command, NULL}, &claim->command, error);
     if (code < 0)
         return code;
     question->masks = claim->masks;
@@ -87,17 +89,17 @@ int claim_init(struct claim *claim, const struct claim_facts *facts, struct bert
     return 0;
 }
 
-void claim_finish(struct claim *claim)
+void claim_finish(struct client_claim *claim)
 {
     string_list_finish(&claim->masks);
     text_finish(&claim->command);
     if (claim->grant.type != 0)
         wire_message_finish(&claim->grant);
-    *claim = (struct claim){0};
+    *claim = (struct client_claim){0};
 }
 
 /* Forgets a grant of which only a part has come. */
-static void forget_grant(struct claim *claim)
+static void forget_grant(struct client_claim *claim)
 {
     if (claim->grant.type != 0)
         wire_message_finish(&claim->grant);
@@ -105,23 +107,24 @@ static void forget_grant(struct claim *claim)
     claim->granted = false;
 }
 
-static int ask(struct claim *claim, struct session *session, struct berth_error *error)
+static int send_claim(struct client_claim *claim, struct session *session,
+                      struct berth_error *error)
 {
     forget_grant(claim);
-    claim->explaining = claim->looking = 0;
-    claim->question.number = session_number(session);
+    claim->explain_number = claim->leases_number = 0;
+    claim->question.number = session_next_number(session);
     return session_send(session, &claim->question, error);
 }
 
-int claim_resume(struct claim *claim, struct session *session, struct berth_error *error)
+int claim_resume(struct client_claim *claim, struct session *session, struct berth_error *error)
 {
     claim->question.resume = true;
-    claim->question.number = session_number(session);
+    claim->question.number = session_next_number(session);
     return session_send(session, &claim->question, error);
 }
 
 /* Whether what failed is worth dialling again for: the daemon went away without a word. */
-static bool is_lost(const struct session *session)
+static bool is_disconnected(const struct session *session)
 {
     return session->socket < 0 && !session->closed;
 }
@@ -141,7 +144,8 @@ static int add_devices(struct wire_message *grant, struct wire_message *part)
 }
 
 /* Takes one part of the grant, whose contents are the claim's afterwards. */
-static int take_grant(struct claim *claim, struct wire_message *part, struct berth_error *error)
+static int add_grant_part(struct client_claim *claim, struct wire_message *part,
+                          struct berth_error *error)
 {
     struct wire_message *grant = &claim->grant;
 
@@ -166,33 +170,33 @@ static int take_grant(struct claim *claim, struct wire_message *part, struct ber
     return 0;
 }
 
-static int take_waiting(const struct wire_message *message, const struct claim_listener *listener,
-                        struct berth_error *error)
+static int notify_listener(const struct wire_message *message,
+                           const struct claim_listener *listener, struct berth_error *error)
 {
     return listener->waiting == NULL ? 0 : listener->waiting(listener->context, message, error);
 }
 
 /* Takes note of what the daemon said, if it is about this claim. */
-static int take(struct claim *claim, struct wire_message *message,
-                const struct claim_listener *listener, struct berth_error *error)
+static int handle_message(struct client_claim *claim, struct wire_message *message,
+                          const struct claim_listener *listener, struct berth_error *error)
 {
     bool answer = message->number == claim->question.number;
 
     if (message->type == WIRE_WAITING && answer)
         claim->id = message->id;
-    if (message->type == WIRE_WAITING && (answer || message->number == claim->explaining))
-        return take_waiting(message, listener, error);
-    if (message->type == WIRE_PAGE && message->number == claim->looking)
+    if (message->type == WIRE_WAITING && (answer || message->number == claim->explain_number))
+        return notify_listener(message, listener, error);
+    if (message->type == WIRE_PAGE && message->number == claim->leases_number)
         listener->leases(listener->context, message, claim->question.parent);
     if (message->type == WIRE_GRANTED && answer)
-        return take_grant(claim, message, error);
+        return add_grant_part(claim, message, error);
     if (message->type == WIRE_REFUSED && answer)
         return session_refusal(message, error);
     return 0;
 }
 
 /* Asks how things stand; the answers are told to the listener. */
-static int ask_for_news(struct claim *claim, struct session *session,
+static int request_news(struct client_claim *claim, struct session *session,
                         const struct claim_listener *listener, struct berth_error *error)
 {
     struct wire_message explain = {.type = WIRE_EXPLAIN, .id = claim->id};
@@ -200,52 +204,52 @@ static int ask_for_news(struct claim *claim, struct session *session,
     int code = 0;
 
     if (listener->leases != NULL) {
-        look.number = claim->looking = session_number(session);
+        look.number = claim->leases_number = session_next_number(session);
         code = session_send(session, &look, error);
     }
     if (code < 0)
         return code;
-    explain.number = claim->explaining = session_number(session);
+    explain.number = claim->explain_number = session_next_number(session);
     return session_send(session, &explain, error);
 }
 
 /* Waits for the next thing to happen. */
-static int turn(struct claim *claim, struct session *session, const struct claim_listener *listener,
-                struct berth_error *error)
+static int wait_for_message(struct client_claim *claim, struct session *session,
+                            const struct claim_listener *listener, struct berth_error *error)
 {
-    bool curious = claim->id != 0 && listener->pause > 0;
-    int64_t pause = curious ? listener->pause : -1;
+    bool wants_news = claim->id != 0 && listener->pause > 0;
+    int64_t pause = wants_news ? listener->pause : -1;
     struct wire_message message;
     int code;
 
     /* The first word only says that it waits. */
-    if (curious && claim->explaining == 0)
-        return ask_for_news(claim, session, listener, error);
+    if (wants_news && claim->explain_number == 0)
+        return request_news(claim, session, listener, error);
     code = session_receive(session, pause, &message, error);
-    if (code == SESSION_NOTHING && curious)
-        return ask_for_news(claim, session, listener, error);
+    if (code == SESSION_NOTHING && wants_news)
+        return request_news(claim, session, listener, error);
     if (code != SESSION_MESSAGE)
         return code;
-    code = take(claim, &message, listener, error);
+    code = handle_message(claim, &message, listener, error);
     wire_message_finish(&message);
     return code;
 }
 
-int claim_wait(struct claim *claim, struct session *session, const struct claim_listener *listener,
-               struct berth_error *error)
+int claim_wait(struct client_claim *claim, struct session *session,
+               const struct claim_listener *listener, struct berth_error *error)
 {
     int code;
 
-    claim->asked = clock_now();
-    code = ask(claim, session, error);
+    claim->requested_at = clock_now();
+    code = send_claim(claim, session, error);
     while (!claim->granted) {
         if (code == 0)
-            code = turn(claim, session, listener, error);
-        if (code == BERTH_ERROR_IO && is_lost(session)) {
-            code = session_again(session, error);
+            code = wait_for_message(claim, session, listener, error);
+        if (code == BERTH_ERROR_IO && is_disconnected(session)) {
+            code = session_reconnect(session, error);
             if (code < 0)
                 return code;
-            code = ask(claim, session, error);
+            code = send_claim(claim, session, error);
         } else if (code < 0) {
             return code;
         }

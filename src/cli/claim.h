@@ -18,7 +18,7 @@
 struct claim_facts {
     struct request *request;
     enum lease_hold hold;
-    char *const *words;  /* the command, ended by NULL; NULL: none */
+    char *const *argv;   /* the command, ended by NULL; NULL: none */
     const char *command; /* instead of words: all of it; NULL: none */
     char *inventory;     /* of the pool's address */
 
@@ -28,14 +28,14 @@ struct claim_facts {
     bool present;     /* the devices that it uses already */
 };
 
-struct claim {
+struct client_claim {
     struct wire_message question; /* WIRE_CLAIM; borrows from the facts and from below */
     struct string_list masks;
     struct text command;
-    uint64_t explaining;       /* the number of the last WIRE_EXPLAIN; 0: none */
-    uint64_t looking;          /* the number of the last WIRE_LOOK; 0: none */
+    uint64_t explain_number;   /* the number of the last WIRE_EXPLAIN; 0: none */
+    uint64_t leases_number;    /* the number of the last WIRE_LOOK; 0: none */
     uint64_t id;               /* 0 until the daemon has told it */
-    int64_t asked;             /* when claim_wait began (CLOCK_MONOTONIC) */
+    int64_t requested_at;      /* when claim_wait began (CLOCK_MONOTONIC) */
     struct wire_message grant; /* WIRE_GRANTED with all devices, once it is granted */
     bool granted;
 };
@@ -57,16 +57,17 @@ struct claim_listener {
 /* Makes the claim: chooses its token, takes the masks and the lease that we are within from the
  * environment. Fails with BERTH_ERROR_IO (BERTH_LEASE is no number; no random bits) or _MEMORY. The
  * caller finishes the claim, also on failure. */
-int claim_init(struct claim *claim, const struct claim_facts *facts, struct berth_error *error);
-void claim_finish(struct claim *claim);
+int claim_init(struct client_claim *claim, const struct claim_facts *facts,
+               struct berth_error *error);
+void claim_finish(struct client_claim *claim);
 
 /* Asks for it and waits until it is granted. Fails with what the daemon refused it for; with
  * BERTH_ERROR_IO when the daemon stays away for 30 s; or as session_send. */
-int claim_wait(struct claim *claim, struct session *session, const struct claim_listener *listener,
-               struct berth_error *error);
+int claim_wait(struct client_claim *claim, struct session *session,
+               const struct claim_listener *listener, struct berth_error *error);
 
 /* The daemon was away while the command runs: asks for the lease that we have. The answer,
  * WIRE_GRANTED or WIRE_REFUSED with claim->question.number, is the caller's to receive. */
-int claim_resume(struct claim *claim, struct session *session, struct berth_error *error);
+int claim_resume(struct client_claim *claim, struct session *session, struct berth_error *error);
 
 #endif

@@ -6,32 +6,33 @@
 #include "spec/option_types.h"
 #include "view/pool_view.h"
 
-static const struct option reach_rows[] = {
+static const struct option connect_rows[] = {
     {.name = "inventory",
      .argument = "FILE",
      .help = "the pool of this file's devices instead of the hardware's",
-     .offset = offsetof(struct reach_options, inventory),
+     .offset = offsetof(struct connect_options, inventory),
      .parse = option_type_string},
 };
 
-const struct option_set reach_option_set = {
+const struct option_set connect_option_set = {
     .heading = "Pool",
-    .options = reach_rows,
-    .count = COUNT(reach_rows),
+    .options = connect_rows,
+    .count = COUNT(connect_rows),
 };
 
-int reach_open(struct reach *reach, const char *inventory, struct berth_error *error)
+int connect_open(struct pool_connection *connection, const char *inventory,
+                 struct berth_error *error)
 {
-    int code = pool_address_find(inventory, &reach->address, error);
+    int code = pool_address_find(inventory, &connection->address, error);
 
     /* The file is the user's words; that nobody listens, which has the same code, is not. */
     if (code == BERTH_ERROR_NOT_FOUND)
         return error_wrap(error, BERTH_ERROR_INVALID, "inventory");
     if (code < 0)
         return code;
-    code = session_open(&reach->session, &reach->address, DIAL_START, error);
+    code = session_open(&connection->session, &connection->address, DIAL_START, error);
     if (code < 0)
-        pool_address_finish(&reach->address);
+        pool_address_finish(&connection->address);
     return code;
 }
 
@@ -41,11 +42,11 @@ static int resolve_ids(struct session *session, struct request *request, struct 
     struct device_id_list present = {0};
     const struct slot_info *slot;
     struct pool_view view;
-    int code = pool_view_get(session, &view, error);
+    int code = pool_view_fetch_retrying(session, &view, error);
 
     if (code < 0)
         return code;
-    vector_for_each (slot, &view.look.slots) {
+    vector_for_each (slot, &view.snapshot.slots) {
         struct device_id *id = vector_append(&present);
 
         if (id == NULL)
@@ -60,21 +61,22 @@ static int resolve_ids(struct session *session, struct request *request, struct 
     return code;
 }
 
-int reach_open_for(struct reach *reach, struct request_options *options, struct berth_error *error)
+int connect_open_for_request(struct pool_connection *connection, struct request_options *options,
+                             struct berth_error *error)
 {
     struct request *request = &options->request;
-    int code = reach_open(reach, options->inventory, error);
+    int code = connect_open(connection, options->inventory, error);
 
     if (code < 0 || !request_is_unresolved(request))
         return code;
-    code = resolve_ids(&reach->session, request, error);
+    code = resolve_ids(&connection->session, request, error);
     if (code < 0)
-        reach_close(reach);
+        connect_close(connection);
     return code;
 }
 
-void reach_close(struct reach *reach)
+void connect_close(struct pool_connection *connection)
 {
-    session_close(&reach->session);
-    pool_address_finish(&reach->address);
+    session_close(&connection->session);
+    pool_address_finish(&connection->address);
 }

@@ -11,7 +11,7 @@
 #include "cli/subcommands.h"
 
 /* Lines longer than this tire the eye; shorter than that, words would not fit. */
-enum { WIDEST = 96, NARROWEST = 50 };
+enum { WIDTH_MAX = 96, WIDTH_MIN = 50 };
 
 static size_t help_width(void)
 {
@@ -19,12 +19,12 @@ static size_t help_width(void)
 
     if (width == 0)
         return 80;
-    if (width < NARROWEST)
-        return NARROWEST;
-    return width > WIDEST ? WIDEST : width;
+    if (width < WIDTH_MIN)
+        return WIDTH_MIN;
+    return width > WIDTH_MAX ? WIDTH_MAX : width;
 }
 
-static int print(struct text *text)
+static int print_help(struct text *text)
 {
     int code = output_write(text);
 
@@ -47,14 +47,14 @@ int help_print_all(void)
         options_wrap((*verb)->summary, 13, width, &text);
     }
     text_append(&text, "\n'berth VERB --help' tells more about one.\n");
-    return print(&text);
+    return print_help(&text);
 }
 
-static void describe_words(const struct verb *verb, size_t width, struct text *out)
+static void describe_subcommands(const struct verb *verb, size_t width, struct text *out)
 {
     text_append(out, "\nWords:\n");
-    for (const struct verb *const *word = verb->words; *word != NULL; word++) {
-        text_append_format(out, "  %-10s ", words_name(*word));
+    for (const struct verb *const *word = verb->subcommands; *word != NULL; word++) {
+        text_append_format(out, "  %-10s ", subcommand_name(*word));
         options_wrap((*word)->summary, 13, width, out);
     }
     text_append_format(out, "\n'berth %s WORD --help' tells more about one.\n", verb->name);
@@ -68,16 +68,16 @@ int help_print_verb(const struct verb *verb)
     text_append_format(&text, "Usage: berth %s%s%s\n\n", verb->name,
                        *verb->usage == '\0' ? "" : " ", verb->usage);
     options_wrap(verb->description, 0, width, &text);
-    if (verb->words != NULL)
-        describe_words(verb, width, &text);
+    if (verb->subcommands != NULL)
+        describe_subcommands(verb, width, &text);
     for (const struct option_set *const *set = verb->sets; *set != NULL; set++) {
         text_append_char(&text, '\n');
         options_describe(*set, width, &text);
     }
-    return print(&text);
+    return print_help(&text);
 }
 
-static int run(int argc, char **argv)
+static int run_help_verb(int argc, char **argv)
 {
     const struct verb *verb;
     int code;
@@ -89,8 +89,8 @@ static int run(int argc, char **argv)
     verb = verb_find(argv[1]);
     if (verb == NULL)
         return verb_fail_unknown(argv[1]);
-    if (argc > 2 && verb->words != NULL)
-        verb = words_find(verb, argc - 1, argv + 1, &code);
+    if (argc > 2 && verb->subcommands != NULL)
+        verb = subcommand_find(verb, argc - 1, argv + 1, &code);
     return verb == NULL ? code : help_print_verb(verb);
 }
 
@@ -104,5 +104,5 @@ const struct verb verb_help = {
         "Lists the verbs of berth, or tells what one verb does and which options it has.",
     .sets = no_sets,
     .operand = OPERAND_VERB,
-    .run = run,
+    .run = run_help_verb,
 };

@@ -37,7 +37,7 @@ void machine_source_close(struct machine_source *source)
     *source = (struct machine_source){0};
 }
 
-int machine_source_look(struct machine_source *source, struct machine_report *ret_report,
+int machine_source_scan(struct machine_source *source, struct machine_report *ret_report,
                         struct berth_error *error)
 {
     struct probe_request request = {

@@ -34,7 +34,7 @@ void machine_source_close(struct machine_source *source);
 /* Looks, at the hardware anew each time. A file is looked at once: later it has no devices. The
  * caller finishes *ret_report, which is untouched on failure. Fails with BERTH_ERROR_IO when there
  * is no looking, whose fault it may be, or _MEMORY; the next call tries anew. */
-int machine_source_look(struct machine_source *source, struct machine_report *ret_report,
+int machine_source_scan(struct machine_source *source, struct machine_report *ret_report,
                         struct berth_error *error);
 
 /* Appends one line for each problem: "nvidia: ...", begun by `prefix`. A failed allocation is

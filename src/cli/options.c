@@ -9,13 +9,13 @@
 #include "base/text/utf8.h"
 
 /* One option as it was found. */
-struct found {
+struct found_option {
     const struct option *option;
     void *target;
 };
 
 /* argv with the place that has been reached. */
-struct cursor {
+struct argv_cursor {
     int argc;
     char **argv;
     int next;
@@ -42,8 +42,8 @@ static const struct option *find_letter(const struct option_set *set, char lette
 }
 
 /* By name, or by letter when the name is NULL. */
-static bool find(const struct option_binding *bindings, size_t count, const char *name,
-                 size_t length, char letter, struct found *ret_found)
+static bool find_option(const struct option_binding *bindings, size_t count, const char *name,
+                        size_t length, char letter, struct found_option *ret_found)
 {
     for (size_t i = 0; i < count; i++) {
         const struct option_set *set = bindings[i].set;
@@ -52,7 +52,7 @@ static bool find(const struct option_binding *bindings, size_t count, const char
 
         if (option == NULL)
             continue;
-        *ret_found = (struct found){.option = option, .target = bindings[i].target};
+        *ret_found = (struct found_option){.option = option, .target = bindings[i].target};
         return true;
     }
     return false;
@@ -83,8 +83,8 @@ static int fail_unknown(const struct option_binding *bindings, size_t count, con
 }
 
 /* Gives the option its value: what stands behind it, or else the next word. */
-static int give(const struct found *found, const char *attached, struct cursor *cursor,
-                struct berth_error *error)
+static int set_value(const struct found_option *found, const char *attached,
+                     struct argv_cursor *cursor, struct berth_error *error)
 {
     const struct option *option = found->option;
     const char *value = attached;
@@ -93,43 +93,44 @@ static int give(const struct found *found, const char *attached, struct cursor *
     if (option->argument != NULL && value == NULL && cursor->next < cursor->argc)
         value = cursor->argv[cursor->next++];
     if (found->target == NULL && option != &help_option)
-        return OPTIONS_GO_ON;
+        return OPTIONS_CONTINUE;
     code = option_apply(option, found->target, value, error);
-    return code < 0 ? error_wrap(error, code, "--%s", option->name) : OPTIONS_GO_ON;
+    return code < 0 ? error_wrap(error, code, "--%s", option->name) : OPTIONS_CONTINUE;
 }
 
-static int take_long(const struct option_binding *bindings, size_t count, const char *word,
-                     struct cursor *cursor, struct berth_error *error)
+static int parse_long_option(const struct option_binding *bindings, size_t count, const char *word,
+                             struct argv_cursor *cursor, struct berth_error *error)
 {
     const char *name = word + 2;
     size_t length = strcspn(name, "=");
-    struct found found = {.option = &help_option};
+    struct found_option found = {.option = &help_option};
 
     if (is_named(&help_option, name, length) && name[length] == '\0')
         return OPTIONS_HELP;
-    if (!is_named(&help_option, name, length) && !find(bindings, count, name, length, 0, &found))
+    if (!is_named(&help_option, name, length) &&
+        !find_option(bindings, count, name, length, 0, &found))
         return fail_unknown(bindings, count, word, name, length, error);
-    return give(&found, name[length] == '=' ? name + length + 1 : NULL, cursor, error);
+    return set_value(&found, name[length] == '=' ? name + length + 1 : NULL, cursor, error);
 }
 
-static int take_letters(const struct option_binding *bindings, size_t count, const char *word,
-                        struct cursor *cursor, struct berth_error *error)
+static int parse_letters(const struct option_binding *bindings, size_t count, const char *word,
+                         struct argv_cursor *cursor, struct berth_error *error)
 {
     for (const char *letter = word + 1; *letter != '\0'; letter++) {
-        struct found found;
+        struct found_option found;
         int code;
 
         if (*letter == help_option.letter)
             return OPTIONS_HELP;
-        if (!find(bindings, count, NULL, 0, *letter, &found))
+        if (!find_option(bindings, count, NULL, 0, *letter, &found))
             return fail_unknown(bindings, count, word, word + 1, strlen(word + 1), error);
         if (found.option->argument != NULL)
-            return give(&found, letter[1] == '\0' ? NULL : letter + 1, cursor, error);
-        code = give(&found, NULL, cursor, error);
+            return set_value(&found, letter[1] == '\0' ? NULL : letter + 1, cursor, error);
+        code = set_value(&found, NULL, cursor, error);
         if (code < 0)
             return code;
     }
-    return OPTIONS_GO_ON;
+    return OPTIONS_CONTINUE;
 }
 
 static bool is_operand(const char *word)
@@ -138,28 +139,28 @@ static bool is_operand(const char *word)
 }
 
 /* Takes the option at the cursor with its value, or the "--" there. */
-static int take(const struct option_binding *bindings, size_t count, struct cursor *cursor,
-                struct berth_error *error)
+static int parse_option(const struct option_binding *bindings, size_t count,
+                        struct argv_cursor *cursor, struct berth_error *error)
 {
     const char *word = cursor->argv[cursor->next++];
 
     if (strcmp(word, "--") == 0)
-        return OPTIONS_GO_ON;
-    return word[1] == '-' ? take_long(bindings, count, word, cursor, error)
-                          : take_letters(bindings, count, word, cursor, error);
+        return OPTIONS_CONTINUE;
+    return word[1] == '-' ? parse_long_option(bindings, count, word, cursor, error)
+                          : parse_letters(bindings, count, word, cursor, error);
 }
 
 int options_parse(const struct option_binding *bindings, size_t count, int argc, char **argv,
                   int *ret_operand, struct berth_error *error)
 {
-    struct cursor cursor = {.argc = argc, .argv = argv, .next = 1};
-    int code = OPTIONS_GO_ON;
+    struct argv_cursor cursor = {.argc = argc, .argv = argv, .next = 1};
+    int code = OPTIONS_CONTINUE;
     bool ended = false;
 
-    while (code == OPTIONS_GO_ON && !ended && cursor.next < argc &&
+    while (code == OPTIONS_CONTINUE && !ended && cursor.next < argc &&
            !is_operand(argv[cursor.next])) {
         ended = strcmp(argv[cursor.next], "--") == 0;
-        code = take(bindings, count, &cursor, error);
+        code = parse_option(bindings, count, &cursor, error);
     }
     *ret_operand = cursor.next;
     return code;
@@ -180,12 +181,12 @@ static void move_before(char **argv, int count, int from, int to)
 int options_parse_mixed(const struct option_binding *bindings, size_t count, int argc, char **argv,
                         int *ret_operand, struct berth_error *error)
 {
-    struct cursor cursor = {.argc = argc, .argv = argv, .next = 1};
-    int code = OPTIONS_GO_ON;
+    struct argv_cursor cursor = {.argc = argc, .argv = argv, .next = 1};
+    int code = OPTIONS_CONTINUE;
     int operands = 0; /* just before the cursor */
     bool ended = false;
 
-    while (code == OPTIONS_GO_ON && !ended && cursor.next < argc) {
+    while (code == OPTIONS_CONTINUE && !ended && cursor.next < argc) {
         int from = cursor.next;
 
         if (is_operand(argv[from])) {
@@ -194,7 +195,7 @@ int options_parse_mixed(const struct option_binding *bindings, size_t count, int
             continue;
         }
         ended = strcmp(argv[from], "--") == 0;
-        code = take(bindings, count, &cursor, error);
+        code = parse_option(bindings, count, &cursor, error);
         move_before(argv, operands, from, cursor.next);
     }
     *ret_operand = cursor.next - operands;
@@ -202,7 +203,7 @@ int options_parse_mixed(const struct option_binding *bindings, size_t count, int
 }
 
 /* The terminal columns of one word. */
-static size_t columns_of(const char *word, size_t length)
+static size_t count_columns(const char *word, size_t length)
 {
     size_t columns = 0;
 
@@ -221,7 +222,7 @@ void options_wrap(const char *words, size_t indent, size_t width, struct text *o
 
     while (*words != '\0') {
         size_t length = strcspn(words, " ");
-        size_t columns = columns_of(words, length);
+        size_t columns = count_columns(words, length);
 
         if (column > indent && column + 1 + columns > width) {
             text_append_char(out, '\n');

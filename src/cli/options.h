@@ -18,7 +18,7 @@ struct option_binding {
 };
 
 enum options_result {
-    OPTIONS_GO_ON,
+    OPTIONS_CONTINUE,
     OPTIONS_HELP, /* -h or --help was there: print help and end */
 };
 

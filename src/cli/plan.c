@@ -76,7 +76,8 @@ static int find_slots(const struct machine *machine, const struct device_id_list
     return code < 0 ? error_wrap(error, code, "--%s", option) : 0;
 }
 
-static const char *id_of(const struct machine *machine, size_t slot, struct device_id_text *buffer)
+static const char *format_id(const struct machine *machine, size_t slot,
+                             struct device_id_text *buffer)
 {
     *buffer = device_id_format(machine->devices.items[slot].id);
     return buffer->text;
@@ -99,7 +100,7 @@ static void write_json(const struct machine *machine, const struct placement *pl
     json_key(&json, "devices");
     json_array_begin(&json);
     vector_for_each (slot, &placement->slots)
-        json_string(&json, id_of(machine, *slot, &id));
+        json_string(&json, format_id(machine, *slot, &id));
     json_array_end(&json);
     json_string_member(&json, "policy", policy->name);
     json_key(&json, "score");
@@ -123,13 +124,13 @@ static void write_replicas(const struct machine *machine, const struct placement
         text_append(out, replica == 0 ? ": " : " | ");
         for (size_t i = 0; i < placement->sizes.items[replica]; i++) {
             text_append(out, i == 0 ? "" : ",");
-            text_append(out, id_of(machine, *slot++, &id));
+            text_append(out, format_id(machine, *slot++, &id));
         }
     }
 }
 
-static void write_words(const struct machine *machine, const struct placement *placement,
-                        struct text *out)
+static void write_text(const struct machine *machine, const struct placement *placement,
+                       struct text *out)
 {
     if (!placement->satisfiable)
         text_append(out, "never");
@@ -142,8 +143,8 @@ static void write_words(const struct machine *machine, const struct placement *p
 }
 
 /* Asks the question and prints the answer. Returns an exit code, or a negative error code. */
-static int answer(const struct plan_options *options, const struct plan_pool *pool,
-                  const struct placement_question *question, struct berth_error *error)
+static int print_answer(const struct plan_options *options, const struct plan_pool *pool,
+                        const struct placement_question *question, struct berth_error *error)
 {
     struct placement placement;
     struct text out = {0};
@@ -153,13 +154,13 @@ static int answer(const struct plan_options *options, const struct plan_pool *po
     if (code < 0)
         return code;
     if (pool->live)
-        plan_pool_judge(pool, question, &placement);
+        plan_pool_explain(pool, question, &placement);
     out.failed = text_failed(&placement.why);
     satisfiable = placement.satisfiable;
     if (options->json)
         write_json(question->machine, &placement, question->policy, &out);
     else
-        write_words(question->machine, &placement, &out);
+        write_text(question->machine, &placement, &out);
     placement_finish(&placement);
     code = output_write(&out);
     text_finish(&out);
@@ -179,21 +180,22 @@ static void print_problems(const struct problem_list *problems)
 /* Looks at the devices and at the pool, if somebody listens, which knows its devices also where we
  * cannot look. Returns 0, or an exit code after saying why: what cannot be reached is no mistake of
  * the user's. */
-static int look_around(const struct request_options *request, struct machine_source *source,
-                       struct machine *machine, struct plan_pool *pool)
+static int scan_machine_and_pool(const struct request_options *request,
+                                 struct machine_source *source, struct machine *machine,
+                                 struct plan_pool *pool)
 {
-    struct berth_error blindness = BERTH_ERROR_INIT;
+    struct berth_error scan_error = BERTH_ERROR_INIT;
     struct berth_error error = BERTH_ERROR_INIT;
     struct machine_report report = {0};
-    int sight = machine_source_look(source, &report, &blindness);
+    int scan_code = machine_source_scan(source, &report, &scan_error);
     int code;
 
     *machine = report.machine;
     report.machine = (struct machine){0};
     code = plan_pool_find(request, machine, source->is_virtual, pool, &error);
-    if (code == 0 && !pool->live && sight < 0) {
-        code = sight;
-        error = blindness;
+    if (code == 0 && !pool->live && scan_code < 0) {
+        code = scan_code;
+        error = scan_error;
     }
     if (code == 0 && !pool->live)
         print_problems(&report.problems);
@@ -204,9 +206,9 @@ static int look_around(const struct request_options *request, struct machine_sou
     return output_refusal(&error);
 }
 
-/* Finds the devices, and the pool where somebody listens. Returns as look_around. */
-static int find_world(const struct request_options *request, struct machine *machine,
-                      struct plan_pool *pool)
+/* Finds the devices, and the pool where somebody listens. Returns as scan_machine_and_pool. */
+static int find_machine_and_pool(const struct request_options *request, struct machine *machine,
+                                 struct plan_pool *pool)
 {
     struct machine_source source = {0};
     struct berth_error error = BERTH_ERROR_INIT;
@@ -217,15 +219,15 @@ static int find_world(const struct request_options *request, struct machine *mac
         return output_error(&error);
     }
     source.without_processes = true;
-    code = look_around(request, &source, machine, pool);
+    code = scan_machine_and_pool(request, &source, machine, pool);
     machine_source_close(&source);
     return code;
 }
 
 /* With the world there: applies the constraints. Returns as answer. */
-static int constrain(struct plan_options *options, const struct plan_pool *pool,
-                     struct placement_question question, struct request *request,
-                     struct berth_error *error)
+static int apply_constraints(struct plan_options *options, const struct plan_pool *pool,
+                             struct placement_question question, struct request *request,
+                             struct berth_error *error)
 {
     struct device_id_list present = {0};
     struct bitset busy = {0};
@@ -247,7 +249,7 @@ static int constrain(struct plan_options *options, const struct plan_pool *pool,
         question.left = pool->left;
         question.busy = &busy;
         question.must = &must;
-        code = answer(options, pool, &question, error);
+        code = print_answer(options, pool, &question, error);
     }
     bitset_finish(&busy);
     bitset_finish(&must);
@@ -256,8 +258,8 @@ static int constrain(struct plan_options *options, const struct plan_pool *pool,
 }
 
 /* With the request complete: finds the policy, the machine and its pool. Returns as answer. */
-static int plan(struct plan_options *options, struct request_options *request,
-                struct berth_error *error)
+static int make_plan(struct plan_options *options, struct request_options *request,
+                     struct berth_error *error)
 {
     struct machine machine = {0};
     struct placement_question question = {.machine = &machine, .request = &request->request};
@@ -268,15 +270,15 @@ static int plan(struct plan_options *options, struct request_options *request,
         return code;
     if (question.policy == NULL)
         question.policy = policy_default(&request->request);
-    code = find_world(request, &machine, &pool);
+    code = find_machine_and_pool(request, &machine, &pool);
     if (code == 0)
-        code = constrain(options, &pool, question, &request->request, error);
+        code = apply_constraints(options, &pool, question, &request->request, error);
     plan_pool_finish(&pool);
     machine_finish(&machine);
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_plan_verb(int argc, char **argv)
 {
     struct plan_options options = {0};
     struct request_options request;
@@ -291,7 +293,7 @@ static int run(int argc, char **argv)
     if (verb_begin(&verb_plan, bindings, 2, argc, argv, &code)) {
         code = request_options_complete(&request, &error);
         if (code == 0)
-            code = plan(&options, &request, &error);
+            code = make_plan(&options, &request, &error);
         if (code < 0) {
             error_wrap(&error, code, "plan");
             code = output_error(&error);
@@ -312,5 +314,5 @@ const struct verb verb_plan = {
                    "started. Nothing is taken. The exit code is 0, or 120 when no device here "
                    "could ever satisfy the request.",
     .sets = plan_sets,
-    .run = run,
+    .run = run_plan_verb,
 };

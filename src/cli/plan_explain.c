@@ -6,8 +6,8 @@
 #include "base/text/utf8.h"
 #include "cli/plan_pool.h"
 #include "engine/placement/filter.h"
-#include "view/judge.h"
 #include "view/user_names.h"
+#include "view/view_facts.h"
 
 /* So many are named; the rest is counted. */
 enum { NAMED_MAX = 4 };
@@ -27,8 +27,8 @@ static void append_user(struct text *out, struct user_names *users, uint32_t uid
 }
 
 /* Whether a lease has one of the devices that the request waits for. */
-static bool is_in_the_way(const struct plan_pool *pool, const struct placement_question *question,
-                          const struct lease_info *lease, size_t slot)
+static bool is_blocking(const struct plan_pool *pool, const struct placement_question *question,
+                        const struct lease_info *lease, size_t slot)
 {
     const struct device *device = &question->machine->devices.items[slot];
 
@@ -45,7 +45,7 @@ static size_t append_devices(struct text *out, const struct plan_pool *pool,
     size_t count = 0;
 
     for (size_t slot = 0; slot < question->machine->devices.count; slot++) {
-        if (!is_in_the_way(pool, question, lease, slot))
+        if (!is_blocking(pool, question, lease, slot))
             continue;
         text_append_format(out, "%s%s", count++ == 0 ? "; " : ",",
                            device_id_format(question->machine->devices.items[slot].id).text);
@@ -61,10 +61,11 @@ static void append_holder(struct text *out, const struct plan_pool *pool, struct
     append_user(out, users, lease->uid);
     text_append_format(out, " (lease %llu", (unsigned long long)lease->id);
     if (lease->expires.known)
-        text_append_format(out, ", at most %s more",
-                           quantity_format_duration(
-                               view_span(pool->view.look.time, view_time(lease->expires.value)))
-                               .text);
+        text_append_format(
+            out, ", at most %s more",
+            quantity_format_duration(view_time_between(pool->view.snapshot.time,
+                                                       view_time_from_wire(lease->expires.value)))
+                .text);
     text_append_char(out, ')');
 }
 
@@ -75,7 +76,7 @@ static void append_holders(const struct plan_pool *pool, const struct placement_
     struct text devices = {0};
     size_t named = 0;
 
-    vector_for_each (lease, &pool->view.look.leases) {
+    vector_for_each (lease, &pool->view.snapshot.leases) {
         size_t count;
 
         text_clear(&devices);
@@ -100,14 +101,14 @@ static void append_queue(const struct plan_pool *pool, struct user_names *users,
     const struct claim_info *claim;
     size_t count = 0;
 
-    vector_for_each (claim, &pool->view.look.claims)
+    vector_for_each (claim, &pool->view.snapshot.claims)
         count += claim->parent == pool->parent && !claim->opportunistic;
     text_append(out, pool->refusal.message);
     if (count > 0)
         text_append_format(out, "; %zu %s before it", count,
                            count == 1 ? "claim is" : "claims are");
     count = 0;
-    vector_for_each (claim, &pool->view.look.claims) {
+    vector_for_each (claim, &pool->view.snapshot.claims) {
         if (claim->parent != pool->parent || claim->opportunistic || count == NAMED_MAX)
             continue;
         text_append_format(out, "%s%llu of ", count++ == 0 ? ": " : ", ",
@@ -116,8 +117,8 @@ static void append_queue(const struct plan_pool *pool, struct user_names *users,
     }
 }
 
-void plan_pool_judge(const struct plan_pool *pool, const struct placement_question *question,
-                     struct placement *placement)
+void plan_pool_explain(const struct plan_pool *pool, const struct placement_question *question,
+                       struct placement *placement)
 {
     struct text *why = &placement->why;
     struct user_names users = {0};

@@ -15,15 +15,16 @@
  * it said when the pool was opened. */
 static bool is_same_machine(const struct machine *machine, const struct pool_view *view)
 {
-    bool same = machine->devices.count == view->look.slots.count;
+    bool same = machine->devices.count == view->snapshot.slots.count;
 
     for (size_t i = 0; same && i < machine->devices.count; i++)
-        same = device_id_equals(machine->devices.items[i].id, view->look.slots.items[i].device->id);
+        same = device_id_equals(machine->devices.items[i].id,
+                                view->snapshot.slots.items[i].device->id);
     return same;
 }
 
 /* The links and hosts of devices that both machines have, which the wire does not tell. */
-static int take_surroundings(struct machine *to, struct machine *from, struct berth_error *error)
+static int copy_links_and_hosts(struct machine *to, struct machine *from, struct berth_error *error)
 {
     const struct link *link;
     struct device *device;
@@ -54,33 +55,34 @@ static int take_surroundings(struct machine *to, struct machine *from, struct be
 
 /* Makes the machine out of the pool's devices, which leave the view but for their ids. Of what was
  * there before it keeps what is about the same devices. */
-static int take_devices(struct machine *machine, struct pool_view *view, struct berth_error *error)
+static int move_devices(struct machine *machine, struct pool_view *view, struct berth_error *error)
 {
     struct machine taken = {0};
     struct slot_info *slot;
     int code;
 
-    if (view->look.slots.count > 0 && vector_reserve(&taken.devices, view->look.slots.count) < 0)
+    if (view->snapshot.slots.count > 0 &&
+        vector_reserve(&taken.devices, view->snapshot.slots.count) < 0)
         return error_set_memory(error);
-    vector_for_each (slot, &view->look.slots) {
+    vector_for_each (slot, &view->snapshot.slots) {
         struct device *device = vector_append(&taken.devices);
 
         *device = *slot->device;
         *slot->device = (struct device){.id = device->id};
     }
-    code = take_surroundings(&taken, machine, error);
+    code = copy_links_and_hosts(&taken, machine, error);
     machine_finish(machine);
     *machine = taken;
     return code;
 }
 
 /* Whether the slot has a lease that stands in the way of one within `parent`. */
-static const struct lease_info *lease_in_the_way(const struct plan_pool *pool, size_t *use,
-                                                 size_t slot)
+static const struct lease_info *find_blocking_lease(const struct plan_pool *pool, size_t *use,
+                                                    size_t slot)
 {
     for (; *use < pool->view.uses.count && pool->view.uses.items[*use].slot == slot; (*use)++) {
         const struct lease_info *lease =
-            &pool->view.look.leases.items[pool->view.uses.items[*use].lease];
+            &pool->view.snapshot.leases.items[pool->view.uses.items[*use].lease];
 
         if (lease->parent == pool->parent)
             return lease;
@@ -94,7 +96,7 @@ static const struct lease_info *lease_in_the_way(const struct plan_pool *pool, s
 static bool lacks_memory(const struct plan_pool *pool, size_t slot, const struct device *device,
                          const struct request *request)
 {
-    uint64_t used = pool->view.look.slots.items[slot].memory_used;
+    uint64_t used = pool->view.snapshot.slots.items[slot].memory_used;
     const struct figure *sample = &device->load.memory_free;
     struct optional_number total = device->memory_total;
     uint64_t told = 0;
@@ -107,7 +109,7 @@ static bool lacks_memory(const struct plan_pool *pool, size_t slot, const struct
     for (size_t use = pool_view_first_use(&pool->view, slot);
          use < pool->view.uses.count && pool->view.uses.items[use].slot == slot; use++) {
         const struct lease_info *lease =
-            &pool->view.look.leases.items[pool->view.uses.items[use].lease];
+            &pool->view.snapshot.leases.items[pool->view.uses.items[use].lease];
 
         told += lease->parent == 0 && lease->memory.known ? lease->memory.value : 0;
         open = open || (lease->parent == 0 && !lease->memory.known);
@@ -120,26 +122,27 @@ static bool lacks_memory(const struct plan_pool *pool, size_t slot, const struct
 }
 
 /* Whether a device that is shared by MPS is another user's. */
-static bool is_anothers(const struct plan_pool *pool, size_t slot)
+static bool is_held_by_another_user(const struct plan_pool *pool, size_t slot)
 {
     size_t use = pool_view_first_use(&pool->view, slot);
 
     return use < pool->view.uses.count && pool->view.uses.items[use].slot == slot &&
-           pool->view.look.leases.items[pool->view.uses.items[use].lease].uid != geteuid();
+           pool->view.snapshot.leases.items[pool->view.uses.items[use].lease].uid != geteuid();
 }
 
 /* What stands against one more tenant on a shared device, as far as can be told from here. How many
  * there may be is the pool's to say, so the usual number counts only where it says no. */
-static enum filter_verdict judge_shared(const struct plan_pool *pool, size_t slot,
-                                        const struct device *device, const struct request *request)
+static enum filter_verdict check_shared_slot(const struct plan_pool *pool, size_t slot,
+                                             const struct device *device,
+                                             const struct request *request)
 {
-    const struct slot_info *item = &pool->view.look.slots.items[slot];
+    const struct slot_info *item = &pool->view.snapshot.slots.items[slot];
     const struct filter_terms *terms = &filter_default_terms;
 
     if (item->state != SLOT_STATE_SHARED || request->sharing == SHARING_EXCLUSIVE ||
         item->sharing != request->sharing)
         return FILTER_BUSY;
-    if (item->sharing == SHARING_MPS && is_anothers(pool, slot))
+    if (item->sharing == SHARING_MPS && is_held_by_another_user(pool, slot))
         return FILTER_OTHER_USER;
     if (pool->verdict == BERTH_ERROR_BUSY &&
         item->tenants >=
@@ -150,35 +153,35 @@ static enum filter_verdict judge_shared(const struct plan_pool *pool, size_t slo
     return lacks_memory(pool, slot, device, request) ? FILTER_MEMORY_TAKEN : FILTER_PASSES;
 }
 
-static enum filter_verdict judge(const struct plan_pool *pool, size_t slot,
-                                 const struct device *device, const struct request *request)
+static enum filter_verdict check_slot(const struct plan_pool *pool, size_t slot,
+                                      const struct device *device, const struct request *request)
 {
     size_t use = pool_view_first_use(&pool->view, slot);
 
     if (pool->parent != 0)
-        return lease_in_the_way(pool, &use, slot) != NULL ? FILTER_BUSY : FILTER_PASSES;
-    if (pool_info_state_is_free(pool->view.look.slots.items[slot].state))
+        return find_blocking_lease(pool, &use, slot) != NULL ? FILTER_BUSY : FILTER_PASSES;
+    if (pool_info_state_is_free(pool->view.snapshot.slots.items[slot].state))
         return FILTER_PASSES;
-    return judge_shared(pool, slot, device, request);
+    return check_shared_slot(pool, slot, device, request);
 }
 
 /* Whether the lease that we are within has the slot; all are there for who is within none. */
-static bool is_inside(const struct plan_pool *pool, size_t slot)
+static bool is_in_parent_lease(const struct plan_pool *pool, size_t slot)
 {
     size_t use = pool_view_first_use(&pool->view, slot);
 
     if (pool->parent == 0)
         return true;
     for (; use < pool->view.uses.count && pool->view.uses.items[use].slot == slot; use++) {
-        if (pool->view.look.leases.items[pool->view.uses.items[use].lease].id == pool->parent)
+        if (pool->view.snapshot.leases.items[pool->view.uses.items[use].lease].id == pool->parent)
             return true;
     }
     return false;
 }
 
 /* Makes the machine what the request may see of the pool. */
-static int narrow(struct plan_pool *pool, struct machine *machine, const struct string_list *masks,
-                  struct berth_error *error)
+static int keep_visible_devices(struct plan_pool *pool, struct machine *machine,
+                                const struct string_list *masks, struct berth_error *error)
 {
     struct bitset visible;
     int code;
@@ -190,7 +193,8 @@ static int narrow(struct plan_pool *pool, struct machine *machine, const struct 
     if (code < 0)
         return code;
     for (size_t slot = 0; slot < machine->devices.count; slot++) {
-        if (pool->view.look.slots.items[slot].state == SLOT_STATE_GONE || !is_inside(pool, slot))
+        if (pool->view.snapshot.slots.items[slot].state == SLOT_STATE_GONE ||
+            !is_in_parent_lease(pool, slot))
             bitset_remove(&visible, slot);
     }
     code = machine_keep(machine, &visible, pool->slots, error);
@@ -199,9 +203,9 @@ static int narrow(struct plan_pool *pool, struct machine *machine, const struct 
 }
 
 /* The millionths of a device that nobody has. */
-static uint32_t left_of(const struct plan_pool *pool, size_t slot)
+static uint32_t find_share_left(const struct plan_pool *pool, size_t slot)
 {
-    const struct slot_info *item = &pool->view.look.slots.items[slot];
+    const struct slot_info *item = &pool->view.snapshot.slots.items[slot];
 
     if (pool->parent != 0 || pool_info_state_is_free(item->state))
         return SHARE_WHOLE;
@@ -221,8 +225,8 @@ static int find_busy(struct plan_pool *pool, const struct machine *machine,
         return error_set_memory(error);
     for (size_t slot = 0; slot < machine->devices.count; slot++) {
         pool->reasons[slot] =
-            judge(pool, pool->slots[slot], &machine->devices.items[slot], request);
-        pool->left[slot] = left_of(pool, pool->slots[slot]);
+            check_slot(pool, pool->slots[slot], &machine->devices.items[slot], request);
+        pool->left[slot] = find_share_left(pool, pool->slots[slot]);
         if (pool->reasons[slot] != FILTER_PASSES)
             bitset_add(&pool->busy, slot);
     }
@@ -230,11 +234,11 @@ static int find_busy(struct plan_pool *pool, const struct machine *machine,
 }
 
 /* Asks whether the request would be granted at once. A refusal is an answer. */
-static int ask_pool(struct plan_pool *pool, struct session *session, struct wire_message *question,
-                    struct berth_error *error)
+static int test_request(struct plan_pool *pool, struct session *session,
+                        struct wire_message *question, struct berth_error *error)
 {
     struct wire_message answer;
-    int code = pool_view_ask(session, question, WIRE_DONE, &answer, &pool->refusal);
+    int code = pool_view_request(session, question, WIRE_DONE, &answer, &pool->refusal);
 
     switch (code) {
     case 0:
@@ -253,27 +257,27 @@ static int ask_pool(struct plan_pool *pool, struct session *session, struct wire
 
 /* Makes the machine the pool's. A pool of an inventory that was not asked for has devices of its
  * own, whatever their names. */
-static int take_over(struct machine *machine, bool is_virtual, struct pool_view *view,
-                     struct berth_error *error)
+static int replace_machine(struct machine *machine, bool is_virtual, struct pool_view *view,
+                           struct berth_error *error)
 {
     if (is_virtual && is_same_machine(machine, view))
         return 0;
     if (!is_virtual && view->about.inventory != NULL)
         machine_finish(machine);
-    return take_devices(machine, view, error);
+    return move_devices(machine, view, error);
 }
 
 /* With somebody there: looks, asks, and makes the machine theirs. */
-static int find_live(const struct request_options *options, struct session *session,
-                     struct machine *machine, bool is_virtual, struct plan_pool *pool,
-                     struct berth_error *error)
+static int query_live_pool(const struct request_options *options, struct session *session,
+                           struct machine *machine, bool is_virtual, struct plan_pool *pool,
+                           struct berth_error *error)
 {
     struct request request = options->request; /* borrows */
     const struct claim_facts facts = {
         .request = &request,
         .inventory = session->address->inventory,
     };
-    struct claim claim;
+    struct client_claim claim;
     int code = claim_init(&claim, &facts, error);
 
     /* Replicas that are granted each for itself are claims of their own. */
@@ -284,13 +288,13 @@ static int find_live(const struct request_options *options, struct session *sess
     claim.question.type = WIRE_TEST;
     pool->parent = claim.question.parent;
     if (code == 0)
-        code = pool_view_get(session, &pool->view, error);
+        code = pool_view_fetch_retrying(session, &pool->view, error);
     if (code == 0)
-        code = ask_pool(pool, session, &claim.question, error);
+        code = test_request(pool, session, &claim.question, error);
     if (code == 0)
-        code = take_over(machine, is_virtual, &pool->view, error);
+        code = replace_machine(machine, is_virtual, &pool->view, error);
     if (code == 0)
-        code = narrow(pool, machine, &claim.masks, error);
+        code = keep_visible_devices(pool, machine, &claim.masks, error);
     if (code == 0)
         code = find_busy(pool, machine, &options->request, error);
     claim_finish(&claim);
@@ -309,7 +313,7 @@ int plan_pool_find(const struct request_options *options, struct machine *machin
         return code;
     code = session_open(&session, &address, DIAL_ONLY, error);
     if (code == 0) {
-        code = find_live(options, &session, machine, is_virtual, &pool, error);
+        code = query_live_pool(options, &session, machine, is_virtual, &pool, error);
         session_close(&session);
     } else if (code == BERTH_ERROR_NOT_FOUND && address.own) {
         pool.live = false;

@@ -32,8 +32,8 @@ struct plan_pool {
  * that the request may see, by the masks of the environment and the lease that we are within, with
  * the links and hosts that they had before. Nobody listens at the user's own pool: *ret_pool is not
  * live and `machine` is as it was, but for hardware that the masks hide. The caller finishes
- * *ret_pool, which is untouched on failure, and the machine in any case. Fails as reach_open and
- * pool_view_get. */
+ * *ret_pool, which is untouched on failure, and the machine in any case. Fails as connect_open and
+ * pool_view_fetch_retrying. */
 int plan_pool_find(const struct request_options *options, struct machine *machine, bool is_virtual,
                    struct plan_pool *ret_pool, struct berth_error *error);
 void plan_pool_finish(struct plan_pool *pool);
@@ -41,7 +41,7 @@ void plan_pool_finish(struct plan_pool *pool);
 /* Puts what the pool says into the answer: `now` holds only if the pool would grant the request at
  * once, and `why` tells who holds what is in the way. A failed allocation is remembered by `why`.
  */
-void plan_pool_judge(const struct plan_pool *pool, const struct placement_question *question,
-                     struct placement *placement);
+void plan_pool_explain(const struct plan_pool *pool, const struct placement_question *question,
+                       struct placement *placement);
 
 #endif

@@ -26,38 +26,38 @@ static volatile sig_atomic_t is_dirty;
 static struct text shown;
 
 /* What cannot be written to a terminal is nobody's to hear. */
-static void tell_terminal(const char *sequence, size_t length)
+static void write_terminal(const char *sequence, size_t length)
 {
     ssize_t written = write(STDOUT_FILENO, sequence, length);
 
     (void)written;
 }
 
-static void end(int number)
+static void handle_end_signal(int number)
 {
-    tell_terminal(leave, sizeof(leave) - 1);
+    write_terminal(leave, sizeof(leave) - 1);
     raise(number); /* nobody handles it any more: SA_RESETHAND */
 }
 
-static void stop(int number)
+static void handle_stop_signal(int number)
 {
     int saved = errno;
 
     (void)number;
-    tell_terminal(leave, sizeof(leave) - 1);
+    write_terminal(leave, sizeof(leave) - 1);
     raise(SIGSTOP);
-    tell_terminal(enter, sizeof(enter) - 1);
+    write_terminal(enter, sizeof(enter) - 1);
     is_dirty = 1;
     errno = saved;
 }
 
-static void resize(int number)
+static void handle_resize(int number)
 {
     (void)number;
     is_dirty = 1;
 }
 
-bool screen_works(void)
+bool screen_is_supported(void)
 {
     const char *kind = getenv("TERM");
 
@@ -71,12 +71,12 @@ void screen_enter(void)
         void (*handler)(int number);
         int flags;
     } rows[] = {
-        {SIGINT, end, SA_RESETHAND | SA_NODEFER},
-        {SIGTERM, end, SA_RESETHAND | SA_NODEFER},
-        {SIGHUP, end, SA_RESETHAND | SA_NODEFER},
-        {SIGQUIT, end, SA_RESETHAND | SA_NODEFER},
-        {SIGTSTP, stop, 0},
-        {SIGWINCH, resize, 0},
+        {SIGINT, handle_end_signal, SA_RESETHAND | SA_NODEFER},
+        {SIGTERM, handle_end_signal, SA_RESETHAND | SA_NODEFER},
+        {SIGHUP, handle_end_signal, SA_RESETHAND | SA_NODEFER},
+        {SIGQUIT, handle_end_signal, SA_RESETHAND | SA_NODEFER},
+        {SIGTSTP, handle_stop_signal, 0},
+        {SIGWINCH, handle_resize, 0},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -87,13 +87,13 @@ void screen_enter(void)
         if (sigaction(rows[i].number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(rows[i].number, &action, NULL);
     }
-    tell_terminal(enter, sizeof(enter) - 1);
+    write_terminal(enter, sizeof(enter) - 1);
     is_dirty = 1;
 }
 
 void screen_leave(void)
 {
-    tell_terminal(leave, sizeof(leave) - 1);
+    write_terminal(leave, sizeof(leave) - 1);
     text_finish(&shown);
 }
 
@@ -117,7 +117,7 @@ static size_t count_lines(const char *picture)
 
 /* How many bytes what is here has: a sequence that makes a style, which has no width, or a
  * character. */
-static size_t measure(const char *line, size_t length, size_t *ret_width)
+static size_t measure_next(const char *line, size_t length, size_t *ret_width)
 {
     uint32_t character;
     size_t taken = 1;
@@ -143,7 +143,7 @@ static void append_line(const char *line, size_t length, const struct terminal *
     size_t width;
 
     for (size_t i = 0; i < length && used <= terminal->width;) {
-        i += measure(line + i, length - i, &width);
+        i += measure_next(line + i, length - i, &width);
         used += width;
         if (used < terminal->width)
             kept = i;
@@ -159,8 +159,8 @@ static void append_line(const char *line, size_t length, const struct terminal *
 
 /* The picture as the terminal takes it, from its first row on. What has no room is counted in the
  * last row, unless that is the only one. */
-static void compose(const char *picture, size_t rows, const struct terminal *terminal,
-                    struct text *out)
+static void compose_frame(const char *picture, size_t rows, const struct terminal *terminal,
+                          struct text *out)
 {
     size_t lines = count_lines(picture);
     size_t max = lines <= rows ? lines : rows > 1 ? rows - 1 : 1;
@@ -188,7 +188,7 @@ int screen_draw(const struct text *picture)
     struct text frame = {0};
     int code = EXIT_GOOD;
 
-    compose(text_string(picture), count_rows(), &terminal, &frame);
+    compose_frame(text_string(picture), count_rows(), &terminal, &frame);
     frame.failed |= picture->failed;
     if (is_dirty || text_failed(&frame) || strcmp(text_string(&frame), text_string(&shown)) != 0) {
         is_dirty = 0;

@@ -12,7 +12,7 @@
 #include "base/text/text.h"
 
 /* Whether standard output is a terminal that can do it. */
-bool screen_works(void);
+bool screen_is_supported(void);
 
 /* Takes the terminal over. From here on SIGINT, SIGTERM, SIGHUP and SIGQUIT give it back before
  * they end the program, and SIGTSTP before it stops. One at a time, for a program's main thread. */

@@ -6,15 +6,15 @@
 
 #include "cli/subcommands.h"
 
-static const struct verb *const words[] = {
+static const struct verb *const subcommands[] = {
     &verb_spec_check,
     &verb_spec_schema,
     NULL,
 };
 
-static int run(int argc, char **argv)
+static int run_spec_verb(int argc, char **argv)
 {
-    return words_run(&verb_spec, argc, argv);
+    return subcommand_run(&verb_spec, argc, argv);
 }
 
 static const struct option_set *const no_sets[] = {NULL};
@@ -28,6 +28,6 @@ const struct verb verb_spec = {
                    "are good, and what is wrong at which place. 'berth spec schema' prints the "
                    "JSON Schema of spec files, for editors and other programs.",
     .sets = no_sets,
-    .words = words,
-    .run = run,
+    .subcommands = subcommands,
+    .run = run_spec_verb,
 };

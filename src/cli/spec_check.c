@@ -37,11 +37,11 @@ static const struct option_set *const check_sets[] = {&check_option_set, NULL};
 struct finding {
     const char *file;
     struct request_options options; /* when the file is good */
-    struct text words;              /* the request, when it is */
+    struct text description;        /* the request, when it is */
     struct berth_error error;       /* of another file */
 };
 
-static int look(const char *path, struct finding *finding)
+static int check_file(const char *path, struct finding *finding)
 {
     struct request request;
     int code;
@@ -52,14 +52,15 @@ static int look(const char *path, struct finding *finding)
     if (code == 0)
         code = request_options_resolve(&finding->options, &request, &finding->error);
     if (code == 0)
-        request_describe(&request, &finding->words);
-    return code == 0 && text_failed(&finding->words) ? error_set_memory(&finding->error) : code;
+        request_describe(&request, &finding->description);
+    return code == 0 && text_failed(&finding->description) ? error_set_memory(&finding->error)
+                                                           : code;
 }
 
-static void finish(struct finding *finding)
+static void finish_finding(struct finding *finding)
 {
     request_options_finish(&finding->options);
-    text_finish(&finding->words);
+    text_finish(&finding->description);
 }
 
 static void write_json(struct json *json, const struct finding *finding)
@@ -77,12 +78,12 @@ static void write_json(struct json *json, const struct finding *finding)
     vector_for_each (note, &finding->options.notes)
         json_string(json, *note);
     json_array_end(json);
-    json_string_member(json, "request", good ? text_string(&finding->words) : NULL);
+    json_string_member(json, "request", good ? text_string(&finding->description) : NULL);
     json_object_end(json);
 }
 
 /* Returns the exit code for the file. */
-static int tell(struct finding *finding)
+static int print_finding(struct finding *finding)
 {
     struct text line = {0};
     char **note;
@@ -95,33 +96,33 @@ static int tell(struct finding *finding)
         return output_error(&finding->error);
     }
     utf8_append_inert(&line, finding->file);
-    text_append_format(&line, ": good: %s\n", text_string(&finding->words));
+    text_append_format(&line, ": good: %s\n", text_string(&finding->description));
     code = output_write(&line);
     text_finish(&line);
     return code;
 }
 
 /* Of two exit codes the one that says more: what berth failed at counts most. */
-static int worse(int one, int other)
+static int worse_exit_code(int one, int other)
 {
     return one > other ? one : other;
 }
 
-static int tell_all(char **files)
+static int print_findings(char **files)
 {
     int worst = EXIT_GOOD;
 
     for (; *files != NULL && worst != EXIT_BERTH; files++) {
         struct finding finding = {.error = BERTH_ERROR_INIT};
 
-        look(*files, &finding);
-        worst = worse(worst, tell(&finding));
-        finish(&finding);
+        check_file(*files, &finding);
+        worst = worse_exit_code(worst, print_finding(&finding));
+        finish_finding(&finding);
     }
     return worst;
 }
 
-static int write_all(char **files)
+static int print_json(char **files)
 {
     struct text text = {0};
     struct json json;
@@ -134,22 +135,22 @@ static int write_all(char **files)
     json_array_begin(&json);
     for (; *files != NULL; files++) {
         struct finding finding = {.error = BERTH_ERROR_INIT};
-        int code = look(*files, &finding);
+        int code = check_file(*files, &finding);
 
         if (code < 0)
-            worst = worse(worst, code == BERTH_ERROR_MEMORY ? EXIT_BERTH : EXIT_USAGE);
+            worst = worse_exit_code(worst, code == BERTH_ERROR_MEMORY ? EXIT_BERTH : EXIT_USAGE);
         write_json(&json, &finding);
-        finish(&finding);
+        finish_finding(&finding);
     }
     json_array_end(&json);
     json_object_end(&json);
     json_finish(&json);
-    worst = worse(worst, output_write(&text));
+    worst = worse_exit_code(worst, output_write(&text));
     text_finish(&text);
     return worst;
 }
 
-static int run(int argc, char **argv)
+static int run_spec_check_verb(int argc, char **argv)
 {
     struct check_options options = {0};
     const struct option_binding binding = {&check_option_set, &options};
@@ -164,7 +165,7 @@ static int run(int argc, char **argv)
                   verb_spec_check.name);
         return output_error(&error);
     }
-    return options.json ? write_all(argv + operand) : tell_all(argv + operand);
+    return options.json ? print_json(argv + operand) : print_findings(argv + operand);
 }
 
 const struct verb verb_spec_check = {
@@ -177,5 +178,5 @@ const struct verb verb_spec_check = {
                    "is not good.",
     .sets = check_sets,
     .operand = OPERAND_FILE,
-    .run = run,
+    .run = run_spec_check_verb,
 };

@@ -10,7 +10,7 @@
 /* More sets than any verb has. */
 enum { BINDINGS_MAX = 8 };
 
-static void forget(char **text)
+static void clear_text(char **text)
 {
     free(*text);
     *text = NULL;
@@ -18,7 +18,7 @@ static void forget(char **text)
 
 /* Before the line is read over the file: makes way for what would be added to what the file says,
  * or would contradict it. */
-static void make_way(struct request *file, const struct request_options *line)
+static void drop_overridden(struct request *file, const struct request_options *line)
 {
     const struct request *said = &line->request;
 
@@ -27,7 +27,7 @@ static void make_way(struct request *file, const struct request_options *line)
     if (said->avoided.count > 0)
         file->avoided.count = 0;
     if (said->model != NULL || line->count_model != NULL)
-        forget(&file->model);
+        clear_text(&file->model);
     if (said->nonblock)
         file->wait.known = false;
     if (said->opportunistic)
@@ -44,14 +44,14 @@ static void drop_sharing(struct request *request, const struct request *said)
     if (request->sharing == SHARING_EXCLUSIVE && !said->memory.known)
         request->memory.known = false;
     if (request->sharing != SHARING_MPS && said->mps_pipe_dir == NULL)
-        forget(&request->mps_pipe_dir);
+        clear_text(&request->mps_pipe_dir);
     if (request->sharing != SHARING_MPS && said->mps_log_dir == NULL)
-        forget(&request->mps_log_dir);
+        clear_text(&request->mps_log_dir);
 }
 
 /* Puts the file below the options of the line, which parsed well before. */
-static int apply(const struct option_binding *bindings, size_t count, size_t which,
-                 options_parser *parse, int argc, char **argv, struct berth_error *error)
+static int apply_file(const struct option_binding *bindings, size_t count, size_t which,
+                      options_parser *parse, int argc, char **argv, struct berth_error *error)
 {
     struct request_options *line = bindings[which].target;
     struct option_binding again[BINDINGS_MAX];
@@ -64,7 +64,7 @@ static int apply(const struct option_binding *bindings, size_t count, size_t whi
     assert(count <= BINDINGS_MAX);
     for (size_t i = 0; i < count; i++)
         again[i] = (struct option_binding){bindings[i].set, i == which ? &both : NULL};
-    make_way(&both.request, line);
+    drop_overridden(&both.request, line);
     code = parse(again, count, argc, argv, &operand, error);
     drop_sharing(&both.request, &line->request);
     if (code >= 0) {
@@ -84,7 +84,7 @@ int spec_option_apply(const struct option_binding *bindings, size_t count, optio
         const struct request_options *line = bindings[i].target;
 
         if (bindings[i].set == &request_option_set && line->spec != NULL)
-            return apply(bindings, count, i, parse, argc, argv, error);
+            return apply_file(bindings, count, i, parse, argc, argv, error);
     }
-    return OPTIONS_GO_ON;
+    return OPTIONS_CONTINUE;
 }

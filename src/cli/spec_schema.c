@@ -7,7 +7,7 @@
 #include "cli/spec.h"
 #include "spec/workload.h"
 
-static int run(int argc, char **argv)
+static int run_spec_schema_verb(int argc, char **argv)
 {
     struct text text = {0};
     struct json json;
@@ -34,5 +34,5 @@ const struct verb verb_spec_schema = {
                    "while a file is written, and for other programs. docs/SPEC.md says how to use "
                    "it, and the little that it cannot tell.",
     .sets = no_sets,
-    .run = run,
+    .run = run_spec_schema_verb,
 };

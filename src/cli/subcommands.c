@@ -8,7 +8,7 @@
 #include "base/text/suggest.h"
 #include "cli/output.h"
 
-const char *words_name(const struct verb *word)
+const char *subcommand_name(const struct verb *word)
 {
     return strchr(word->name, ' ') + 1;
 }
@@ -18,8 +18,8 @@ static int fail_unknown(const struct verb *verb, const char *found)
     struct berth_error error = BERTH_ERROR_INIT;
     struct suggestion nearest = {.wanted = found};
 
-    for (const struct verb *const *word = verb->words; *word != NULL; word++)
-        suggest_compare(&nearest, words_name(*word));
+    for (const struct verb *const *word = verb->subcommands; *word != NULL; word++)
+        suggest_compare(&nearest, subcommand_name(*word));
     if (nearest.best != NULL)
         error_set(&error, BERTH_ERROR_INVALID, "%s: no word %s, did you mean '%s'?", verb->name,
                   quote(found).text, nearest.best);
@@ -29,7 +29,7 @@ static int fail_unknown(const struct verb *verb, const char *found)
     return output_error(&error);
 }
 
-const struct verb *words_find(const struct verb *verb, int argc, char **argv, int *ret_exit)
+const struct verb *subcommand_find(const struct verb *verb, int argc, char **argv, int *ret_exit)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
@@ -43,18 +43,18 @@ const struct verb *words_find(const struct verb *verb, int argc, char **argv, in
         *ret_exit = help_print_verb(verb);
         return NULL;
     }
-    for (const struct verb *const *word = verb->words; *word != NULL; word++) {
-        if (strcmp(argv[1], words_name(*word)) == 0)
+    for (const struct verb *const *word = verb->subcommands; *word != NULL; word++) {
+        if (strcmp(argv[1], subcommand_name(*word)) == 0)
             return *word;
     }
     *ret_exit = fail_unknown(verb, argv[1]);
     return NULL;
 }
 
-int words_run(const struct verb *verb, int argc, char **argv)
+int subcommand_run(const struct verb *verb, int argc, char **argv)
 {
     int exit_code;
-    const struct verb *word = words_find(verb, argc, argv, &exit_code);
+    const struct verb *word = subcommand_find(verb, argc, argv, &exit_code);
 
     return word == NULL ? exit_code : word->run(argc - 1, argv + 1);
 }

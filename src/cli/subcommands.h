@@ -8,13 +8,13 @@
 #include "cli/verbs.h"
 
 /* The word alone: "check" of "spec check". */
-const char *words_name(const struct verb *word);
+const char *subcommand_name(const struct verb *word);
 
 /* The word of the verb that argv[1] names. NULL when there is none to run, with the exit code: help
  * was asked for and is printed, or stderr says what was wanted, suggesting the nearest. */
-const struct verb *words_find(const struct verb *verb, int argc, char **argv, int *ret_exit);
+const struct verb *subcommand_find(const struct verb *verb, int argc, char **argv, int *ret_exit);
 
 /* Finds it and runs it. Returns the exit code. */
-int words_run(const struct verb *verb, int argc, char **argv);
+int subcommand_run(const struct verb *verb, int argc, char **argv);
 
 #endif

@@ -81,13 +81,13 @@ int verb_fail_unknown(const char *name)
 
 /* Becomes the verb's program with its words. Returns only when that fails: the exit code, after
  * saying why. */
-static int exec_command(const struct verb *verb, char **argv)
+static int exec_program(const struct verb *verb, char **argv)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     char path[PATH_MAX];
 
     program_find(verb->program, path, sizeof(path));
-    argv[0] = (char *)(verb->called == NULL ? verb->program : verb->called);
+    argv[0] = (char *)(verb->program_name == NULL ? verb->program : verb->program_name);
     execv(path, argv);
     error_set_errno(&error, errno, "%s: %s", verb->name, path);
     output_error(&error);
@@ -95,50 +95,53 @@ static int exec_command(const struct verb *verb, char **argv)
 }
 
 /* Says on stderr what is wrong with the words of a verb. */
-static void fail(const struct verb *verb, struct berth_error *error, int *ret_exit)
+static void fail_verb(const struct verb *verb, struct berth_error *error, int *ret_exit)
 {
     error_wrap(error, error->code, "%s", verb->name);
     *ret_exit = output_error(error);
 }
 
 /* After parsing: whether the verb is to go on. */
-static bool goes_on(const struct verb *verb, int parsed, struct berth_error *error, int *ret_exit)
+static bool should_run(const struct verb *verb, int parsed, struct berth_error *error,
+                       int *ret_exit)
 {
     switch (parsed) {
-    case OPTIONS_GO_ON:
+    case OPTIONS_CONTINUE:
         return true;
     case OPTIONS_HELP:
         *ret_exit = help_print_verb(verb);
         return false;
     default:
-        fail(verb, error, ret_exit);
+        fail_verb(verb, error, ret_exit);
         return false;
     }
 }
 
 /* Parses the words, and those of a spec file that they name. */
-static bool begin(const struct verb *verb, options_parser *parse,
-                  const struct option_binding *bindings, size_t count, int argc, char **argv,
-                  int *ret_operand, int *ret_exit)
+static bool parse_and_apply_spec(const struct verb *verb, options_parser *parse,
+                                 const struct option_binding *bindings, size_t count, int argc,
+                                 char **argv, int *ret_operand, int *ret_exit)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int parsed = parse(bindings, count, argc, argv, ret_operand, &error);
 
-    if (parsed == OPTIONS_GO_ON)
+    if (parsed == OPTIONS_CONTINUE)
         parsed = spec_option_apply(bindings, count, parse, argc, argv, &error);
-    return goes_on(verb, parsed, &error, ret_exit);
+    return should_run(verb, parsed, &error, ret_exit);
 }
 
 bool verb_begin_operands(const struct verb *verb, const struct option_binding *bindings,
                          size_t count, int argc, char **argv, int *ret_operand, int *ret_exit)
 {
-    return begin(verb, options_parse, bindings, count, argc, argv, ret_operand, ret_exit);
+    return parse_and_apply_spec(verb, options_parse, bindings, count, argc, argv, ret_operand,
+                                ret_exit);
 }
 
 bool verb_begin_mixed(const struct verb *verb, const struct option_binding *bindings, size_t count,
                       int argc, char **argv, int *ret_operand, int *ret_exit)
 {
-    return begin(verb, options_parse_mixed, bindings, count, argc, argv, ret_operand, ret_exit);
+    return parse_and_apply_spec(verb, options_parse_mixed, bindings, count, argc, argv, ret_operand,
+                                ret_exit);
 }
 
 bool verb_begin(const struct verb *verb, const struct option_binding *bindings, size_t count,
@@ -153,7 +156,7 @@ bool verb_begin(const struct verb *verb, const struct option_binding *bindings, 
         return true;
     error_set(&error, BERTH_ERROR_INVALID, "expected only options, got %s",
               quote(argv[operand]).text);
-    fail(verb, &error, ret_exit);
+    fail_verb(verb, &error, ret_exit);
     return false;
 }
 
@@ -183,5 +186,5 @@ int cli_main(int argc, char **argv)
     verb = verb_find(argv[1]);
     if (verb == NULL)
         return verb_fail_unknown(argv[1]);
-    return verb->program != NULL ? exec_command(verb, argv + 1) : verb->run(argc - 1, argv + 1);
+    return verb->program != NULL ? exec_program(verb, argv + 1) : verb->run(argc - 1, argv + 1);
 }

@@ -32,7 +32,7 @@ struct verb {
 
     /* The words that may follow, each like a verb of its own whose name holds both: "spec check".
      * Ended by NULL; NULL: none. */
-    const struct verb *const *words;
+    const struct verb *const *subcommands;
 
     /* Runs the verb; argv[0] is its name. Returns the exit code. NULL: a program of its own does,
      * the verb's or that of the verb that it follows. */
@@ -41,7 +41,7 @@ struct verb {
     /* Instead of `run`: the program of ours that berth becomes, which runs the verb. */
     const char *program;
     /* What that is called with as its own name, where it runs several verbs; NULL: `program`. */
-    const char *called;
+    const char *program_name;
 };
 
 extern const struct verb verb_adopt;

@@ -18,7 +18,7 @@ enum { STARTS_MAX = 5 };
 struct dial_settings dial_settings = {
     .refusal_timeout = 5 * DURATION_SECOND,
     .start_timeout = 10 * DURATION_SECOND,
-    .again_timeout = 30 * DURATION_SECOND,
+    .reconnect_timeout = 30 * DURATION_SECOND,
 };
 
 /* That who answers in our own directory is us. The directory is looked at too: in somebody else's
@@ -34,11 +34,11 @@ static int check_own(const struct pool_address *address, int socket, struct bert
         return error_set(error, BERTH_ERROR_PERMISSION,
                          "%s: expected a daemon of user %ju, got one of user %ju", address->socket,
                          (uintmax_t)geteuid(), (uintmax_t)peer.uid);
-    return own_directory_glance(address, error);
+    return user_directory_check_last(address, error);
 }
 
-static int keep(const struct pool_address *address, int socket, int *ret_socket,
-                struct berth_error *error)
+static int keep_if_trusted(const struct pool_address *address, int socket, int *ret_socket,
+                           struct berth_error *error)
 {
     int code = address->own ? check_own(address, socket, error) : 0;
 
@@ -57,7 +57,7 @@ static bool is_absence(int number)
 /* A busy daemon takes us in a moment. One that refuses is being replaced, if it is not our own,
  * which we replace ourselves. While that happens the machine's has no file for a moment; that of a
  * name without a file is more likely a wrong name. */
-static bool is_passing(const struct pool_address *address, int number)
+static bool is_temporary(const struct pool_address *address, int number)
 {
     if (number == EAGAIN)
         return true;
@@ -66,9 +66,10 @@ static bool is_passing(const struct pool_address *address, int number)
     return number == ECONNREFUSED || (address->machine && number == ENOENT);
 }
 
-static int explain(const struct pool_address *address, int number, struct berth_error *error)
+static int explain_failure(const struct pool_address *address, int number,
+                           struct berth_error *error)
 {
-    int code = address->own ? own_directory_check(address, error) : 0;
+    int code = address->own ? user_directory_check(address, error) : 0;
 
     if (code < 0)
         return code;
@@ -85,15 +86,15 @@ static int explain(const struct pool_address *address, int number, struct berth_
     return error_set_errno(error, number, "%s", address->socket);
 }
 
-static int no_lasting_daemon(const struct pool_address *address, struct berth_error *error)
+static int set_error_daemon_ends(const struct pool_address *address, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_IO,
                      "%s: the daemon ended as soon as it had started, %d times: see %s/log",
                      address->directory, STARTS_MAX, address->directory);
 }
 
-int dial_for(const struct pool_address *address, enum dial_how how, int64_t timeout,
-             int *ret_socket, struct berth_error *error)
+int dial_with_timeout(const struct pool_address *address, enum dial_mode how, int64_t timeout,
+                      int *ret_socket, struct berth_error *error)
 {
     bool may_start = address->own && how == DIAL_START;
     struct backoff waiting = {0};
@@ -101,15 +102,15 @@ int dial_for(const struct pool_address *address, enum dial_how how, int64_t time
 
     for (;;) {
         int socket = -1;
-        int number = unix_connect(address->socket, &socket);
+        int number = unix_socket_connect(address->socket, &socket);
 
         if (number == 0)
-            return keep(address, socket, ret_socket, error);
+            return keep_if_trusted(address, socket, ret_socket, error);
         if (may_start && is_absence(number)) {
-            int code = starts++ < STARTS_MAX ? start_own(address, error)
-                                             : no_lasting_daemon(address, error);
+            int code = starts++ < STARTS_MAX ? start_daemon(address, error)
+                                             : set_error_daemon_ends(address, error);
 
-            if (code == START_WORDLESS && starts == STARTS_MAX)
+            if (code == START_DAEMON_NO_ANSWER && starts == STARTS_MAX)
                 code = BERTH_ERROR_IO;
             if (code < 0)
                 return code;
@@ -117,13 +118,13 @@ int dial_for(const struct pool_address *address, enum dial_how how, int64_t time
         }
         if (waiting.until == 0)
             backoff_begin(&waiting, timeout);
-        if (!is_passing(address, number) || !backoff_pause(&waiting))
-            return explain(address, number, error);
+        if (!is_temporary(address, number) || !backoff_pause(&waiting))
+            return explain_failure(address, number, error);
     }
 }
 
-int dial(const struct pool_address *address, enum dial_how how, int *ret_socket,
+int dial(const struct pool_address *address, enum dial_mode how, int *ret_socket,
          struct berth_error *error)
 {
-    return dial_for(address, how, dial_settings.refusal_timeout, ret_socket, error);
+    return dial_with_timeout(address, how, dial_settings.refusal_timeout, ret_socket, error);
 }

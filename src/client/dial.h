@@ -8,9 +8,9 @@
 #include <berth/error.h>
 #include <stdint.h>
 
-#include "client/address.h"
+#include "client/pool_address.h"
 
-enum dial_how {
+enum dial_mode {
     DIAL_START, /* the user's own daemon is started where none runs */
     DIAL_ONLY,  /* somebody listens, or it is an error (BERTH_ERROR_NOT_FOUND) */
 };
@@ -31,19 +31,19 @@ enum dial_how {
  * machine's: nobody listens) or _MEMORY; the message starts with a path, unless the daemon said it.
  * Blocks until the daemon is ready, at most 10 s. Neither signals nor children of the process are
  * touched. Any thread may call it. */
-int dial(const struct pool_address *address, enum dial_how how, int *ret_socket,
+int dial(const struct pool_address *address, enum dial_mode how, int *ret_socket,
          struct berth_error *error);
 
 /* The same with another time, in nanoseconds, for a socket that refuses. */
-int dial_for(const struct pool_address *address, enum dial_how how, int64_t timeout,
-             int *ret_socket, struct berth_error *error);
+int dial_with_timeout(const struct pool_address *address, enum dial_mode how, int64_t timeout,
+                      int *ret_socket, struct berth_error *error);
 
 /* What tests change before they dial, and nobody else. Times in nanoseconds. */
 struct dial_settings {
     const char *program; /* the daemon; NULL: berthd beside our program, else the installed one */
-    int64_t refusal_timeout; /* how long a socket that refuses is tried */
-    int64_t start_timeout;   /* how long a daemon may take to start */
-    int64_t again_timeout;   /* how long a session looks for its daemon */
+    int64_t refusal_timeout;   /* how long a socket that refuses is tried */
+    int64_t start_timeout;     /* how long a daemon may take to start */
+    int64_t reconnect_timeout; /* how long a session looks for its daemon */
 };
 extern struct dial_settings dial_settings;
 

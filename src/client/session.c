@@ -10,15 +10,15 @@
 #include "base/count.h"
 #include "base/error.h"
 
-static void hang_up(struct session *session)
+static void disconnect(struct session *session)
 {
     if (session->socket >= 0)
         close(session->socket);
     session->socket = -1;
 }
 
-int session_open_for(struct session *session, const struct pool_address *address, enum dial_how how,
-                     int64_t timeout, struct berth_error *error)
+int session_open_with_timeout(struct session *session, const struct pool_address *address,
+                              enum dial_mode how, int64_t timeout, struct berth_error *error)
 {
     struct session opened = {.address = address, .how = how, .socket = -1};
     int code;
@@ -26,7 +26,7 @@ int session_open_for(struct session *session, const struct pool_address *address
     opened.in = malloc(WIRE_MESSAGE_MAX);
     if (opened.in == NULL)
         return error_set_memory(error);
-    code = dial_for(address, how, timeout, &opened.socket, error);
+    code = dial_with_timeout(address, how, timeout, &opened.socket, error);
     if (code < 0) {
         free(opened.in);
         return code;
@@ -35,14 +35,14 @@ int session_open_for(struct session *session, const struct pool_address *address
     return 0;
 }
 
-int session_open(struct session *session, const struct pool_address *address, enum dial_how how,
+int session_open(struct session *session, const struct pool_address *address, enum dial_mode how,
                  struct berth_error *error)
 {
-    return session_open_for(session, address, how, dial_settings.refusal_timeout, error);
+    return session_open_with_timeout(session, address, how, dial_settings.refusal_timeout, error);
 }
 
-int session_open_on(struct session *session, const struct pool_address *address, int descriptor,
-                    struct berth_error *error)
+int session_open_connected(struct session *session, const struct pool_address *address,
+                           int descriptor, struct berth_error *error)
 {
     struct session opened = {.address = address, .socket = descriptor};
 
@@ -57,20 +57,20 @@ int session_open_on(struct session *session, const struct pool_address *address,
 
 void session_close(struct session *session)
 {
-    hang_up(session);
+    disconnect(session);
     text_finish(&session->out);
     free(session->in);
     *session = (struct session){.socket = -1};
 }
 
-uint64_t session_number(struct session *session)
+uint64_t session_next_number(struct session *session)
 {
     return ++session->last_number;
 }
 
-static int daemon_is_gone(struct session *session, struct berth_error *error)
+static int set_error_daemon_gone(struct session *session, struct berth_error *error)
 {
-    hang_up(session);
+    disconnect(session);
     return error_set(error, BERTH_ERROR_IO, "%s: the daemon is gone", session->address->socket);
 }
 
@@ -103,23 +103,23 @@ static ssize_t receive_packet(struct session *session, int flags)
 }
 
 /* Turns a packet into a message for the caller; SESSION_NOTHING: it is none for us. */
-static int take_packet(struct session *session, size_t length, struct wire_message *ret_message,
-                       struct berth_error *error)
+static int decode_packet(struct session *session, size_t length, struct wire_message *ret_message,
+                         struct berth_error *error)
 {
     struct wire_message message = {0};
     int code = wire_decode(session->in, length, &message, error);
 
     if (code < 0) {
         if (code != BERTH_ERROR_MEMORY)
-            hang_up(session);
+            disconnect(session);
         return error_wrap(error, code, "%s", session->address->socket);
     }
     if (message.type == WIRE_CLOSING) {
         code = session_refusal(&message, error);
         session->closed = true;
-        hang_up(session);
+        disconnect(session);
     } else if (wire_type_name(message.type) != NULL) {
-        session->looking = (struct backoff){0};
+        session->reconnecting = (struct backoff){0};
         *ret_message = message;
         return SESSION_MESSAGE;
     }
@@ -149,28 +149,28 @@ int session_receive(struct session *session, int64_t timeout, struct wire_messag
         ssize_t length;
 
         if (session->socket < 0)
-            return daemon_is_gone(session, error);
+            return set_error_daemon_gone(session, error);
         if (timeout > 0 && !wait_for_packet(session, until))
             return SESSION_NOTHING;
         length = receive_packet(session, timeout < 0 ? 0 : MSG_DONTWAIT);
         if (length < 0 && (errno == EAGAIN || errno == EINTR))
             return SESSION_NOTHING;
         if (length <= 0)
-            return daemon_is_gone(session, error);
-        result = take_packet(session, (size_t)length, ret_message, error);
+            return set_error_daemon_gone(session, error);
+        result = decode_packet(session, (size_t)length, ret_message, error);
     }
     return result;
 }
 
 /* The daemon takes nothing more. Perhaps it said why before it closed. */
-static int listen_to_last_words(struct session *session, struct berth_error *error)
+static int receive_closing_reason(struct session *session, struct berth_error *error)
 {
     struct wire_message message;
     int code;
 
     while ((code = session_receive(session, 0, &message, error)) == SESSION_MESSAGE)
         wire_message_finish(&message);
-    return code < 0 ? code : daemon_is_gone(session, error);
+    return code < 0 ? code : set_error_daemon_gone(session, error);
 }
 
 int session_send(struct session *session, const struct wire_message *message,
@@ -184,53 +184,53 @@ int session_send(struct session *session, const struct wire_message *message,
     if (code < 0)
         return code;
     if (session->socket < 0)
-        return daemon_is_gone(session, error);
+        return set_error_daemon_gone(session, error);
     do {
         sent = send(session->socket, session->out.bytes, session->out.length, MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
     if (sent >= 0)
         return 0;
     if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
-        return listen_to_last_words(session, error);
+        return receive_closing_reason(session, error);
     code = error_set_errno(error, errno, "%s", session->address->socket);
-    hang_up(session);
+    disconnect(session);
     return code;
 }
 
 /* What looking again may change. */
-static bool is_worth_another_try(int code)
+static bool is_worth_retrying(int code)
 {
     return code == BERTH_ERROR_IO || code == BERTH_ERROR_NOT_FOUND;
 }
 
-int session_again(struct session *session, struct berth_error *error)
+int session_reconnect(struct session *session, struct berth_error *error)
 {
-    enum dial_how how = session->address->own ? DIAL_START : session->how;
-    bool first = session->looking.until == 0;
+    enum dial_mode how = session->address->own ? DIAL_START : session->how;
+    bool first = session->reconnecting.until == 0;
     int code;
 
-    hang_up(session);
+    disconnect(session);
     session->closed = false;
     if (first)
-        backoff_begin(&session->looking, dial_settings.again_timeout);
-    else if (!backoff_pause(&session->looking))
-        return daemon_is_gone(session, error);
+        backoff_begin(&session->reconnecting, dial_settings.reconnect_timeout);
+    else if (!backoff_pause(&session->reconnecting))
+        return set_error_daemon_gone(session, error);
     do {
-        code = dial_for(session->address, how, 0, &session->socket, error);
-    } while (code < 0 && is_worth_another_try(code) && backoff_pause(&session->looking));
+        code = dial_with_timeout(session->address, how, 0, &session->socket, error);
+    } while (code < 0 && is_worth_retrying(code) && backoff_pause(&session->reconnecting));
     return code;
 }
 
-int session_try_again(struct session *session, enum dial_how how, struct berth_error *error)
+int session_try_reconnect(struct session *session, enum dial_mode how, struct berth_error *error)
 {
-    hang_up(session);
+    disconnect(session);
     session->closed = false;
-    return dial_for(session->address, how, 0, &session->socket, error);
+    return dial_with_timeout(session->address, how, 0, &session->socket, error);
 }
 
 /* One try. *ret_gone is set when the daemon went away without a word. */
-static int ask_once(struct session *session, const struct wire_message *question,
-                    struct wire_message *ret_answer, bool *ret_gone, struct berth_error *error)
+static int request_once(struct session *session, const struct wire_message *question,
+                        struct wire_message *ret_answer, bool *ret_gone, struct berth_error *error)
 {
     int code = session_send(session, question, error);
 
@@ -257,19 +257,19 @@ static int check_answer(struct session *session, struct wire_message *answer, en
                      wire_type_name(answer->type));
 }
 
-int session_ask(struct session *session, struct wire_message *question, enum wire_type wanted,
-                struct wire_message *ret_answer, struct berth_error *error)
+int session_request(struct session *session, struct wire_message *question, enum wire_type wanted,
+                    struct wire_message *ret_answer, struct berth_error *error)
 {
     struct wire_message answer = {0};
     bool gone;
     int code;
 
-    question->number = session_number(session);
+    question->number = session_next_number(session);
     do {
         gone = false;
-        code = ask_once(session, question, &answer, &gone, error);
+        code = request_once(session, question, &answer, &gone, error);
         if (gone)
-            code = session_again(session, error);
+            code = session_reconnect(session, error);
     } while (gone && code == 0);
     if (code < 0)
         return code;

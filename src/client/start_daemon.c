@@ -29,14 +29,14 @@
 enum { TRIES_MAX = 5 };
 
 /* What is open while a daemon is started; -1 is nothing. */
-struct start {
+struct daemon_start {
     const struct pool_address *address;
     int directory;
     int lock;
     int listening;
     int log;
-    int said; /* where the daemon says that it is ready */
-    int say;
+    int ready_read; /* where the daemon says that it is ready */
+    int ready_write;
 };
 
 static void close_open(int *descriptor)
@@ -46,25 +46,25 @@ static void close_open(int *descriptor)
     *descriptor = -1;
 }
 
-static void start_finish(struct start *start)
+static void finish_start(struct daemon_start *start)
 {
-    close_open(&start->say);
-    close_open(&start->said);
+    close_open(&start->ready_write);
+    close_open(&start->ready_read);
     close_open(&start->log);
     close_open(&start->listening);
     close_open(&start->lock);
     close_open(&start->directory);
 }
 
-static int cannot(const struct start *start, int number, const char *what, const char *name,
-                  struct berth_error *error)
+static int set_start_error(const struct daemon_start *start, int number, const char *what,
+                           const char *name, struct berth_error *error)
 {
     return error_set_errno(error, number, "%s/%s: cannot %s", start->address->directory, name,
                            what);
 }
 
 /* Opens a file of ours for writing, whatever file-mode mask is set. */
-static int open_file(const struct start *start, const char *name, int flags, int *ret_file)
+static int open_file(const struct daemon_start *start, const char *name, int flags, int *ret_file)
 {
     int file =
         openat(start->directory, name,
@@ -83,7 +83,7 @@ static int open_file(const struct start *start, const char *name, int flags, int
 }
 
 /* Waits for the lock, and not for ever: who holds it may have been stopped. */
-static int take_lock(int lock)
+static int wait_for_lock(int lock)
 {
     struct backoff backoff;
 
@@ -99,7 +99,7 @@ static int take_lock(int lock)
     return 0;
 }
 
-static bool is_still_there(const struct start *start, const char *name, int file)
+static bool is_same_file(const struct daemon_start *start, const char *name, int file)
 {
     struct stat held;
     struct stat named;
@@ -110,7 +110,7 @@ static bool is_still_there(const struct start *start, const char *name, int file
 }
 
 /* Opens the directory and locks it against other starters. */
-static int start_lock(struct start *start, struct berth_error *error)
+static int lock_directory(struct daemon_start *start, struct berth_error *error)
 {
     int number = ENOENT;
 
@@ -119,13 +119,13 @@ static int start_lock(struct start *start, struct berth_error *error)
 
         close_open(&start->lock);
         close_open(&start->directory);
-        code = own_directory_open(start->address, &start->directory, error);
+        code = user_directory_open(start->address, &start->directory, error);
         if (code < 0)
             return code;
         number = open_file(start, LOCK_NAME, O_RDWR, &start->lock);
         if (number == 0)
-            number = take_lock(start->lock);
-        if (number == 0 && !is_still_there(start, LOCK_NAME, start->lock))
+            number = wait_for_lock(start->lock);
+        if (number == 0 && !is_same_file(start, LOCK_NAME, start->lock))
             number = ENOENT;
     }
     if (number == EWOULDBLOCK)
@@ -133,42 +133,42 @@ static int start_lock(struct start *start, struct berth_error *error)
                          "%s/" LOCK_NAME ": another command has been starting the daemon for %s",
                          start->address->directory,
                          quantity_format_duration(dial_settings.start_timeout).text);
-    return number == 0 ? 0 : cannot(start, number, "lock it", LOCK_NAME, error);
+    return number == 0 ? 0 : set_start_error(start, number, "lock it", LOCK_NAME, error);
 }
 
 /* Whether there is nobody behind the socket, now that we hold the lock. */
-static bool is_silent(const struct start *start)
+static bool has_no_listener(const struct daemon_start *start)
 {
     int socket = -1;
-    int number = unix_connect(start->address->socket, &socket);
+    int number = unix_socket_connect(start->address->socket, &socket);
 
     if (number == 0)
         close(socket);
     return number == ENOENT || number == ECONNREFUSED;
 }
 
-static int start_listen(struct start *start, struct berth_error *error)
+static int open_log_and_socket(struct daemon_start *start, struct berth_error *error)
 {
     int number = 0;
     int ends[2];
 
     if (unlinkat(start->directory, POOL_SOCKET_NAME, 0) < 0 && errno != ENOENT)
-        return cannot(start, errno, "replace it", POOL_SOCKET_NAME, error);
+        return set_start_error(start, errno, "replace it", POOL_SOCKET_NAME, error);
     number = open_file(start, LOG_NAME, O_WRONLY | O_APPEND, &start->log);
     if (number != 0)
-        return cannot(start, number, "open it", LOG_NAME, error);
+        return set_start_error(start, number, "open it", LOG_NAME, error);
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_set_errno(error, errno, "%s: cannot start the daemon",
                                start->address->directory);
-    start->said = ends[0];
-    start->say = ends[1];
-    number = unix_listen(start->directory, POOL_SOCKET_NAME, &start->listening);
+    start->ready_read = ends[0];
+    start->ready_write = ends[1];
+    number = unix_socket_listen(start->directory, POOL_SOCKET_NAME, &start->listening);
     if (number != 0)
-        return cannot(start, number, "listen on it", POOL_SOCKET_NAME, error);
+        return set_start_error(start, number, "listen on it", POOL_SOCKET_NAME, error);
     return 0;
 }
 
-static int start_program(struct start *start, struct berth_error *error)
+static int spawn_daemon(struct daemon_start *start, struct berth_error *error)
 {
     char found[PATH_MAX];
     const char *program = dial_settings.program;
@@ -176,7 +176,7 @@ static int start_program(struct start *start, struct berth_error *error)
     struct detached_program detached = {
         .arguments = arguments,
         .input = -1,
-        .output = start->say,
+        .output = start->ready_write,
         .log = start->log,
         .listening = start->listening,
         .dropped = inherited_variables,
@@ -223,16 +223,16 @@ static int read_line(int from, char *line, size_t size)
     return 0;
 }
 
-static int start_wait(struct start *start, struct berth_error *error)
+static int wait_until_ready(struct daemon_start *start, struct berth_error *error)
 {
     const char *directory = start->address->directory;
     static const char not_good[] = "not good: "; /* before what is wrong with what it was told */
     char line[BERTH_ERROR_MESSAGE_SIZE];
     int number;
 
-    close_open(&start->say);
+    close_open(&start->ready_write);
     close_open(&start->listening);
-    number = read_line(start->said, line, sizeof(line));
+    number = read_line(start->ready_read, line, sizeof(line));
     if (number == 0 && strcmp(line, "ready") == 0)
         return 0;
     if (number == ETIMEDOUT)
@@ -248,24 +248,24 @@ static int start_wait(struct start *start, struct berth_error *error)
         return error_set(error, BERTH_ERROR_IO, "%s", line);
     error_set(error, BERTH_ERROR_IO, "%s: the daemon did not start: see %s/" LOG_NAME, directory,
               directory);
-    return START_WORDLESS;
+    return START_DAEMON_NO_ANSWER;
 }
 
-static int start_daemon(struct start *start, struct berth_error *error)
+static int spawn_and_wait(struct daemon_start *start, struct berth_error *error)
 {
-    int code = start_listen(start, error);
+    int code = open_log_and_socket(start, error);
 
     if (code < 0)
         return code;
-    code = start_program(start, error);
+    code = spawn_daemon(start, error);
     if (code < 0)
         unlinkat(start->directory, POOL_SOCKET_NAME, 0);
-    return code < 0 ? code : start_wait(start, error);
+    return code < 0 ? code : wait_until_ready(start, error);
 }
 
 /* To who dials, BERTH_ERROR_NOT_FOUND means that nobody listens; what else is missing when a daemon
  * is started is another matter. */
-static int not_an_absence(int code, struct berth_error *error)
+static int not_found_to_io(int code, struct berth_error *error)
 {
     if (code != BERTH_ERROR_NOT_FOUND)
         return code;
@@ -274,13 +274,13 @@ static int not_an_absence(int code, struct berth_error *error)
     return BERTH_ERROR_IO;
 }
 
-int start_own(const struct pool_address *address, struct berth_error *error)
+int start_daemon(const struct pool_address *address, struct berth_error *error)
 {
-    struct start start = {address, -1, -1, -1, -1, -1, -1};
-    int code = start_lock(&start, error);
+    struct daemon_start start = {address, -1, -1, -1, -1, -1, -1};
+    int code = lock_directory(&start, error);
 
-    if (code == 0 && is_silent(&start))
-        code = start_daemon(&start, error);
-    start_finish(&start);
-    return not_an_absence(code, error);
+    if (code == 0 && has_no_listener(&start))
+        code = spawn_and_wait(&start, error);
+    finish_start(&start);
+    return not_found_to_io(code, error);
 }

@@ -7,7 +7,7 @@
 
 #include <berth/error.h>
 
-#include "client/address.h"
+#include "client/pool_address.h"
 
 /* Sees to it that somebody listens at our own socket: makes or checks the directory, and unless
  * another command has done it meanwhile, makes the socket and starts a daemon for it:
@@ -19,9 +19,9 @@
  * stdout, on which it says one line, "ready" or what is wrong, and DIRECTORY/log as stderr. Blocks
  * until it has said so, 10 s at most, or until another command that starts one is done. Fails with
  * BERTH_ERROR_PERMISSION, _IO or _MEMORY. A daemon that ended without a word was perhaps killed,
- * and another may fare better: then it is START_WORDLESS, with the error set. Any thread may call
- * it. */
-enum { START_WORDLESS = 1 };
-int start_own(const struct pool_address *address, struct berth_error *error);
+ * and another may fare better: then it is START_DAEMON_NO_ANSWER, with the error set. Any thread
+ * may call it. */
+enum { START_DAEMON_NO_ANSWER = 1 };
+int start_daemon(const struct pool_address *address, struct berth_error *error);
 
 #endif

@@ -14,7 +14,7 @@ enum { WAITING_MAX = 4096 };
 
 /* The kernel takes short paths only. A longer one is opened first, and its descriptor's path in
  * /proc taken for it; *ret_handle is the descriptor then, which the caller closes after use. */
-static int name_of(const char *path, struct sockaddr_un *ret_name, int *ret_handle)
+static int make_address(const char *path, struct sockaddr_un *ret_name, int *ret_handle)
 {
     size_t length = strlen(path);
 
@@ -31,7 +31,7 @@ static int name_of(const char *path, struct sockaddr_un *ret_name, int *ret_hand
 }
 
 /* A blocking connect would wait for a daemon that has stopped for as long as that takes. */
-static int connect_now(int socket, const struct sockaddr_un *name)
+static int connect_nonblocking(int socket, const struct sockaddr_un *name)
 {
     int result;
 
@@ -43,17 +43,17 @@ static int connect_now(int socket, const struct sockaddr_un *name)
     return 0;
 }
 
-int unix_connect(const char *path, int *ret_socket)
+int unix_socket_connect(const char *path, int *ret_socket)
 {
     struct sockaddr_un name;
     int handle = -1;
     int connected = -1;
-    int number = name_of(path, &name, &handle);
+    int number = make_address(path, &name, &handle);
 
     if (number != 0)
         return number;
     connected = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    number = connected < 0 ? errno : connect_now(connected, &name);
+    number = connected < 0 ? errno : connect_nonblocking(connected, &name);
     if (handle >= 0)
         close(handle);
     if (number == 0)
@@ -79,7 +79,7 @@ static int bind_and_listen(int socket, int directory, const char *name)
     return 0;
 }
 
-int unix_listen(int directory, const char *name, int *ret_socket)
+int unix_socket_listen(int directory, const char *name, int *ret_socket)
 {
     int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     int number;

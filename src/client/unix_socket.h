@@ -7,9 +7,9 @@
 #define CLIENT_UNIX_SOCKET_H
 
 /* EAGAIN: somebody listens, and has no room for one more now. */
-int unix_connect(const char *path, int *ret_socket);
+int unix_socket_connect(const char *path, int *ret_socket);
 
 /* Makes the socket `name` in the open directory, for our user only, and listens. */
-int unix_listen(int directory, const char *name, int *ret_socket);
+int unix_socket_listen(int directory, const char *name, int *ret_socket);
 
 #endif

@@ -45,7 +45,7 @@ static int check_status(const char *path, const struct stat *status, struct bert
 }
 
 /* An unusual file-mode mask may have taken from us what we need. */
-static int open_up(int directory, mode_t mode)
+static int restore_mode(int directory, mode_t mode)
 {
     char path[64];
 
@@ -56,40 +56,40 @@ static int open_up(int directory, mode_t mode)
 }
 
 /* `name` in the directory `at` is what the whole path `shown` names. */
-struct place {
+struct directory_entry {
     int at;
     const char *name;
     const char *shown;
 };
 
 /* Opens without following a symlink, and whatever it is, so that the message can say what. */
-static int open_place(const struct place *place)
+static int open_entry(const struct directory_entry *entry)
 {
-    return openat(place->at, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return openat(entry->at, entry->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int open_checked(const struct place *place, bool make, int *ret_directory,
+static int open_checked(const struct directory_entry *entry, bool make, int *ret_directory,
                         struct berth_error *error)
 {
     struct stat status;
     bool made = false;
-    int directory = open_place(place);
+    int directory = open_entry(entry);
     int code;
 
     if (directory < 0 && errno == ENOENT && make) {
-        made = mkdirat(place->at, place->name, S_IRWXU) == 0;
+        made = mkdirat(entry->at, entry->name, S_IRWXU) == 0;
         if (!made && errno != EEXIST)
-            return error_set_errno(error, errno, "%s: cannot make the directory", place->shown);
-        directory = open_place(place);
+            return error_set_errno(error, errno, "%s: cannot make the directory", entry->shown);
+        directory = open_entry(entry);
     }
     if (directory < 0)
-        return error_set_errno(error, errno, "%s", place->shown);
+        return error_set_errno(error, errno, "%s", entry->shown);
     if (fstat(directory, &status) < 0)
-        code = error_set_errno(error, errno, "%s", place->shown);
+        code = error_set_errno(error, errno, "%s", entry->shown);
     else
-        code = check_status(place->shown, &status, error);
-    if (code == 0 && made && open_up(directory, status.st_mode) < 0)
-        code = error_set_errno(error, errno, "%s", place->shown);
+        code = check_status(entry->shown, &status, error);
+    if (code == 0 && made && restore_mode(directory, status.st_mode) < 0)
+        code = error_set_errno(error, errno, "%s", entry->shown);
     if (code == 0)
         *ret_directory = directory;
     else
@@ -97,8 +97,8 @@ static int open_checked(const struct place *place, bool make, int *ret_directory
     return code;
 }
 
-static int open_below(const struct pool_address *address, bool make, int *ret_directory,
-                      struct berth_error *error)
+static int open_inventory_directory(const struct pool_address *address, bool make,
+                                    int *ret_directory, struct berth_error *error)
 {
     const char *name = strrchr(address->directory, '/') + 1;
     char *outer = strndup(address->directory, (size_t)(name - 1 - address->directory));
@@ -107,42 +107,43 @@ static int open_below(const struct pool_address *address, bool make, int *ret_di
 
     if (outer == NULL)
         return error_set_memory(error);
-    code = open_checked(&(struct place){AT_FDCWD, outer, outer}, make, &around, error);
+    code = open_checked(&(struct directory_entry){AT_FDCWD, outer, outer}, make, &around, error);
     free(outer);
     if (code < 0)
         return code;
-    code =
-        open_checked(&(struct place){around, name, address->directory}, make, ret_directory, error);
+    code = open_checked(&(struct directory_entry){around, name, address->directory}, make,
+                        ret_directory, error);
     close(around);
     return code;
 }
 
-static int open_all(const struct pool_address *address, bool make, int *ret_directory,
-                    struct berth_error *error)
+static int open_directory(const struct pool_address *address, bool make, int *ret_directory,
+                          struct berth_error *error)
 {
-    const struct place place = {AT_FDCWD, address->directory, address->directory};
+    const struct directory_entry entry = {AT_FDCWD, address->directory, address->directory};
 
-    return address->inventory != NULL ? open_below(address, make, ret_directory, error)
-                                      : open_checked(&place, make, ret_directory, error);
+    return address->inventory != NULL
+               ? open_inventory_directory(address, make, ret_directory, error)
+               : open_checked(&entry, make, ret_directory, error);
 }
 
-int own_directory_open(const struct pool_address *address, int *ret_directory,
-                       struct berth_error *error)
+int user_directory_open(const struct pool_address *address, int *ret_directory,
+                        struct berth_error *error)
 {
-    return open_all(address, true, ret_directory, error);
+    return open_directory(address, true, ret_directory, error);
 }
 
-int own_directory_check(const struct pool_address *address, struct berth_error *error)
+int user_directory_check(const struct pool_address *address, struct berth_error *error)
 {
     int directory = -1;
-    int code = open_all(address, false, &directory, error);
+    int code = open_directory(address, false, &directory, error);
 
     if (directory >= 0)
         close(directory);
     return code == BERTH_ERROR_NOT_FOUND ? 0 : code;
 }
 
-int own_directory_glance(const struct pool_address *address, struct berth_error *error)
+int user_directory_check_last(const struct pool_address *address, struct berth_error *error)
 {
     struct stat status;
 

@@ -8,18 +8,18 @@
 
 #include <berth/error.h>
 
-#include "client/address.h"
+#include "client/pool_address.h"
 
 /* Makes what is missing of it (0700) and checks it, and the one around that of an inventory
  * likewise. *ret_directory is a descriptor (O_PATH, close-on-exec), the caller's. Fails with
  * BERTH_ERROR_PERMISSION (somebody else's, or open to others), _NOT_FOUND, _IO or _MEMORY. */
-int own_directory_open(const struct pool_address *address, int *ret_directory,
-                       struct berth_error *error);
+int user_directory_open(const struct pool_address *address, int *ret_directory,
+                        struct berth_error *error);
 
 /* Checks it as far as it is there; makes nothing. Fails in the same way. */
-int own_directory_check(const struct pool_address *address, struct berth_error *error);
+int user_directory_check(const struct pool_address *address, struct berth_error *error);
 
 /* Checks only the directory of the socket itself, in one system call. */
-int own_directory_glance(const struct pool_address *address, struct berth_error *error);
+int user_directory_check_last(const struct pool_address *address, struct berth_error *error);
 
 #endif

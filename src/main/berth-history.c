@@ -17,7 +17,7 @@
 #include "history/time_argument.h"
 #include "view/pool_view.h"
 
-int past_fail(const char *verb, struct berth_error *error)
+int main_fail_verb(const char *verb, struct berth_error *error)
 {
     error_wrap(error, error->code, "%s", verb);
     return output_error(error);
@@ -26,33 +26,35 @@ int past_fail(const char *verb, struct berth_error *error)
 /* ---- Which file ---- */
 
 /* Asks the daemon; dials again when it goes away in the midst. */
-static int ask_pool(struct reach *reach, struct wire_message *ret_answer, struct berth_error *error)
+static int query_pool(struct pool_connection *connection, struct wire_message *ret_answer,
+                      struct berth_error *error)
 {
     enum { TRIES = 3 };
     int code = BERTH_ERROR_IO;
 
     for (int i = 0; i < TRIES && code == BERTH_ERROR_IO; i++) {
-        code = i == 0 ? 0 : session_again(&reach->session, error);
+        code = i == 0 ? 0 : session_reconnect(&connection->session, error);
         if (code == 0)
-            code = pool_view_ask(&reach->session, &(struct wire_message){.type = WIRE_HELLO},
-                                 WIRE_POOL, ret_answer, error);
+            code =
+                pool_view_request(&connection->session, &(struct wire_message){.type = WIRE_HELLO},
+                                  WIRE_POOL, ret_answer, error);
     }
     return code;
 }
 
 /* The pool's file; the caller frees it. */
-static int find_file(const char *inventory, char **ret_file, struct berth_error *error)
+static int find_history_file(const char *inventory, char **ret_file, struct berth_error *error)
 {
     struct wire_message pool = {0};
-    struct reach reach;
-    int code = reach_open(&reach, inventory, error);
+    struct pool_connection connection;
+    int code = connect_open(&connection, inventory, error);
 
     if (code < 0)
         return code;
-    code = ask_pool(&reach, &pool, error);
+    code = query_pool(&connection, &pool, error);
     if (code == 0)
-        code = pool_view_check_inventory(reach.address.inventory, pool.inventory, error);
-    reach_close(&reach);
+        code = pool_view_check_inventory(connection.address.inventory, pool.inventory, error);
+    connect_close(&connection);
     if (code == 0 && pool.history == NULL)
         code = error_set(error, BERTH_ERROR_IO,
                          "expected past leases, got that this pool keeps none (its configuration "
@@ -66,7 +68,7 @@ static int find_file(const char *inventory, char **ret_file, struct berth_error 
 }
 
 /* NULL in *ret_history: nothing was recorded yet. Returns an exit code. */
-static int open_history(const char *verb, const struct past_options *options,
+static int open_history(const char *verb, const struct history_filter_options *options,
                         struct history **ret_history)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -74,7 +76,7 @@ static int open_history(const char *verb, const struct past_options *options,
     int code = 0;
 
     if (options->file == NULL)
-        code = find_file(options->inventory, &found, &error);
+        code = find_history_file(options->inventory, &found, &error);
     if (code < 0) {
         error_wrap(&error, code, "%s", verb);
         return output_refusal(&error);
@@ -85,20 +87,20 @@ static int open_history(const char *verb, const struct past_options *options,
         *ret_history = NULL;
         return EXIT_GOOD;
     }
-    return code < 0 ? past_fail(verb, &error) : EXIT_GOOD;
+    return code < 0 ? main_fail_verb(verb, &error) : EXIT_GOOD;
 }
 
 /* ---- Words ---- */
 
-static int read_time(const char *option, const char *words, int64_t now, int64_t *ret_time,
+static int read_time(const char *option, const char *text, int64_t now, int64_t *ret_time,
                      struct berth_error *error)
 {
-    int code = words == NULL ? 0 : history_parse_time(words, now, ret_time, error);
+    int code = text == NULL ? 0 : history_parse_time(text, now, ret_time, error);
 
     return code < 0 ? error_wrap(error, code, "--%s", option) : 0;
 }
 
-static int make_query(const struct past_options *options, struct history_query *query,
+static int make_query(const struct history_filter_options *options, struct history_query *query,
                       struct berth_error *error)
 {
     int code;
@@ -122,27 +124,27 @@ static int make_query(const struct past_options *options, struct history_query *
     return 0;
 }
 
-static enum past_form form_of(const struct past_options *options)
+static enum history_form choose_form(const struct history_filter_options *options)
 {
-    return options->json ? PAST_JSON : options->csv ? PAST_CSV : PAST_TABLE;
+    return options->json ? HISTORY_FORM_JSON : options->csv ? HISTORY_FORM_CSV : HISTORY_FORM_TABLE;
 }
 
 /* After parsing: makes the query and opens the file. Returns an exit code. */
-static int begin(const char *verb, const struct past_options *options, struct history_query *query,
-                 struct history **ret_history)
+static int begin_verb(const char *verb, const struct history_filter_options *options,
+                      struct history_query *query, struct history **ret_history)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
     if (make_query(options, query, &error) < 0)
-        return past_fail(verb, &error);
+        return main_fail_verb(verb, &error);
     return open_history(verb, options, ret_history);
 }
 
 static int run_history(int argc, char **argv)
 {
-    struct past_options options = {0};
+    struct history_filter_options options = {0};
     struct history_options more = {0};
-    const struct option_binding bindings[] = {{&past_option_set, &options},
+    const struct option_binding bindings[] = {{&history_filter_option_set, &options},
                                               {&history_option_set, &more}};
     struct history_query query;
     struct history *history = NULL;
@@ -150,20 +152,20 @@ static int run_history(int argc, char **argv)
 
     if (!verb_begin(&verb_history, bindings, COUNT(bindings), argc, argv, &code))
         return code;
-    code = begin("history", &options, &query, &history);
+    code = begin_verb("history", &options, &query, &history);
     if (code != EXIT_GOOD)
         return code;
     query.max = more.max.known ? more.max.value : 0;
-    code = past_list(history, &query, form_of(&options));
+    code = history_list_print(history, &query, choose_form(&options));
     history_close(history);
     return code;
 }
 
 static int run_report(int argc, char **argv)
 {
-    struct past_options options = {0};
+    struct history_filter_options options = {0};
     struct report_options more = {.by = HISTORY_BY_USER};
-    const struct option_binding bindings[] = {{&past_option_set, &options},
+    const struct option_binding bindings[] = {{&history_filter_option_set, &options},
                                               {&report_option_set, &more}};
     struct history_query query;
     struct history *history = NULL;
@@ -171,10 +173,10 @@ static int run_report(int argc, char **argv)
 
     if (!verb_begin(&verb_report, bindings, COUNT(bindings), argc, argv, &code))
         return code;
-    code = begin("report", &options, &query, &history);
+    code = begin_verb("report", &options, &query, &history);
     if (code != EXIT_GOOD)
         return code;
-    code = past_report(history, &query, more.by, form_of(&options));
+    code = history_totals_print(history, &query, more.by, choose_form(&options));
     history_close(history);
     return code;
 }
@@ -184,5 +186,6 @@ int main(int argc, char **argv)
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = argc == 0 ? "" : slash == NULL ? argv[0] : slash + 1;
 
-    return strcmp(name, verb_report.called) == 0 ? run_report(argc, argv) : run_history(argc, argv);
+    return strcmp(name, verb_report.program_name) == 0 ? run_report(argc, argv)
+                                                       : run_history(argc, argv);
 }

@@ -21,7 +21,7 @@ static const char usage[] =
     "Looks at the GPUs of this machine for berth, which starts it with a socket as\n"
     "its standard input. To see what it finds: berth devices\n";
 
-static int take_options(int argc, char **argv)
+static int print_information(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
         fputs(usage, stdout);
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     int code;
 
     if (argc > 1)
-        return take_options(argc, argv);
+        return print_information(argc, argv);
     if (!is_socket(STDIN_FILENO)) {
         fputs("berth-probe: expected a socket of berth as standard input, got none; to see the "
               "devices: berth devices\n",

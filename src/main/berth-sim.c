@@ -9,7 +9,7 @@
 int main(int argc, char **argv)
 {
     int exit_code;
-    const struct verb *word = words_find(&verb_sim, argc, argv, &exit_code);
+    const struct verb *word = subcommand_find(&verb_sim, argc, argv, &exit_code);
 
     if (word == NULL)
         return exit_code;

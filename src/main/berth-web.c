@@ -11,13 +11,13 @@
 #include "cli/verbs.h"
 #include "web/web_loop.h"
 
-static void tell_ready(const char *url)
+static void print_url(const char *url)
 {
     printf("berth web: %s\n", url);
     fflush(stdout);
 }
 
-static int take_options(const struct web_options *options, struct web_settings *settings,
+static int read_options(const struct web_options *options, struct web_settings *settings,
                         struct berth_error *error)
 {
     const char *listen = options->listen == NULL ? LISTEN_DEFAULT : options->listen;
@@ -52,9 +52,9 @@ int main(int argc, char **argv)
 
     if (!verb_begin(&verb_web, &binding, 1, argc, argv, &code))
         return code;
-    code = take_options(&options, &settings, &error);
+    code = read_options(&options, &settings, &error);
     if (code == 0)
-        code = web_serve(&settings, tell_ready, &error);
+        code = web_serve(&settings, print_url, &error);
     string_list_finish(&options.hosts);
     if (code == 0)
         return EXIT_GOOD;

@@ -25,7 +25,7 @@
 #include "spec/configuration.h"
 
 /* Whoever started us waits for a word on standard output. */
-static int fail(const struct berth_error *error, bool is_own)
+static int report_failure(const struct berth_error *error, bool is_own)
 {
     bool not_good = error->code == BERTH_ERROR_INVALID || error->code == BERTH_ERROR_SYNTAX ||
                     error->code == BERTH_ERROR_RANGE;
@@ -74,7 +74,7 @@ static int check_rules(const struct daemon_options *options)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct text path = {0};
-    struct text words = {0};
+    struct text message = {0};
     int code = find_rules(options, &path, &error);
     int result;
 
@@ -83,16 +83,16 @@ static int check_rules(const struct daemon_options *options)
     if (code == 0) /* the daemon itself starts: its programs may come later */
         code = configuration_check_programs(path.length > 0 ? path.bytes : NULL, &error);
     if (path.length == 0)
-        text_append(&words, "a configuration");
+        text_append(&message, "a configuration");
     else
-        text_append(&words, path.bytes);
+        text_append(&message, path.bytes);
     if (path.length > 0 && access(path.bytes, F_OK) == 0)
-        text_append(&words, ": good\n");
+        text_append(&message, ": good\n");
     else
-        text_append(&words, ": not there, the usual rules count\n");
-    result = code < 0 ? output_error(&error) : output_write(&words);
+        text_append(&message, ": not there, the usual rules count\n");
+    result = code < 0 ? output_error(&error) : output_write(&message);
     text_finish(&path);
-    text_finish(&words);
+    text_finish(&message);
     return result;
 }
 
@@ -106,7 +106,7 @@ static int open_log(const char *path, int *ret_log, struct berth_error *error)
 }
 
 /* What is said on the command line, as the pool wants it; the texts own what they made. */
-struct prepared {
+struct daemon_setup {
     struct text socket;
     struct text rules;
     struct text log; /* the file of the user's own, which whoever started us opened */
@@ -151,12 +151,12 @@ static const char *socket_variable(void)
     return path != NULL && *path != '\0' ? path : NULL;
 }
 
-static int prepare(const struct daemon_options *options, struct prepared *prepared,
-                   struct berth_error *error)
+static int prepare_setup(const struct daemon_options *options, struct daemon_setup *setup,
+                         struct berth_error *error)
 {
-    struct pool_settings *settings = &prepared->settings;
+    struct pool_settings *settings = &setup->settings;
     const char *socket = options->socket != NULL ? options->socket : socket_variable();
-    int code = find_rules(options, &prepared->rules, error);
+    int code = find_rules(options, &setup->rules, error);
 
     if (code == 0 && options->socket != NULL && options->own != NULL)
         code = error_set(error, BERTH_ERROR_INVALID, "expected --socket or --own, got both");
@@ -167,45 +167,45 @@ static int prepare(const struct daemon_options *options, struct prepared *prepar
     if (code == 0 && options->user != NULL && options->own != NULL)
         code = error_set(error, BERTH_ERROR_INVALID, "expected --user or --own, got both");
     if (code == 0 && options->inventory != NULL) {
-        prepared->inventory = realpath(options->inventory, NULL);
-        if (prepared->inventory == NULL)
+        setup->inventory = realpath(options->inventory, NULL);
+        if (setup->inventory == NULL)
             code = error_set_errno(error, errno, "%s", options->inventory);
     }
     if (options->own != NULL)
-        text_append_format(&prepared->socket, "%s/berth.sock", options->own);
+        text_append_format(&setup->socket, "%s/berth.sock", options->own);
     else
-        text_append(&prepared->socket, socket != NULL ? socket : MACHINE_SOCKET);
-    if (code == 0 && text_failed(&prepared->socket))
+        text_append(&setup->socket, socket != NULL ? socket : MACHINE_SOCKET);
+    if (code == 0 && text_failed(&setup->socket))
         code = error_set_memory(error);
     if (code == 0)
-        code = become_user(options, prepared->socket.bytes, &settings->log, error);
+        code = become_user(options, setup->socket.bytes, &settings->log, error);
     if (code == 0)
         code = activation_listener(&settings->listener, &settings->owns_path, error);
-    settings->socket = text_string(&prepared->socket);
-    settings->inventory = prepared->inventory;
-    settings->configuration = prepared->rules.length > 0 ? prepared->rules.bytes : NULL;
+    settings->socket = text_string(&setup->socket);
+    settings->inventory = setup->inventory;
+    settings->configuration = setup->rules.length > 0 ? setup->rules.bytes : NULL;
     settings->own = options->own != NULL;
     if (options->own != NULL && options->log == NULL)
-        text_append_format(&prepared->log, "%s/log", options->own);
-    settings->log_path = options->log != NULL ? options->log : prepared->log.bytes;
+        text_append_format(&setup->log, "%s/log", options->own);
+    settings->log_path = options->log != NULL ? options->log : setup->log.bytes;
     settings->idle = options->idle.known ? (int64_t)options->idle.value : DURATION_MINUTE;
     settings->ready = settings->own ? STDOUT_FILENO : -1;
     return code;
 }
 
-static int serve(const struct daemon_options *options)
+static int run_daemon(const struct daemon_options *options)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct prepared prepared = {0};
-    int code = prepare(options, &prepared, &error);
+    struct daemon_setup setup = {0};
+    int code = prepare_setup(options, &setup, &error);
 
     if (code == 0)
-        code = pool_run(&prepared.settings, &error);
-    text_finish(&prepared.socket);
-    text_finish(&prepared.rules);
-    text_finish(&prepared.log);
-    free(prepared.inventory);
-    return code < 0 ? fail(&error, prepared.settings.own) : EXIT_GOOD;
+        code = pool_run(&setup.settings, &error);
+    text_finish(&setup.socket);
+    text_finish(&setup.rules);
+    text_finish(&setup.log);
+    free(setup.inventory);
+    return code < 0 ? report_failure(&error, setup.settings.own) : EXIT_GOOD;
 }
 
 int main(int argc, char **argv)
@@ -216,5 +216,5 @@ int main(int argc, char **argv)
 
     if (!verb_begin(&verb_daemon, &binding, 1, argc, argv, &code))
         return code;
-    return options.check ? check_rules(&options) : serve(&options);
+    return options.check ? check_rules(&options) : run_daemon(&options);
 }

@@ -158,7 +158,7 @@ static int put_held(struct recorder *recorder, struct berth_error *error)
     size_t known = 0;
     int code = 0;
 
-    vector_for_each (lease, &recorder->follower.view.look.leases) {
+    vector_for_each (lease, &recorder->follower.view.snapshot.leases) {
         struct history_lease row;
 
         while (known < recorder->held.count && recorder->held.items[known] < lease->id)
@@ -182,7 +182,7 @@ static int remember_held(struct recorder *recorder, struct berth_error *error)
     const struct lease_info *lease;
 
     recorder->held.count = 0;
-    vector_for_each (lease, &recorder->follower.view.look.leases) {
+    vector_for_each (lease, &recorder->follower.view.snapshot.leases) {
         uint64_t *id;
 
         if (lease->preparing)
@@ -292,7 +292,7 @@ static int receive_updates(struct recorder *recorder, struct berth_error *error)
     recorder->ended_known = follower->ended_count;
     if (news <= 0)
         return news;
-    recorder->offset = follower->view.look.time - clock_now();
+    recorder->offset = follower->view.snapshot.time - clock_now();
     recorder->has_changed = true;
     return 0;
 }
@@ -328,7 +328,7 @@ static bool is_due(const struct recorder *recorder)
 {
     if (recorder->has_changed)
         return recorder->record != NULL || clock_now() >= recorder->retry_at;
-    return recorder->follower.view.look.leases.count > 0 &&
+    return recorder->follower.view.snapshot.leases.count > 0 &&
            clock_now() >= recorder->seen_at + SEEN_INTERVAL;
 }
 
@@ -341,13 +341,13 @@ static int64_t earlier(int64_t one, int64_t other)
 static int64_t wait_time(const struct recorder *recorder)
 {
     int64_t now = clock_now();
-    int64_t wait = follower_wait(&recorder->follower);
+    int64_t wait = follower_next_timeout(&recorder->follower);
 
     if (recorder->record == NULL && recorder->has_changed)
         wait = earlier(wait, recorder->retry_at - now);
     if (recorder->record != NULL)
         wait = earlier(wait, recorder->forget_at - now);
-    if (recorder->follower.view.look.leases.count > 0)
+    if (recorder->follower.view.snapshot.leases.count > 0)
         wait = earlier(wait, recorder->seen_at + SEEN_INTERVAL - now);
     return wait < 0 ? 0 : earlier(wait, POLL_MAX);
 }
@@ -375,7 +375,7 @@ static int run_loop(struct recorder *recorder, struct berth_error *error)
 static int follow_daemon(struct recorder *recorder, struct berth_error *error)
 {
     struct history_position place = {0};
-    struct follow_settings wanted = {
+    struct follower_settings wanted = {
         .kinds = WIRE_NEWS_LEASE,
         .interval = NEWS_INTERVAL,
         .sections = 1U << WIRE_SECTION_LEASES,
@@ -388,7 +388,8 @@ static int follow_daemon(struct recorder *recorder, struct berth_error *error)
     wanted.epoch = place.epoch;
     wanted.ended_known = place.known;
     recorder->ended_known = place.known;
-    code = follower_open_on(&recorder->follower, recorder->settings->connection, &wanted, error);
+    code = follower_open_connected(&recorder->follower, recorder->settings->connection, &wanted,
+                                   error);
     if (code < 0)
         return code;
     code = run_loop(recorder, error);

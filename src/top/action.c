@@ -16,13 +16,13 @@ int action_begin(struct action *action, const struct pool_address *address,
                  struct control_command command, struct berth_error *error)
 {
     struct wire_message question = {.type = command.type, .id = command.id};
-    int code = session_open_for(&action->session, address, DIAL_ONLY, 0, error);
+    int code = session_open_with_timeout(&action->session, address, DIAL_ONLY, 0, error);
 
     if (code < 0)
         return code;
     action->command = command;
     action->deadline = clock_now() + ACTION_TIMEOUT;
-    question.number = session_number(&action->session);
+    question.number = session_next_number(&action->session);
     code = session_send(&action->session, &question, error);
     if (code < 0)
         action_cancel(action);

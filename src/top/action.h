@@ -18,8 +18,8 @@ struct action {
     int64_t deadline; /* by clock_now() */
 };
 
-/* Asks for a deed; there must be none under way. Fails as session_open_for and session_send, and
- * nothing is under way then. */
+/* Asks for a deed; there must be none under way. Fails as session_open_with_timeout and
+ * session_send, and nothing is under way then. */
 int action_begin(struct action *action, const struct pool_address *address,
                  struct control_command command, struct berth_error *error);
 

@@ -9,7 +9,7 @@
 #include "base/text/utf8.h"
 #include "top/draw.h"
 #include "top/lease_labels.h"
-#include "view/judge.h"
+#include "view/view_facts.h"
 
 /* What keys are pressed over. */
 struct key_context {
@@ -60,7 +60,7 @@ static const struct claim_info *find_claim(const struct pool_view *view, uint64_
 {
     const struct claim_info *claim;
 
-    vector_for_each (claim, &view->look.claims) {
+    vector_for_each (claim, &view->snapshot.claims) {
         if (claim->id == id)
             return claim;
     }
@@ -147,11 +147,11 @@ static void ask_to_confirm(const struct key_context *context, char key)
     const struct top_row *row = top_model_selected(&control->model, control->model.pane);
 
     if (row != NULL && row->claim != TOP_NOTHING && key == 'c')
-        ask_to_cancel(context, &context->view->look.claims.items[row->claim]);
+        ask_to_cancel(context, &context->view->snapshot.claims.items[row->claim]);
     else if (row != NULL && row->claim != TOP_NOTHING)
         control_show_message(control, STYLE_WARNING, "it waits and holds nothing: c cancels it");
     else if (row != NULL && row->lease != TOP_NOTHING && key == 'x')
-        ask_to_release(context, &context->view->look.leases.items[row->lease]);
+        ask_to_release(context, &context->view->snapshot.leases.items[row->lease]);
     else if (row != NULL && row->lease != TOP_NOTHING)
         control_show_message(control, STYLE_WARNING, "it is held and does not wait: x releases it");
     else

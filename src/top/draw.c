@@ -86,7 +86,7 @@ static void append_pool(const struct top_picture *picture, const struct grid *gr
     const char *path;
     const char *name;
 
-    view_append_pool(picture->view, picture->address, &pool);
+    view_append_pool_name(picture->view, picture->address, &pool);
     path = strchr(text_string(&pool), '/');
     name = strrchr(text_string(&pool), '/');
     text_append(out, text_string(&pool));
@@ -106,7 +106,7 @@ static void append_pool(const struct top_picture *picture, const struct grid *gr
 /* As much as there is room for, in words that are fewer the less there is. */
 static void draw_header(const struct top_picture *picture, size_t y, struct grid *grid)
 {
-    struct view_census census = view_count(picture->view);
+    struct view_census census = view_count_devices(picture->view);
     struct quantity_text clock = draw_clock(picture->now);
     size_t room = grid->width;
     struct text counts = {0};
@@ -116,7 +116,7 @@ static void draw_header(const struct top_picture *picture, size_t y, struct grid
     for (int brief = 0; brief < 2; brief++) {
         text_clear(&counts);
         append_counts(&counts, census, brief == 1);
-        append_waiting(&counts, picture->view->look.claims.count, brief == 1);
+        append_waiting(&counts, picture->view->snapshot.claims.count, brief == 1);
         if (utf8_width(text_string(&counts)) + strlen(clock.text) + 2 <= room)
             break;
     }
@@ -134,20 +134,20 @@ static void draw_header(const struct top_picture *picture, size_t y, struct grid
 /* What is to be known about all that is shown; nothing when it is what it seems. */
 static enum style append_note(const struct top_picture *picture, struct text *out)
 {
-    const struct problem_list *problems = &picture->view->look.problems;
+    const struct problem_list *problems = &picture->view->snapshot.problems;
     struct quantity_text clock = draw_clock(picture->now);
 
     if (picture->paused) {
         text_append_format(out, "paused at %s: p goes on", clock.text);
         return STYLE_STRONG;
     }
-    if (picture->state == FOLLOW_SILENT)
+    if (picture->state == FOLLOWER_SILENT)
         text_append_format(out, "as of %s: the daemon does not answer", clock.text);
-    else if (picture->state == FOLLOW_GONE)
+    else if (picture->state == FOLLOWER_GONE)
         text_append_format(out, "as of %s: the daemon is gone, dialling again", clock.text);
-    if (picture->state == FOLLOW_GONE && picture->reason != NULL && picture->reason[0] != '\0')
+    if (picture->state == FOLLOWER_GONE && picture->reason != NULL && picture->reason[0] != '\0')
         text_append_format(out, " (%s)", picture->reason);
-    if (picture->state != FOLLOW_LIVE)
+    if (picture->state != FOLLOWER_LIVE)
         return STYLE_BAD;
     if (problems->count > 0)
         text_append_format(out, "%s: %s", problems->items[0].backend, problems->items[0].message);

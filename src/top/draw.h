@@ -18,7 +18,7 @@ struct top_picture {
     const struct load_history *history;
     int64_t step; /* of the history, nanoseconds */
     int64_t now;  /* by the daemon's clock */
-    enum follow_state state;
+    enum follower_state state;
     const char *reason; /* why the daemon is gone */
     bool paused;
     bool help;           /* the keys are listed */

@@ -81,7 +81,7 @@ static void add_history(struct table *table, const struct top_picture *picture, 
 {
     struct text cell = {0};
 
-    if (room > 0 && picture->view->look.slots.items[slot].device->load.utilization.known)
+    if (room > 0 && picture->view->snapshot.slots.items[slot].device->load.utilization.known)
         draw_append_spark(&cell, picture, slot, room, unicode);
     add_text(table, STYLE_GOOD, &cell);
 }
@@ -130,7 +130,7 @@ static void add_state(struct table *table, const struct slot_info *slot,
     else if (slot->state == SLOT_STATE_SHARED && slot->sharing != SHARING_EXCLUSIVE)
         table_cell(table, choice_name(sharing_names, (int)slot->sharing));
     else
-        table_cell_styled(table, view_style(slot->state),
+        table_cell_styled(table, view_state_style(slot->state),
                           choice_name(slot_state_names, (int)slot->state));
 }
 
@@ -138,7 +138,7 @@ static void add_state(struct table *table, const struct slot_info *slot,
 static void append_process(struct text *out, const struct device_process *process,
                            struct user_names *users)
 {
-    const char *user = user_names_find_known(users, process->uid);
+    const char *user = user_names_find_optional(users, process->uid);
 
     text_append_format(out, "%s: %s (pid %" PRIu64 ")", user == NULL ? "somebody" : user,
                        process->command == NULL ? "something" : process->command, process->pid);
@@ -168,7 +168,7 @@ static void append_lingering(struct text *out, const struct top_picture *picture
     const struct device_process *process;
 
     vector_for_each (process, &slot->device->processes) {
-        if (!view_lingers(picture->view, slot, process))
+        if (!view_is_leftover(picture->view, slot, process))
             continue;
         append_process(out, process, picture->users);
         text_append(out, " is left of a lease");
@@ -180,14 +180,14 @@ static void append_lingering(struct text *out, const struct top_picture *picture
 static void append_drain(struct text *out, const struct top_picture *picture,
                          const struct slot_info *slot, bool leased)
 {
-    const char *user = user_names_find_known(picture->users, slot->reason_uid);
+    const char *user = user_names_find_optional(picture->users, slot->reason_uid);
 
     if (slot->reason != NULL)
         text_append_format(out, "%s (", slot->reason);
     text_append(out, leased ? "will be drained" : "drained");
     if (slot->reason_time != 0)
         text_append_format(out, " by %s %s ago", user == NULL ? "the pool" : user,
-                           view_duration(slot->reason_time, picture->now).text);
+                           view_format_duration(slot->reason_time, picture->now).text);
     if (slot->reason != NULL)
         text_append_char(out, ')');
 }
@@ -199,8 +199,8 @@ void draw_append_device_note(struct text *out, const struct top_picture *picture
         append_squatters(out, picture, slot);
     else if (view_is_drained(slot))
         append_drain(out, picture, slot, leased);
-    else if (view_note(slot) != NULL)
-        text_append(out, view_note(slot));
+    else if (view_device_note(slot) != NULL)
+        text_append(out, view_device_note(slot));
     else
         append_lingering(out, picture, slot);
 }
@@ -210,7 +210,8 @@ static void append_device_note(struct text *out, const struct top_picture *pictu
                                const struct top_row *row, bool leased)
 {
     if (!row->continuation && leased == (row->lease != TOP_NOTHING))
-        draw_append_device_note(out, picture, &picture->view->look.slots.items[row->slot], leased);
+        draw_append_device_note(out, picture, &picture->view->snapshot.slots.items[row->slot],
+                                leased);
 }
 
 static void append_note(struct text *out, const struct top_picture *picture,
@@ -239,10 +240,10 @@ static void add_holder(struct table *table, const struct top_picture *picture,
 static void add_row(struct table *table, const struct top_picture *picture,
                     const struct top_row *row, const struct pane_facts *facts)
 {
-    const struct wire_message *look = &picture->view->look;
-    const struct slot_info *slot = &look->slots.items[row->slot];
+    const struct wire_message *snapshot = &picture->view->snapshot;
+    const struct slot_info *slot = &snapshot->slots.items[row->slot];
     const struct lease_info *lease =
-        row->lease == TOP_NOTHING ? NULL : &look->leases.items[row->lease];
+        row->lease == TOP_NOTHING ? NULL : &snapshot->leases.items[row->lease];
     struct meters meters = meter_widths(facts->width);
 
     if (row->continuation) {
@@ -251,7 +252,7 @@ static void add_row(struct table *table, const struct top_picture *picture,
             table_cell(table, "");
     } else {
         table_cell_styled(table, STYLE_STRONG, device_id_format(slot->device->id).text);
-        table_cell(table, view_model(slot->device));
+        table_cell(table, view_device_model(slot->device));
         add_load(table, slot->device, meters.load);
         add_history(table, picture, row->slot, meters.history, facts->unicode);
         add_memory(table, slot->device, facts, meters.memory);

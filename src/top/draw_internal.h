@@ -9,7 +9,7 @@
 #include "base/text/table.h"
 #include "top/draw.h"
 #include "top/layout.h"
-#include "view/judge.h"
+#include "view/view_facts.h"
 
 /* A column, and what it is sorted by. */
 struct pane_column {

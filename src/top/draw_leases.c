@@ -81,7 +81,7 @@ void draw_add_held(struct table *table, const struct lease_info *lease, int64_t 
     if (lease == NULL)
         add_empty_cell(table, facts);
     else
-        table_cell(table, view_duration(lease->granted, now).text);
+        table_cell(table, view_format_duration(lease->granted, now).text);
 }
 
 void draw_add_left(struct table *table, const struct lease_info *lease, int64_t now,
@@ -93,9 +93,9 @@ void draw_add_left(struct table *table, const struct lease_info *lease, int64_t 
         table_cell(table, facts->limits ? "" : NULL);
         return;
     }
-    left = view_span(now, view_time(lease->expires.value));
+    left = view_time_between(now, view_time_from_wire(lease->expires.value));
     table_cell_styled(table, left < 5 * DURATION_MINUTE ? STYLE_WARNING : STYLE_PLAIN,
-                      view_duration(0, left).text);
+                      view_format_duration(0, left).text);
 }
 
 static void add_remark(struct text *out, const char *remark)
@@ -153,7 +153,7 @@ static void add_idle(struct table *table, const struct lease_info *lease)
 {
     if (lease->idle.known)
         table_cell_styled(table, lease->idle_warned ? STYLE_WARNING : STYLE_PLAIN,
-                          view_duration(0, view_time(lease->idle.value)).text);
+                          view_format_duration(0, view_time_from_wire(lease->idle.value)).text);
     else
         table_cell(table, NULL);
 }
@@ -161,7 +161,7 @@ static void add_idle(struct table *table, const struct lease_info *lease)
 static void add_lease(struct table *table, const struct top_picture *picture,
                       const struct top_row *row, const struct pane_facts *facts)
 {
-    const struct lease_info *lease = &picture->view->look.leases.items[row->lease];
+    const struct lease_info *lease = &picture->view->snapshot.leases.items[row->lease];
     struct text devices = {0};
 
     draw_add_lease_id(table, lease, facts);
@@ -181,20 +181,21 @@ static void add_lease(struct table *table, const struct top_picture *picture,
 static void add_claim(struct table *table, const struct top_picture *picture,
                       const struct top_row *row, const struct pane_facts *facts)
 {
-    const struct claim_info *claim = &picture->view->look.claims.items[row->claim];
+    const struct claim_info *claim = &picture->view->snapshot.claims.items[row->claim];
 
     /* Estimates were made when the view was. */
-    int64_t past = view_span(picture->view->look.time, picture->now);
+    int64_t past = view_time_between(picture->view->snapshot.time, picture->now);
 
     (void)facts;
     table_cell_format(table, "%u", claim->position);
     table_cell_format(table, "%" PRIu64, claim->id);
     table_cell(table, user_names_find(picture->users, claim->uid));
-    table_cell(table, view_duration(claim->since, picture->now).text);
-    table_cell(table, claim->estimate.known ? view_start(claim->estimate.value, past).text : NULL);
+    table_cell(table, view_format_duration(claim->since, picture->now).text);
+    table_cell(table,
+               claim->estimate.known ? view_format_start(claim->estimate.value, past).text : NULL);
     table_cell(table, claim->request);
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
-    table_cell(table, view_reason(claim));
+    table_cell(table, view_claim_reason(claim));
 }
 
 static void append_lease_detail(const struct lease_info *lease, struct text *out)
@@ -212,24 +213,24 @@ static void append_claim_detail(const struct claim_info *claim, struct text *out
 {
     text_append_format(out, "claim %" PRIu64 " wants %s", claim->id,
                        claim->request == NULL ? "-" : claim->request);
-    if (view_reason(claim) != NULL)
-        text_append_format(out, ": %s", view_reason(claim));
+    if (view_claim_reason(claim) != NULL)
+        text_append_format(out, ": %s", view_claim_reason(claim));
 }
 
 void draw_append_detail(const struct top_picture *picture, const struct top_model *model,
                         struct text *out)
 {
     const struct top_row *row = top_model_selected(model, model->pane);
-    const struct wire_message *look = &picture->view->look;
+    const struct wire_message *snapshot = &picture->view->snapshot;
 
     if (row == NULL)
         return;
     if (row->claim != TOP_NOTHING) {
-        append_claim_detail(&look->claims.items[row->claim], out);
+        append_claim_detail(&snapshot->claims.items[row->claim], out);
         return;
     }
     if (row->slot != TOP_NOTHING) {
-        const struct slot_info *slot = &look->slots.items[row->slot];
+        const struct slot_info *slot = &snapshot->slots.items[row->slot];
 
         text_append_format(out, "%s: ", device_id_format(slot->device->id).text);
         draw_append_device_note(out, picture, slot, row->lease != TOP_NOTHING);
@@ -239,7 +240,7 @@ void draw_append_detail(const struct top_picture *picture, const struct top_mode
             text_clear(out);
     }
     if (row->lease != TOP_NOTHING)
-        append_lease_detail(&look->leases.items[row->lease], out);
+        append_lease_detail(&snapshot->leases.items[row->lease], out);
 }
 
 const struct pane_kind pane_leases = {

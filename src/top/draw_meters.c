@@ -45,7 +45,7 @@ static int chart_level(int value)
 void draw_append_spark(struct text *out, const struct top_picture *picture, size_t slot,
                        size_t room, bool unicode)
 {
-    struct device_id id = picture->view->look.slots.items[slot].device->id;
+    struct device_id id = picture->view->snapshot.slots.items[slot].device->id;
     const struct load_series *series = top_history_find(picture->history, id, slot);
 
     for (size_t back = room; back-- > 0;) {
@@ -90,7 +90,7 @@ size_t draw_chart_lines(const struct top_picture *picture, const struct top_mode
 
     if (picture->view == NULL || devices == 0)
         return 0;
-    vector_for_each (slot, &picture->view->look.slots) {
+    vector_for_each (slot, &picture->view->snapshot.slots) {
         if (slot->device->load.utilization.known)
             return (devices - 1) / count_abreast(devices, width) + 1;
     }
@@ -129,7 +129,8 @@ static void draw_chart_title(const struct top_picture *picture, const struct slo
         text_append(&words, "- ");
     grid_fill(grid, x, y, width, STYLE_FAINT, grid->unicode ? 0x2500 : '-');
     used = grid_put(grid, x, y, width, STYLE_STRONG, text_string(&words));
-    text_append_format(&span, " last %s", view_duration(0, (int64_t)width * picture->step).text);
+    text_append_format(&span, " last %s",
+                       view_format_duration(0, (int64_t)width * picture->step).text);
     if (first && utf8_width(text_string(&span)) + used + 2 <= width)
         grid_put_right(grid, x + used, y, width - used, STYLE_FAINT, text_string(&span));
     text_finish(&words);
@@ -150,7 +151,7 @@ static size_t first_charted(const struct top_list *list, size_t count)
 static void draw_chart(const struct top_picture *picture, size_t slot, bool first, size_t x,
                        size_t width, struct layout_band band, struct grid *grid)
 {
-    const struct slot_info *shown = &picture->view->look.slots.items[slot];
+    const struct slot_info *shown = &picture->view->snapshot.slots.items[slot];
     const struct load_series *series = top_history_find(picture->history, shown->device->id, slot);
     struct layout_band area = {.y = band.y + 1, .height = band.height - 1};
 
@@ -209,13 +210,13 @@ void draw_map(const struct top_picture *picture, const struct top_model *model, 
 
     for (size_t i = 0; i < list->rows.count; i++) {
         const struct top_row *row = &list->rows.items[i];
-        const struct slot_info *slot = &picture->view->look.slots.items[row->slot];
+        const struct slot_info *slot = &picture->view->snapshot.slots.items[row->slot];
         const struct figure *load = &slot->device->load.utilization;
         int level = load->known ? chart_level((int)load->value) : 0;
 
         if (row->continuation)
             continue;
-        grid_fill(grid, x, y, 1, view_style(slot->state),
+        grid_fill(grid, x, y, 1, view_state_style(slot->state),
                   level == 0      ? '-'
                   : grid->unicode ? blocks[level]
                                   : (uint32_t)ascii_spark[level]);

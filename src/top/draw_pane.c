@@ -181,13 +181,13 @@ static bool draw_notes(const struct top_picture *picture, const struct pane_kind
 static struct pane_facts find_facts(const struct pool_view *view, const struct grid *grid)
 {
     struct pane_facts facts = {
-        .width = grid->width, .unicode = grid->unicode, .leases = view->look.leases.count > 0};
+        .width = grid->width, .unicode = grid->unicode, .leases = view->snapshot.leases.count > 0};
     const struct lease_info *lease;
     const struct slot_info *slot;
 
-    vector_for_each (slot, &view->look.slots)
+    vector_for_each (slot, &view->snapshot.slots)
         facts.memory |= view_memory_used(slot->device).known;
-    vector_for_each (lease, &view->look.leases) {
+    vector_for_each (lease, &view->snapshot.leases) {
         facts.shares |= lease->sharing != SHARING_EXCLUSIVE;
         facts.limits |= lease->expires.known;
     }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text/text.h"
-#include "view/judge.h"
+#include "view/view_facts.h"
 
 static struct row_key number_key(int64_t number)
 {
@@ -14,7 +14,7 @@ static struct row_key number_key(int64_t number)
 
 static struct row_key optional_key(struct optional_number number)
 {
-    return (struct row_key){.known = number.known, .number = view_time(number.value)};
+    return (struct row_key){.known = number.known, .number = view_time_from_wire(number.value)};
 }
 
 static struct row_key figure_key(const struct figure *figure)
@@ -53,7 +53,7 @@ static struct row_key device_key(const struct slot_info *slot, enum view_column 
 {
     switch (column) {
     case VIEW_COLUMN_MODEL:
-        return text_key(view_model(slot->device), ret_failed);
+        return text_key(view_device_model(slot->device), ret_failed);
     case VIEW_COLUMN_LOAD:
         return figure_key(&slot->device->load.utilization);
     case VIEW_COLUMN_MEMORY:
@@ -75,11 +75,11 @@ static struct row_key lease_key(const struct lease_info *lease, enum view_column
 {
     switch (column) {
     case VIEW_COLUMN_LEASE:
-        return number_key(view_time(lease->id));
+        return number_key(view_time_from_wire(lease->id));
     case VIEW_COLUMN_USER:
         return text_key(user_names_find(users, lease->uid), ret_failed);
     case VIEW_COLUMN_HELD:
-        return number_key(view_span(lease->granted, view->look.time));
+        return number_key(view_time_between(lease->granted, view->snapshot.time));
     case VIEW_COLUMN_LEFT:
         return optional_key(lease->expires);
     case VIEW_COLUMN_JOB:
@@ -101,11 +101,11 @@ static struct row_key claim_key(const struct claim_info *claim, enum view_column
     case VIEW_COLUMN_QUEUE:
         return number_key(claim->position);
     case VIEW_COLUMN_CLAIM:
-        return number_key(view_time(claim->id));
+        return number_key(view_time_from_wire(claim->id));
     case VIEW_COLUMN_USER:
         return text_key(user_names_find(users, claim->uid), ret_failed);
     case VIEW_COLUMN_WAITING:
-        return number_key(view_span(claim->since, view->look.time));
+        return number_key(view_time_between(claim->since, view->snapshot.time));
     case VIEW_COLUMN_STARTS:
         return optional_key(claim->estimate);
     case VIEW_COLUMN_JOB:
@@ -119,15 +119,15 @@ struct row_key row_order_key(const struct top_row *row, enum view_column column,
                              const struct pool_view *view, struct user_names *users,
                              bool *ret_failed)
 {
-    const struct wire_message *look = &view->look;
+    const struct wire_message *snapshot = &view->snapshot;
     struct row_key key = {0};
 
     if (row->claim != TOP_NOTHING)
-        return claim_key(&look->claims.items[row->claim], column, view, users, ret_failed);
+        return claim_key(&snapshot->claims.items[row->claim], column, view, users, ret_failed);
     if (row->slot != TOP_NOTHING)
-        key = device_key(&look->slots.items[row->slot], column, ret_failed);
+        key = device_key(&snapshot->slots.items[row->slot], column, ret_failed);
     if (!key.known && row->lease != TOP_NOTHING)
-        key = lease_key(&look->leases.items[row->lease], column, view, users, ret_failed);
+        key = lease_key(&snapshot->leases.items[row->lease], column, view, users, ret_failed);
     return key;
 }
 
@@ -183,7 +183,7 @@ static void append_lease(struct text *fields, const struct lease_info *lease,
 static void append_device(struct text *fields, const struct pool_view *view, size_t place,
                           struct user_names *users)
 {
-    const struct slot_info *slot = &view->look.slots.items[place];
+    const struct slot_info *slot = &view->snapshot.slots.items[place];
     const struct device_process *process;
 
     append_field(fields, device_id_format(slot->device->id).text);
@@ -195,12 +195,12 @@ static void append_device(struct text *fields, const struct pool_view *view, siz
     vector_for_each (process, &slot->device->processes) {
         if (!process->squats)
             continue;
-        append_field(fields, user_names_find_known(users, process->uid));
+        append_field(fields, user_names_find_optional(users, process->uid));
         append_field(fields, process->command);
     }
     for (size_t use = pool_view_first_use(view, place);
          use < view->uses.count && view->uses.items[use].slot == place; use++)
-        append_lease(fields, &view->look.leases.items[view->uses.items[use].lease], users);
+        append_lease(fields, &view->snapshot.leases.items[view->uses.items[use].lease], users);
 }
 
 static void append_claim(struct text *fields, const struct claim_info *claim,
@@ -219,12 +219,12 @@ static void append_row(struct text *fields, const struct top_row *row, const str
     const struct device_id *id;
 
     if (row->claim != TOP_NOTHING) {
-        append_claim(fields, &view->look.claims.items[row->claim], users);
+        append_claim(fields, &view->snapshot.claims.items[row->claim], users);
     } else if (row->slot != TOP_NOTHING) {
         append_device(fields, view, row->slot, users);
     } else {
-        append_lease(fields, &view->look.leases.items[row->lease], users);
-        vector_for_each (id, &view->look.leases.items[row->lease].devices)
+        append_lease(fields, &view->snapshot.leases.items[row->lease], users);
+        vector_for_each (id, &view->snapshot.leases.items[row->lease].devices)
             append_field(fields, device_id_format(*id).text);
     }
 }

@@ -53,7 +53,7 @@ struct top {
 
 static bool is_frozen(const struct top *top)
 {
-    return top->control.paused || follower_state(&top->follower) != FOLLOW_LIVE;
+    return top->control.paused || follower_get_state(&top->follower) != FOLLOWER_LIVE;
 }
 
 /* The daemon's time, unless all stands still. */
@@ -77,7 +77,7 @@ static int draw_screen(struct top *top, struct berth_error *error)
         .history = &top->history,
         .step = top->step,
         .now = shown_time(top),
-        .state = follower_state(&top->follower),
+        .state = follower_get_state(&top->follower),
         .reason = top->follower.reason.message,
         .paused = control->paused,
         .help = control->mode == CONTROL_HELPING,
@@ -114,7 +114,7 @@ static int apply_view(struct top *top, int news, struct berth_error *error)
     top->dirty = true;
     if (!top->follower.has_view)
         return 0;
-    top->seen_time = view->look.time;
+    top->seen_time = view->snapshot.time;
     code = control_update(&top->control, view, &top->users);
     if (code == 0 && (news & (WIRE_NEWS_LOAD | WIRE_NEWS_HELLO)) != 0)
         code = top_history_add(&top->history, step, view);
@@ -123,7 +123,7 @@ static int apply_view(struct top *top, int news, struct berth_error *error)
 
 static int follow_pool(struct top *top, struct berth_error *error)
 {
-    enum follow_state before = follower_state(&top->follower);
+    enum follower_state before = follower_get_state(&top->follower);
     int news;
 
     if (top->control.paused)
@@ -133,8 +133,8 @@ static int follow_pool(struct top *top, struct berth_error *error)
         return news;
     follower_forget_ended(&top->follower);
     /* Rows are places in the view, which any step may have replaced. */
-    if (news != 0 || before != follower_state(&top->follower) ||
-        top->follower.view.look.time != top->seen_time)
+    if (news != 0 || before != follower_get_state(&top->follower) ||
+        top->follower.view.snapshot.time != top->seen_time)
         return apply_view(top, news, error);
     return 0;
 }
@@ -271,7 +271,7 @@ static int64_t time_to_wait(const struct top *top)
     int64_t left;
 
     if (!top->control.paused)
-        wait = follower_wait(&top->follower);
+        wait = follower_next_timeout(&top->follower);
     if (!is_frozen(top)) {
         /* The next second of the clock. */
         left = DURATION_SECOND - shown_time(top) % DURATION_SECOND;
@@ -356,7 +356,7 @@ static void finish_top(struct top *top)
 
 int top_run(const struct top_settings *settings, struct berth_error *error)
 {
-    const struct follow_settings following = {
+    const struct follower_settings following = {
         .inventory = settings->inventory,
         .kinds = WIRE_NEWS_ALL,
         .interval = settings->interval <= DURATION_SECOND ? REFRESH_INTERVAL : settings->interval,

@@ -79,8 +79,8 @@ int top_history_add(struct load_history *history, int64_t step, const struct poo
 {
     if (step > history->step)
         advance_to_step(history, step);
-    for (size_t i = 0; i < view->look.slots.count; i++) {
-        const struct device *device = view->look.slots.items[i].device;
+    for (size_t i = 0; i < view->snapshot.slots.count; i++) {
+        const struct device *device = view->snapshot.slots.items[i].device;
         struct load_series *series = find_or_add_series(history, device->id, i);
 
         if (series == NULL)

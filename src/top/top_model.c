@@ -100,11 +100,11 @@ static size_t count_items(enum top_pane pane, const struct pool_view *view)
 {
     switch (pane) {
     case PANE_LEASES:
-        return view->look.leases.count;
+        return view->snapshot.leases.count;
     case PANE_QUEUE:
-        return view->look.claims.count;
+        return view->snapshot.claims.count;
     default:
-        return view->look.slots.count;
+        return view->snapshot.slots.count;
     }
 }
 
@@ -181,11 +181,11 @@ static struct top_row_key make_row_key(const struct top_row *row, const struct p
     struct top_row_key key = {0};
 
     if (row->slot != TOP_NOTHING)
-        key.device = view->look.slots.items[row->slot].device->id;
+        key.device = view->snapshot.slots.items[row->slot].device->id;
     if (row->lease != TOP_NOTHING)
-        key.id = view->look.leases.items[row->lease].id;
+        key.id = view->snapshot.leases.items[row->lease].id;
     if (row->claim != TOP_NOTHING)
-        key.id = view->look.claims.items[row->claim].id;
+        key.id = view->snapshot.claims.items[row->claim].id;
     return key;
 }
 

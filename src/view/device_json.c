@@ -54,7 +54,7 @@ static void write_process(struct json *json, const struct device_process *proces
 
     json_object_begin(json);
     write_number(json, "pid", optional_number_of(process->pid));
-    json_string_member(json, "user", user_names_find_known(users, process->uid));
+    json_string_member(json, "user", user_names_find_optional(users, process->uid));
     json_string_member(json, "command", process->command);
     write_number(json, "memory", process->memory);
     write_number(json, "lease", lease);
@@ -87,8 +87,9 @@ static void write_lists(struct json *json, const struct device *device, bool poo
     json_array_end(json);
 }
 
-void device_write_members(struct json *json, const struct device *device,
-                          struct optional_number slot, bool pool_says, struct user_names *users)
+void device_json_write_members(struct json *json, const struct device *device,
+                               struct optional_number slot, bool pool_says,
+                               struct user_names *users)
 {
     json_string_member(json, "id", device_id_format(device->id).text);
     write_number(json, "slot", slot);

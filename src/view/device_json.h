@@ -14,7 +14,8 @@
 
 /* The members of one device in the berth.devices/1 document, within an object; `pool_says`: a pool
  * has said what it knows of the processes. A failed allocation is remembered by the text. */
-void device_write_members(struct json *json, const struct device *device,
-                          struct optional_number slot, bool pool_says, struct user_names *users);
+void device_json_write_members(struct json *json, const struct device *device,
+                               struct optional_number slot, bool pool_says,
+                               struct user_names *users);
 
 #endif

@@ -7,7 +7,7 @@
 #include "view/follower_internal.h"
 
 /* A daemon that says nothing is asked whether it is there. */
-#define QUIET (3 * DURATION_SECOND)
+#define QUIET_TIMEOUT (3 * DURATION_SECOND)
 /* One that is gone is dialled after the first of these, then after twice as long each time. */
 #define PAUSE_FIRST (DURATION_SECOND / 10)
 #define PAUSE_LAST  DURATION_SECOND
@@ -17,7 +17,7 @@
 
 /* ---- The connection ---- */
 
-uint32_t follow_sections_wanted(const struct follower *follower)
+uint32_t follower_wanted_sections(const struct follower *follower)
 {
     uint32_t sections = follower->settings.sections;
 
@@ -27,18 +27,18 @@ uint32_t follow_sections_wanted(const struct follower *follower)
 /* What there was to be asked is to be asked again; what is known is kept. */
 static void forget_questions(struct follower *follower)
 {
-    follower->hello_number = follower->follow_number = follower->look_number = 0;
-    follower->due = follower->looking = 0;
-    follower->coming |= follower->telling;
-    follower->telling = 0;
-    follower->due_whole = false;
-    follower->asked_at = 0;
+    follower->hello_number = follower->subscribe_number = follower->snapshot_number = 0;
+    follower->due_sections = follower->snapshot_sections = 0;
+    follower->pending_kinds |= follower->snapshot_kinds;
+    follower->snapshot_kinds = 0;
+    follower->due_whole_queue = false;
+    follower->requested_at = 0;
     /* What was told and not looked at yet would not be told again. */
     follower->mark = 0;
-    pool_view_finish(&follower->taken);
+    pool_view_finish(&follower->partial);
 }
 
-static void lose(struct follower *follower, const struct berth_error *reason)
+static void mark_gone(struct follower *follower, const struct berth_error *reason)
 {
     forget_questions(follower);
     follower->reason = *reason;
@@ -54,38 +54,39 @@ static bool is_connected(const struct follower *follower)
 }
 
 /* Sends a question, which gets a number. What is to be answered at once is waited for. */
-static int ask(struct follower *follower, struct wire_message *question, bool at_once,
-               uint64_t *ret_number, struct berth_error *error)
+static int send_question(struct follower *follower, struct wire_message *question, bool at_once,
+                         uint64_t *ret_number, struct berth_error *error)
 {
     int code;
 
-    question->number = session_number(&follower->session);
+    question->number = session_next_number(&follower->session);
     code = session_send(&follower->session, question, error);
     if (code < 0)
         return code;
     *ret_number = question->number;
-    if (at_once && follower->asked_at == 0)
-        follower->asked_at = clock_now();
+    if (at_once && follower->requested_at == 0)
+        follower->requested_at = clock_now();
     return 0;
 }
 
-static int ask_hello(struct follower *follower, struct berth_error *error)
+static int send_hello(struct follower *follower, struct berth_error *error)
 {
-    return ask(follower, &(struct wire_message){.type = WIRE_HELLO}, true, &follower->hello_number,
-               error);
+    return send_question(follower, &(struct wire_message){.type = WIRE_HELLO}, true,
+                         &follower->hello_number, error);
 }
 
-int64_t follow_pace(const struct follower *follower)
+int64_t follower_effective_interval(const struct follower *follower)
 {
     int64_t interval = follower->settings.interval;
-    int64_t min =
-        follower->look_time < PACE_MAX / PACE_PARTS ? PACE_PARTS * follower->look_time : PACE_MAX;
+    int64_t min = follower->snapshot_duration < PACE_MAX / PACE_PARTS
+                      ? PACE_PARTS * follower->snapshot_duration
+                      : PACE_MAX;
 
     /* What has ended is told of only as long as the daemon lives. */
     return follower->settings.keeps_ended || interval > min ? interval : min;
 }
 
-int follow_ask(struct follower *follower, struct berth_error *error)
+int follower_subscribe(struct follower *follower, struct berth_error *error)
 {
     struct wire_message question = {
         .type = WIRE_FOLLOW,
@@ -93,50 +94,50 @@ int follow_ask(struct follower *follower, struct berth_error *error)
         .after = follower->mark,
         .id = follower->ended_count,
         .kinds = follower->settings.kinds,
-        .duration = (uint64_t)follow_pace(follower),
+        .duration = (uint64_t)follower_effective_interval(follower),
     };
 
-    return ask(follower, &question, false, &follower->follow_number, error);
+    return send_question(follower, &question, false, &follower->subscribe_number, error);
 }
 
-int follow_ask_look(struct follower *follower, uint32_t section, uint64_t after,
-                    struct berth_error *error)
+int follower_request_page(struct follower *follower, uint32_t section, uint64_t after,
+                          struct berth_error *error)
 {
     struct wire_message question = {
         .type = WIRE_LOOK,
         .section = section,
         .after = after,
-        .sections = follower->looking,
+        .sections = follower->snapshot_sections,
     };
 
-    return ask(follower, &question, true, &follower->look_number, error);
+    return send_question(follower, &question, true, &follower->snapshot_number, error);
 }
 
-int follow_look_at_due(struct follower *follower, struct berth_error *error)
+int follower_start_snapshot(struct follower *follower, struct berth_error *error)
 {
-    if (follower->look_number != 0 || follower->due == 0)
+    if (follower->snapshot_number != 0 || follower->due_sections == 0)
         return 0;
-    follower->looking = follower->due;
-    follower->whole = follower->due_whole;
-    follower->telling = follower->coming;
-    follower->due = follower->coming = 0;
-    follower->due_whole = false;
-    follower->begun++;
-    follower->place = (struct pool_view_place){.section = WIRE_SECTION_DEVICES};
-    follower->look_began = clock_now();
-    return follow_ask_look(follower, WIRE_SECTION_DEVICES, 0, error);
+    follower->snapshot_sections = follower->due_sections;
+    follower->whole = follower->due_whole_queue;
+    follower->snapshot_kinds = follower->pending_kinds;
+    follower->due_sections = follower->pending_kinds = 0;
+    follower->due_whole_queue = false;
+    follower->snapshots_started++;
+    follower->position = (struct pool_view_position){.section = WIRE_SECTION_DEVICES};
+    follower->snapshot_started_at = clock_now();
+    return follower_request_page(follower, WIRE_SECTION_DEVICES, 0, error);
 }
 
 /* The connection is new: says what is known already. */
-static int begin(struct follower *follower, struct berth_error *error)
+static int send_first_questions(struct follower *follower, struct berth_error *error)
 {
-    int code = ask_hello(follower, error);
+    int code = send_hello(follower, error);
 
-    follower->heard_at = clock_now();
-    return code < 0 ? code : follow_ask(follower, error);
+    follower->last_heard_at = clock_now();
+    return code < 0 ? code : follower_subscribe(follower, error);
 }
 
-static void prepare(struct follower *follower, const struct follow_settings *settings)
+static void init_follower(struct follower *follower, const struct follower_settings *settings)
 {
     *follower = (struct follower){
         .settings = *settings,
@@ -149,12 +150,12 @@ static void prepare(struct follower *follower, const struct follow_settings *set
     follower->session.socket = -1;
 }
 
-int follower_open(struct follower *follower, const struct follow_settings *settings,
+int follower_open(struct follower *follower, const struct follower_settings *settings,
                   struct berth_error *error)
 {
     int code;
 
-    prepare(follower, settings);
+    init_follower(follower, settings);
     code = pool_address_find(settings->inventory, &follower->address, error);
     /* The file is the user's words; that nobody listens, which has the same code, is not. */
     if (code == BERTH_ERROR_NOT_FOUND)
@@ -163,10 +164,10 @@ int follower_open(struct follower *follower, const struct follow_settings *setti
         return code;
     code = session_open(&follower->session, &follower->address, DIAL_START, error);
     if (code == 0) {
-        code = begin(follower, error);
+        code = send_first_questions(follower, error);
         /* It has gone already, and may come back. */
         if (code == BERTH_ERROR_IO && !follower->session.closed) {
-            lose(follower, error);
+            mark_gone(follower, error);
             return 0;
         }
     }
@@ -175,19 +176,19 @@ int follower_open(struct follower *follower, const struct follow_settings *setti
     return code;
 }
 
-int follower_open_on(struct follower *follower, int descriptor,
-                     const struct follow_settings *settings, struct berth_error *error)
+int follower_open_connected(struct follower *follower, int descriptor,
+                            const struct follower_settings *settings, struct berth_error *error)
 {
     int code;
 
-    prepare(follower, settings);
-    follower->is_fixed = true;
+    init_follower(follower, settings);
+    follower->never_reconnects = true;
     follower->address.socket = strdup("berthd");
-    code = session_open_on(&follower->session, &follower->address, descriptor, error);
+    code = session_open_connected(&follower->session, &follower->address, descriptor, error);
     if (code == 0 && follower->address.socket == NULL)
         code = error_set_memory(error);
     if (code == 0)
-        code = begin(follower, error);
+        code = send_first_questions(follower, error);
     if (code < 0)
         follower_close(follower);
     return code;
@@ -216,20 +217,20 @@ void follower_close(struct follower *follower)
     session_close(&follower->session);
     pool_address_finish(&follower->address);
     follower_forget_ended(follower);
-    pool_view_finish(&follower->taken);
+    pool_view_finish(&follower->partial);
     pool_view_finish(&follower->view);
 }
 
 /* ---- Step by step ---- */
 
 /* For how long it may say nothing. One that started us wakes up for nothing rather not. */
-static int64_t quiet(const struct follower *follower)
+static int64_t quiet_timeout(const struct follower *follower)
 {
-    return follower->is_fixed ? DURATION_HOUR : QUIET;
+    return follower->never_reconnects ? DURATION_HOUR : QUIET_TIMEOUT;
 }
 
 /* Takes in all that has come. Returns the news, or an error. */
-static int receive(struct follower *follower, struct berth_error *error)
+static int receive_messages(struct follower *follower, struct berth_error *error)
 {
     int news = 0;
 
@@ -241,62 +242,62 @@ static int receive(struct follower *follower, struct berth_error *error)
             return news;
         if (code < 0)
             return code;
-        follower->heard_at = clock_now();
+        follower->last_heard_at = clock_now();
         follower->pause = 0;
-        code = follow_take(follower, &message, error);
+        code = follower_handle_message(follower, &message, error);
         wire_message_finish(&message);
         if (code < 0)
             return code;
         news |= code;
-        if (follower->hello_number == 0 && follower->look_number == 0)
-            follower->asked_at = 0;
-        else if (follower->asked_at != 0)
-            follower->asked_at = follower->heard_at;
+        if (follower->hello_number == 0 && follower->snapshot_number == 0)
+            follower->requested_at = 0;
+        else if (follower->requested_at != 0)
+            follower->requested_at = follower->last_heard_at;
     }
 }
 
-static int dial_again(struct follower *follower, struct berth_error *error)
+static int reconnect_if_due(struct follower *follower, struct berth_error *error)
 {
-    enum dial_how how = follower->address.own ? DIAL_START : follower->session.how;
+    enum dial_mode how = follower->address.own ? DIAL_START : follower->session.how;
     int code;
 
     if (clock_now() < follower->dial_at)
         return 0;
-    code = session_try_again(&follower->session, how, error);
-    return code < 0 ? code : begin(follower, error);
+    code = session_try_reconnect(&follower->session, how, error);
+    return code < 0 ? code : send_first_questions(follower, error);
 }
 
-static int step(struct follower *follower, struct berth_error *error)
+static int receive_or_reconnect(struct follower *follower, struct berth_error *error)
 {
     int news;
     int code;
 
     if (!is_connected(follower) && follower->dial_at != 0) {
-        code = dial_again(follower, error);
+        code = reconnect_if_due(follower, error);
         if (code < 0 || !is_connected(follower))
             return code;
     }
-    news = receive(follower, error);
+    news = receive_messages(follower, error);
     if (news < 0)
         return news;
     code = 0;
-    if (!follower->is_fixed && follower->hello_number == 0 &&
-        clock_now() - follower->heard_at >= quiet(follower))
-        code = ask_hello(follower, error);
+    if (!follower->never_reconnects && follower->hello_number == 0 &&
+        clock_now() - follower->last_heard_at >= quiet_timeout(follower))
+        code = send_hello(follower, error);
     return code < 0 ? code : news;
 }
 
 int follower_step(struct follower *follower, struct berth_error *error)
 {
     struct berth_error found = BERTH_ERROR_INIT;
-    int news = step(follower, &found);
+    int news = receive_or_reconnect(follower, &found);
 
     if (news >= 0)
         return news;
     /* Whoever is not there may come back; whoever says no will say it again. */
     if ((found.code == BERTH_ERROR_IO || found.code == BERTH_ERROR_NOT_FOUND) &&
-        !follower->session.closed && !follower->is_fixed && !is_connected(follower)) {
-        lose(follower, &found);
+        !follower->session.closed && !follower->never_reconnects && !is_connected(follower)) {
+        mark_gone(follower, &found);
         return 0;
     }
     if (error != NULL)
@@ -309,63 +310,67 @@ int follower_descriptor(const struct follower *follower)
     return follower->session.socket;
 }
 
-int64_t follower_wait(const struct follower *follower)
+int64_t follower_next_timeout(const struct follower *follower)
 {
     int64_t now = clock_now();
     /* Whoever has nobody else to dial need not find out whether this one still answers. */
-    int64_t next = follower->is_fixed ? INT64_MAX : follower->heard_at + quiet(follower);
+    int64_t next =
+        follower->never_reconnects ? INT64_MAX : follower->last_heard_at + quiet_timeout(follower);
 
     if (!is_connected(follower))
         next = follower->dial_at;
-    else if (follower->asked_at != 0)
-        next = follower->asked_at + FOLLOW_TIMEOUT > now ? follower->asked_at + FOLLOW_TIMEOUT
-                                                         : now + DURATION_SECOND;
+    else if (follower->requested_at != 0)
+        next = follower->requested_at + FOLLOWER_TIMEOUT > now
+                   ? follower->requested_at + FOLLOWER_TIMEOUT
+                   : now + DURATION_SECOND;
     return next > now ? next - now : 0;
 }
 
-enum follow_state follower_state(const struct follower *follower)
+enum follower_state follower_get_state(const struct follower *follower)
 {
     if (!is_connected(follower))
-        return FOLLOW_GONE;
-    return follower->asked_at != 0 && clock_now() - follower->asked_at >= FOLLOW_TIMEOUT
-               ? FOLLOW_SILENT
-               : FOLLOW_LIVE;
+        return FOLLOWER_GONE;
+    return follower->requested_at != 0 && clock_now() - follower->requested_at >= FOLLOWER_TIMEOUT
+               ? FOLLOWER_SILENT
+               : FOLLOWER_LIVE;
 }
 
 int64_t follower_time(const struct follower *follower)
 {
-    int64_t until = follower_state(follower) == FOLLOW_LIVE ? clock_now() : follower->heard_at;
+    int64_t until =
+        follower_get_state(follower) == FOLLOWER_LIVE ? clock_now() : follower->last_heard_at;
 
-    return follower->view.look.time + (until > follower->seen_at ? until - follower->seen_at : 0);
+    return follower->view.snapshot.time +
+           (until > follower->seen_at ? until - follower->seen_at : 0);
 }
 
-void follower_want(struct follower *follower, uint32_t kinds, int64_t interval)
+void follower_set_interests(struct follower *follower, uint32_t kinds, int64_t interval)
 {
     struct berth_error ignored = BERTH_ERROR_INIT;
 
     if (kinds == follower->settings.kinds && interval == follower->settings.interval)
         return;
     /* What is wanted anew may have changed since it was last looked at. */
-    follower->coming |= kinds & ~follower->settings.kinds;
-    follower->due |=
-        follow_sections_of(kinds & ~follower->settings.kinds) & follow_sections_wanted(follower);
+    follower->pending_kinds |= kinds & ~follower->settings.kinds;
+    follower->due_sections |= follower_sections_of_kinds(kinds & ~follower->settings.kinds) &
+                              follower_wanted_sections(follower);
     follower->settings.kinds = kinds;
     follower->settings.interval = interval;
     /* It takes the place of what was asked; a daemon that is gone is noticed by the next step. */
-    if (is_connected(follower) && follow_look_at_due(follower, &ignored) == 0)
-        follow_ask(follower, &ignored);
+    if (is_connected(follower) && follower_start_snapshot(follower, &ignored) == 0)
+        follower_subscribe(follower, &ignored);
 }
 
 uint64_t follower_refresh(struct follower *follower, bool whole)
 {
     struct berth_error ignored = BERTH_ERROR_INIT;
-    uint64_t next = follower->begun + 1;
+    uint64_t next = follower->snapshots_started + 1;
 
-    follower->due |= follow_sections_wanted(follower);
-    follower->due_whole |= whole;
-    follower->coming |= follower->settings.kinds & (WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE);
+    follower->due_sections |= follower_wanted_sections(follower);
+    follower->due_whole_queue |= whole;
+    follower->pending_kinds |= follower->settings.kinds & (WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE);
     /* A look that is under way comes to its end first; this one begins then. */
     if (is_connected(follower))
-        follow_look_at_due(follower, &ignored);
+        follower_start_snapshot(follower, &ignored);
     return next;
 }

@@ -8,7 +8,7 @@
  *
  *     follower_open(&follower, &settings, &error);
  *     for (;;) {
- *         poll(follower_descriptor(&follower), POLLIN, follower_wait(&follower));
+ *         poll(follower_descriptor(&follower), POLLIN, follower_next_timeout(&follower));
  *         news = follower_step(&follower, &error);
  *         ... follower.view, and what has ended
  *         follower_forget_ended(&follower);
@@ -24,17 +24,17 @@
 
 #include "base/text/quantity.h"
 #include "base/vector.h"
-#include "client/address.h"
+#include "client/pool_address.h"
 #include "client/session.h"
 #include "view/pool_view.h"
 #include "wire/wire.h"
 
-struct follow_settings {
-    const char *inventory; /* as reach_open's; NULL: none was given */
+struct follower_settings {
+    const char *inventory; /* as connect_open's; NULL: none was given */
     uint32_t kinds;        /* what is to be told: bits of enum wire_news */
     int64_t interval;      /* the least time from one news to the next, nanoseconds; with
                               WIRE_NEWS_LOAD also how often devices are looked at, at least 1 s.
-                              Where looking takes long, more: see follow_pace */
+                              Where looking takes long, more: see follower_effective_interval */
     uint32_t sections;     /* that are kept up to date: bits 1 << enum wire_section; 0: all */
     size_t claims_max;     /* of the queue that are looked at; 0: all */
     bool keeps_ended;      /* leases that end are wanted, not only what is there */
@@ -43,42 +43,42 @@ struct follow_settings {
 };
 
 /* How a follower stands with the daemon. */
-enum follow_state {
-    FOLLOW_LIVE,   /* what is shown is what is */
-    FOLLOW_SILENT, /* connected, but it has not answered for FOLLOW_TIMEOUT */
-    FOLLOW_GONE,   /* not connected; it is dialled again and again */
+enum follower_state {
+    FOLLOWER_LIVE,   /* what is shown is what is */
+    FOLLOWER_SILENT, /* connected, but it has not answered for FOLLOWER_TIMEOUT */
+    FOLLOWER_GONE,   /* not connected; it is dialled again and again */
 };
-#define FOLLOW_TIMEOUT (5 * DURATION_SECOND)
+#define FOLLOWER_TIMEOUT (5 * DURATION_SECOND)
 
 struct follower {
-    struct follow_settings settings;
+    struct follower_settings settings;
     struct pool_address address;
     struct session session;
-    bool is_fixed;             /* it is not dialled again */
+    bool never_reconnects;     /* it is not dialled again */
     int64_t dial_at;           /* when it is, while it is gone; times are clock_now()'s */
     int64_t pause;             /* before that */
-    int64_t heard_at;          /* when the daemon last said something */
-    int64_t asked_at;          /* what it has to answer at once; 0: nothing */
+    int64_t last_heard_at;     /* when the daemon last said something */
+    int64_t requested_at;      /* what it has to answer at once; 0: nothing */
     struct berth_error reason; /* why it is gone */
 
     uint64_t epoch;        /* of the daemon that is followed */
     uint64_t mark;         /* up to which all is known */
     uint64_t ended_count;  /* leases that had ended by then */
     uint64_t hello_number; /* of the questions that are under way; 0: none is */
-    uint64_t follow_number;
-    uint64_t look_number;
-    uint32_t due;           /* sections that are to be looked at */
-    uint32_t looking;       /* those of the look that is under way */
-    int64_t look_began;     /* when it began */
-    int64_t look_time;      /* how long the last one took, from beginning to end */
-    uint64_t begun;         /* how many looks were begun */
-    bool due_whole;         /* the next is to be at all of the queue */
-    bool whole;             /* and the one that is under way is */
-    uint32_t coming;        /* news that are told once the next look is complete */
-    uint32_t telling;       /* and those of the one that is under way */
-    uint64_t news_count;    /* how often there were news */
-    struct pool_view taken; /* it so far */
-    struct pool_view_place place;
+    uint64_t subscribe_number;
+    uint64_t snapshot_number;
+    uint32_t due_sections;       /* sections that are to be looked at */
+    uint32_t snapshot_sections;  /* those of the look that is under way */
+    int64_t snapshot_started_at; /* when it began */
+    int64_t snapshot_duration;   /* how long the last one took, from beginning to end */
+    uint64_t snapshots_started;  /* how many looks were begun */
+    bool due_whole_queue;        /* the next is to be at all of the queue */
+    bool whole;                  /* and the one that is under way is */
+    uint32_t pending_kinds;      /* news that are told once the next look is complete */
+    uint32_t snapshot_kinds;     /* and those of the one that is under way */
+    uint64_t news_count;         /* how often there were news */
+    struct pool_view partial;    /* it so far */
+    struct pool_view_position position;
 
     bool has_view;
     uint64_t seen;         /* which look the view is of, of those that were begun */
@@ -94,27 +94,27 @@ struct follower {
 };
 
 /* Finds the pool and dials, starting the user's own daemon where none runs. The follower is not to
- * be moved from here on. Fails as reach_open, and needs no clean-up then. The strings of the
+ * be moved from here on. Fails as connect_open, and needs no clean-up then. The strings of the
  * settings stay the caller's. */
-int follower_open(struct follower *follower, const struct follow_settings *settings,
+int follower_open(struct follower *follower, const struct follower_settings *settings,
                   struct berth_error *error);
 /* Over a connection that is there already, which it consumes; it is not dialled again. */
-int follower_open_on(struct follower *follower, int descriptor,
-                     const struct follow_settings *settings, struct berth_error *error);
+int follower_open_connected(struct follower *follower, int descriptor,
+                            const struct follower_settings *settings, struct berth_error *error);
 void follower_close(struct follower *follower);
 
 /* What to wait for: readable. -1 while the daemon is gone. It changes when it is dialled again. */
 int follower_descriptor(const struct follower *follower);
 /* How many nanoseconds may pass until follower_step is to be called in any case. */
-int64_t follower_wait(const struct follower *follower);
+int64_t follower_next_timeout(const struct follower *follower);
 
 /* Takes in what has come, and asks for more. Returns bits of enum wire_news: what is new in the
  * view since the last call; 0: nothing is. Fails with BERTH_ERROR_MEMORY, or BERTH_ERROR_IO when
- * the daemon is gone and is not dialled again (follower_open_on), or with what the daemon said when
- * it closed us. */
+ * the daemon is gone and is not dialled again (follower_open_connected), or with what the daemon
+ * said when it closed us. */
 int follower_step(struct follower *follower, struct berth_error *error);
 
-enum follow_state follower_state(const struct follower *follower);
+enum follower_state follower_get_state(const struct follower *follower);
 
 /* The time of the pool's clock at which things are as the view says: now, or where the daemon does
  * not answer or is gone, when it was last heard of. A view that is old because nothing has happened
@@ -122,7 +122,7 @@ enum follow_state follower_state(const struct follower *follower);
 int64_t follower_time(const struct follower *follower);
 
 /* Wants other kinds, or at another pace, from now on. */
-void follower_want(struct follower *follower, uint32_t kinds, int64_t interval);
+void follower_set_interests(struct follower *follower, uint32_t kinds, int64_t interval);
 
 /* Looks at everything now, whatever the pace, and with `whole` at all of the queue. Returns the
  * number of that look: it is over, and was told as news, when `seen` is not less. */

@@ -4,7 +4,7 @@
 #include "base/text/choice.h"
 #include "base/text/quantity.h"
 #include "view/device_json.h"
-#include "view/judge.h"
+#include "view/view_facts.h"
 
 static void write_unsigned(struct json *json, const char *key, uint64_t number)
 {
@@ -20,21 +20,21 @@ static void write_bool(struct json *json, const char *key, bool value)
 
 static void write_time(struct json *json, const char *key, struct optional_number time)
 {
-    json_string_member(json, key,
-                       time.known ? quantity_format_time(view_time(time.value)).text : NULL);
+    json_string_member(
+        json, key, time.known ? quantity_format_time(view_time_from_wire(time.value)).text : NULL);
 }
 
 static void write_about(struct json *json, const struct pool_view *view)
 {
     const struct wire_message *about = &view->about;
-    const struct wire_message *look = &view->look;
+    const struct wire_message *snapshot = &view->snapshot;
 
     json_object_begin(json);
-    write_unsigned(json, "capacity", look->capacity);
-    write_unsigned(json, "pending", look->pending);
+    write_unsigned(json, "capacity", snapshot->capacity);
+    write_unsigned(json, "pending", snapshot->pending);
     json_string_member(json, "socket", about->socket);
     json_string_member(json, "inventory", about->inventory);
-    json_string_member(json, "time", quantity_format_time(look->time).text);
+    json_string_member(json, "time", quantity_format_time(snapshot->time).text);
     json_object_end(json);
 }
 
@@ -49,7 +49,7 @@ static void write_process(struct json *json, const struct device_process *proces
 {
     json_object_begin(json);
     write_unsigned(json, "pid", process->pid);
-    json_string_member(json, "user", user_names_find_known(users, process->uid));
+    json_string_member(json, "user", user_names_find_optional(users, process->uid));
     json_number_member(json, "uid", process->uid.known, process->uid.value);
     json_string_member(json, "command", process->command);
     json_string_member(json, "container", process->container);
@@ -66,7 +66,7 @@ static void write_processes(struct json *json, const char *key, const struct poo
     json_key(json, key);
     json_array_begin(json);
     vector_for_each (process, &slot->device->processes) {
-        if (squatters ? process->squats : view_lingers(view, slot, process))
+        if (squatters ? process->squats : view_is_leftover(view, slot, process))
             write_process(json, process, users);
     }
     json_array_end(json);
@@ -81,7 +81,7 @@ static void write_drain(struct json *json, const struct slot_info *slot, struct 
     }
     json_object_begin(json);
     json_string_member(json, "reason", slot->reason);
-    json_string_member(json, "user", user_names_find_known(users, slot->reason_uid));
+    json_string_member(json, "user", user_names_find_optional(users, slot->reason_uid));
     write_start(json, slot->reason_time);
     json_object_end(json);
 }
@@ -89,12 +89,12 @@ static void write_drain(struct json *json, const struct slot_info *slot, struct 
 static void write_device(struct json *json, const struct pool_view *view, size_t slot, size_t *use,
                          struct user_names *users)
 {
-    const struct slot_info *item = &view->look.slots.items[slot];
+    const struct slot_info *item = &view->snapshot.slots.items[slot];
     size_t last = SIZE_MAX;
     bool leased = *use < view->uses.count && view->uses.items[*use].slot == slot;
 
     json_object_begin(json);
-    device_write_members(json, item->device, optional_number_of(slot), true, users);
+    device_json_write_members(json, item->device, optional_number_of(slot), true, users);
     write_bool(json, "leased", leased);
     json_string_member(json, "sharing",
                        leased ? choice_name(sharing_names, (int)item->sharing) : NULL);
@@ -106,7 +106,7 @@ static void write_device(struct json *json, const struct pool_view *view, size_t
 
         /* Replicas of one lease may share a device. */
         if (lease != last)
-            json_unsigned(json, view->look.leases.items[lease].id);
+            json_unsigned(json, view->snapshot.leases.items[lease].id);
         last = lease;
     }
     json_array_end(json);
@@ -121,7 +121,7 @@ static void write_seconds(struct json *json, const char *key, struct optional_nu
 {
     json_key(json, key);
     if (duration.known)
-        json_decimal(json, view_time(duration.value) / (DURATION_SECOND / 1000), 3);
+        json_decimal(json, view_time_from_wire(duration.value) / (DURATION_SECOND / 1000), 3);
     else
         json_null(json);
 }
@@ -151,7 +151,8 @@ static const char *priority_name(enum priority priority)
                        (int)(priority == PRIORITY_UNSAID ? PRIORITY_NORMAL : priority));
 }
 
-void pool_write_lease(struct json *json, const struct lease_info *lease, struct user_names *users)
+void pool_json_write_lease(struct json *json, const struct lease_info *lease,
+                           struct user_names *users)
 {
     json_object_begin(json);
     write_unsigned(json, "id", lease->id);
@@ -199,12 +200,13 @@ static void write_claim(struct json *json, const struct claim_info *claim, struc
     json_object_end(json);
 }
 
-void pool_write_devices(struct json *json, const struct pool_view *view, struct user_names *users)
+void pool_json_write_devices(struct json *json, const struct pool_view *view,
+                             struct user_names *users)
 {
     size_t use = 0;
 
     json_array_begin(json);
-    for (size_t slot = 0; slot < view->look.slots.count; slot++)
+    for (size_t slot = 0; slot < view->snapshot.slots.count; slot++)
         write_device(json, view, slot, &use, users);
     json_array_end(json);
 }
@@ -214,27 +216,28 @@ static void write_leases(struct json *json, const struct pool_view *view, struct
     const struct lease_info *lease;
 
     json_array_begin(json);
-    vector_for_each (lease, &view->look.leases)
-        pool_write_lease(json, lease, users);
+    vector_for_each (lease, &view->snapshot.leases)
+        pool_json_write_lease(json, lease, users);
     json_array_end(json);
 }
 
-void pool_write_queue(struct json *json, const struct pool_view *view, struct user_names *users)
+void pool_json_write_queue(struct json *json, const struct pool_view *view,
+                           struct user_names *users)
 {
     const struct claim_info *claim;
 
     json_array_begin(json);
-    vector_for_each (claim, &view->look.claims)
+    vector_for_each (claim, &view->snapshot.claims)
         write_claim(json, claim, users);
     json_array_end(json);
 }
 
-void pool_write_problems(struct json *json, const struct pool_view *view)
+void pool_json_write_problems(struct json *json, const struct pool_view *view)
 {
     const struct problem *problem;
 
     json_array_begin(json);
-    vector_for_each (problem, &view->look.problems) {
+    vector_for_each (problem, &view->snapshot.problems) {
         json_object_begin(json);
         json_string_member(json, "backend", problem->backend);
         json_string_member(json, "message", problem->message);
@@ -243,21 +246,22 @@ void pool_write_problems(struct json *json, const struct pool_view *view)
     json_array_end(json);
 }
 
-void pool_write_members(struct json *json, const struct pool_view *view, struct user_names *users)
+void pool_json_write_members(struct json *json, const struct pool_view *view,
+                             struct user_names *users)
 {
     json_key(json, "pool");
     write_about(json, view);
     json_key(json, "devices");
-    pool_write_devices(json, view, users);
+    pool_json_write_devices(json, view, users);
     json_key(json, "leases");
     write_leases(json, view, users);
     json_key(json, "queue");
-    pool_write_queue(json, view, users);
+    pool_json_write_queue(json, view, users);
     json_key(json, "problems");
-    pool_write_problems(json, view);
+    pool_json_write_problems(json, view);
 }
 
-void pool_write_json(const struct pool_view *view, struct user_names *users,
+void pool_json_write(const struct pool_view *view, struct user_names *users,
                      enum json_layout layout, struct text *out)
 {
     struct json json;
@@ -265,7 +269,7 @@ void pool_write_json(const struct pool_view *view, struct user_names *users,
     json_start(&json, out, layout);
     json_object_begin(&json);
     json_string_member(&json, "schema", "berth.status/1");
-    pool_write_members(&json, view, users);
+    pool_json_write_members(&json, view, users);
     json_object_end(&json);
     json_finish(&json);
 }

@@ -11,18 +11,22 @@
 #include "view/user_names.h"
 
 /* Appends the whole document. */
-void pool_write_json(const struct pool_view *view, struct user_names *users,
+void pool_json_write(const struct pool_view *view, struct user_names *users,
                      enum json_layout layout, struct text *out);
 
 /* What it has besides its schema: "pool", "devices", "leases", "queue", "problems". */
-void pool_write_members(struct json *json, const struct pool_view *view, struct user_names *users);
+void pool_json_write_members(struct json *json, const struct pool_view *view,
+                             struct user_names *users);
 
 /* Some of these alone, arrays. */
-void pool_write_devices(struct json *json, const struct pool_view *view, struct user_names *users);
-void pool_write_queue(struct json *json, const struct pool_view *view, struct user_names *users);
-void pool_write_problems(struct json *json, const struct pool_view *view);
+void pool_json_write_devices(struct json *json, const struct pool_view *view,
+                             struct user_names *users);
+void pool_json_write_queue(struct json *json, const struct pool_view *view,
+                           struct user_names *users);
+void pool_json_write_problems(struct json *json, const struct pool_view *view);
 
 /* One lease, an object. */
-void pool_write_lease(struct json *json, const struct lease_info *lease, struct user_names *users);
+void pool_json_write_lease(struct json *json, const struct lease_info *lease,
+                           struct user_names *users);
 
 #endif

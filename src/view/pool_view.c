@@ -24,27 +24,27 @@
     })
 
 /* Moves the place on to the next page. Sections that we do not know end the look. */
-static int turn_page(const struct wire_message *page, struct pool_view_place *place,
-                     struct berth_error *error)
+static int advance_position(const struct wire_message *page, struct pool_view_position *position,
+                            struct berth_error *error)
 {
     if (page->section == WIRE_SECTION_END || page->section > WIRE_SECTION_QUEUE)
         return false;
-    if (page->section < place->section ||
-        (page->section == place->section && page->after <= place->after))
+    if (page->section < position->section ||
+        (page->section == position->section && page->after <= position->after))
         return error_set(error, BERTH_ERROR_SYNTAX,
                          "expected the next page of the pool, got one that was there already");
-    if (++place->pages >= POOL_VIEW_PAGES_MAX)
+    if (++position->pages >= POOL_VIEW_PAGES_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
                          "expected at most %d pages of the pool, got more", POOL_VIEW_PAGES_MAX);
-    place->section = page->section;
-    place->after = page->after;
+    position->section = page->section;
+    position->after = page->after;
     return true;
 }
 
 int pool_view_add_page(struct pool_view *view, struct wire_message *page,
-                       struct pool_view_place *place, struct berth_error *error)
+                       struct pool_view_position *position, struct berth_error *error)
 {
-    struct wire_message *look = &view->look;
+    struct wire_message *snapshot = &view->snapshot;
     const struct slot_info *slot;
 
     vector_for_each (slot, &page->slots) {
@@ -52,26 +52,26 @@ int pool_view_add_page(struct pool_view *view, struct wire_message *page,
             return error_set(error, BERTH_ERROR_SYNTAX,
                              "expected a device in each slot of the pool, got none");
     }
-    look->capacity = page->capacity;
-    look->pending = page->pending;
-    look->time = page->time;
-    if (MOVE_ITEMS(&look->slots, &page->slots) < 0 ||
-        MOVE_ITEMS(&look->leases, &page->leases) < 0 ||
-        MOVE_ITEMS(&look->claims, &page->claims) < 0 ||
-        MOVE_ITEMS(&look->problems, &page->problems) < 0)
+    snapshot->capacity = page->capacity;
+    snapshot->pending = page->pending;
+    snapshot->time = page->time;
+    if (MOVE_ITEMS(&snapshot->slots, &page->slots) < 0 ||
+        MOVE_ITEMS(&snapshot->leases, &page->leases) < 0 ||
+        MOVE_ITEMS(&snapshot->claims, &page->claims) < 0 ||
+        MOVE_ITEMS(&snapshot->problems, &page->problems) < 0)
         return error_set_memory(error);
-    return turn_page(page, place, error);
+    return advance_position(page, position, error);
 }
 
 void pool_view_finish(struct pool_view *view)
 {
     wire_message_finish(&view->about);
-    wire_message_finish(&view->look);
+    wire_message_finish(&view->snapshot);
     vector_finish(&view->uses);
 }
 
 /* A device's id and its slot, to be found by the id. */
-struct place {
+struct slot_of_device {
     struct device_id id;
     size_t slot;
 };
@@ -81,10 +81,10 @@ static int compare_numbers(uint64_t one, uint64_t other)
     return (one > other) - (one < other);
 }
 
-static int compare_places(const void *one, const void *other)
+static int compare_ids(const void *one, const void *other)
 {
-    const struct device_id *a = &((const struct place *)one)->id;
-    const struct device_id *b = &((const struct place *)other)->id;
+    const struct device_id *a = &((const struct slot_of_device *)one)->id;
+    const struct device_id *b = &((const struct slot_of_device *)other)->id;
 
     if (a->vendor != b->vendor)
         return compare_numbers(a->vendor, b->vendor);
@@ -105,18 +105,18 @@ static int compare_uses(const void *one, const void *other)
     return compare_numbers(a->number, b->number);
 }
 
-static int add_uses(struct pool_view *view, size_t lease, const struct place *places,
+static int add_uses(struct pool_view *view, size_t lease, const struct slot_of_device *slots_by_id,
                     struct berth_error *error)
 {
-    const struct device_id_list *ids = &view->look.leases.items[lease].devices;
+    const struct device_id_list *ids = &view->snapshot.leases.items[lease].devices;
 
     for (size_t i = 0; i < ids->count; i++) {
-        struct place wanted = {.id = ids->items[i]};
-        const struct place *place =
-            bsearch(&wanted, places, view->look.slots.count, sizeof(*places), compare_places);
+        struct slot_of_device wanted = {.id = ids->items[i]};
+        const struct slot_of_device *position = bsearch(
+            &wanted, slots_by_id, view->snapshot.slots.count, sizeof(*slots_by_id), compare_ids);
         struct pool_use *use;
 
-        if (place == NULL)
+        if (position == NULL)
             continue;
         if (view->uses.count == POOL_VIEW_USES_MAX)
             return error_set(error, BERTH_ERROR_LIMIT,
@@ -125,27 +125,28 @@ static int add_uses(struct pool_view *view, size_t lease, const struct place *pl
         use = vector_append(&view->uses);
         if (use == NULL)
             return error_set_memory(error);
-        *use = (struct pool_use){.slot = place->slot, .lease = lease, .number = (uint32_t)i};
+        *use = (struct pool_use){.slot = position->slot, .lease = lease, .number = (uint32_t)i};
     }
     return 0;
 }
 
 int pool_view_index(struct pool_view *view, struct berth_error *error)
 {
-    size_t count = view->look.slots.count;
-    struct place *places = calloc(count + 1, sizeof(*places));
+    size_t count = view->snapshot.slots.count;
+    struct slot_of_device *slots_by_id = calloc(count + 1, sizeof(*slots_by_id));
     int code = 0;
 
-    if (places == NULL)
+    if (slots_by_id == NULL)
         return error_set_memory(error);
     for (size_t slot = 0; slot < count; slot++)
-        places[slot] = (struct place){view->look.slots.items[slot].device->id, slot};
-    qsort(places, count, sizeof(*places), compare_places);
-    for (size_t i = 0; code == 0 && i < view->look.leases.count; i++)
-        code = add_uses(view, i, places, error);
+        slots_by_id[slot] =
+            (struct slot_of_device){view->snapshot.slots.items[slot].device->id, slot};
+    qsort(slots_by_id, count, sizeof(*slots_by_id), compare_ids);
+    for (size_t i = 0; code == 0 && i < view->snapshot.leases.count; i++)
+        code = add_uses(view, i, slots_by_id, error);
     if (view->uses.count > 0)
         qsort(view->uses.items, view->uses.count, sizeof(*view->uses.items), compare_uses);
-    free(places);
+    free(slots_by_id);
     return code;
 }
 
@@ -166,7 +167,7 @@ size_t pool_view_first_use(const struct pool_view *view, size_t slot)
 }
 
 /* FNV-1a over numbers. */
-static void mix(uint64_t *fingerprint, uint64_t number)
+static void mix_number(uint64_t *fingerprint, uint64_t number)
 {
     for (unsigned i = 0; i < sizeof(number); i++) {
         *fingerprint ^= (number >> (8 * i)) & 0xff;
@@ -178,29 +179,29 @@ static void mix_slot(uint64_t *fingerprint, const struct slot_info *slot)
 {
     const struct device_process *process;
 
-    mix(fingerprint, slot->device->id.vendor);
-    mix(fingerprint, slot->device->id.index);
-    mix(fingerprint, slot->device->id.mig);
-    mix(fingerprint, slot->state);
-    mix(fingerprint, slot->tenants);
-    mix(fingerprint, slot->device->health == HEALTH_SICK);
-    mix(fingerprint, slot->device->old);
-    mix(fingerprint, slot->blocks);
-    mix(fingerprint, (uint64_t)slot->reason_time);
+    mix_number(fingerprint, slot->device->id.vendor);
+    mix_number(fingerprint, slot->device->id.index);
+    mix_number(fingerprint, slot->device->id.mig);
+    mix_number(fingerprint, slot->state);
+    mix_number(fingerprint, slot->tenants);
+    mix_number(fingerprint, slot->device->health == HEALTH_SICK);
+    mix_number(fingerprint, slot->device->old);
+    mix_number(fingerprint, slot->blocks);
+    mix_number(fingerprint, (uint64_t)slot->reason_time);
     vector_for_each (process, &slot->device->processes) {
         if (process->squats)
-            mix(fingerprint, process->pid);
+            mix_number(fingerprint, process->pid);
     }
 }
 
 static void mix_lease(uint64_t *fingerprint, const struct lease_info *lease)
 {
-    mix(fingerprint, lease->id);
-    mix(fingerprint, lease->draining);
-    mix(fingerprint, lease->end);
-    mix(fingerprint, lease->expires.known ? lease->expires.value : 0);
-    mix(fingerprint, lease->idle_warned);
-    mix(fingerprint, lease->preparing);
+    mix_number(fingerprint, lease->id);
+    mix_number(fingerprint, lease->draining);
+    mix_number(fingerprint, lease->end);
+    mix_number(fingerprint, lease->expires.known ? lease->expires.value : 0);
+    mix_number(fingerprint, lease->idle_warned);
+    mix_number(fingerprint, lease->preparing);
 }
 
 uint64_t pool_view_fingerprint(const struct pool_view *view)
@@ -211,15 +212,15 @@ uint64_t pool_view_fingerprint(const struct pool_view *view)
     const struct claim_info *claim;
     const struct problem *problem;
 
-    vector_for_each (slot, &view->look.slots)
+    vector_for_each (slot, &view->snapshot.slots)
         mix_slot(&fingerprint, slot);
-    vector_for_each (lease, &view->look.leases)
+    vector_for_each (lease, &view->snapshot.leases)
         mix_lease(&fingerprint, lease);
-    vector_for_each (claim, &view->look.claims) {
-        mix(&fingerprint, claim->id);
-        mix(&fingerprint, claim->position);
+    vector_for_each (claim, &view->snapshot.claims) {
+        mix_number(&fingerprint, claim->id);
+        mix_number(&fingerprint, claim->position);
     }
-    vector_for_each (problem, &view->look.problems)
-        mix(&fingerprint, hash_bytes(problem->message, strlen(problem->message)));
+    vector_for_each (problem, &view->snapshot.problems)
+        mix_number(&fingerprint, hash_bytes(problem->message, strlen(problem->message)));
     return fingerprint;
 }

@@ -25,9 +25,9 @@ struct pool_use {
 };
 
 struct pool_view {
-    struct wire_message about; /* WIRE_POOL: what pool it is */
-    struct wire_message look;  /* all pages as one: capacity, pending, time, slots, leases, claims,
-                                  problems */
+    struct wire_message about;    /* WIRE_POOL: what pool it is */
+    struct wire_message snapshot; /* all pages as one: capacity, pending, time, slots, leases,
+                                 claims, problems */
     struct {
         VECTOR_OF(struct pool_use); /* by slot, then by lease */
     } uses;
@@ -35,30 +35,31 @@ struct pool_view {
 
 /* Takes one. Every slot has a device. The pages come one after the other, so that a lease may be
  * there whose device reads as free, and the other way round. The caller finishes *ret_view, which
- * is untouched on failure. Fails with BERTH_ERROR_IO when the daemon is gone (session_again helps)
- * or does not answer within 10 s, _INVALID when it is the pool of another inventory than the
+ * is untouched on failure. Fails with BERTH_ERROR_IO when the daemon is gone (session_reconnect
+ * helps) or does not answer within 10 s, _INVALID when it is the pool of another inventory than the
  * address wants, _SYNTAX when it does not make sense, _LIMIT when it does not end, or _MEMORY. */
-int pool_view_take(struct session *session, struct pool_view *ret_view, struct berth_error *error);
+int pool_view_fetch(struct session *session, struct pool_view *ret_view, struct berth_error *error);
 
 /* The same for those who have no time: with BERTH_ERROR_IO after so many nanoseconds in all. */
-int pool_view_take_within(struct session *session, int64_t time, struct pool_view *ret_view,
-                          struct berth_error *error);
+int pool_view_fetch_within(struct session *session, int64_t time, struct pool_view *ret_view,
+                           struct berth_error *error);
 
-/* As pool_view_take, dialling again while the daemon goes away in the midst, a few times. */
-int pool_view_get(struct session *session, struct pool_view *ret_view, struct berth_error *error);
+/* As pool_view_fetch, dialling again while the daemon goes away in the midst, a few times. */
+int pool_view_fetch_retrying(struct session *session, struct pool_view *ret_view,
+                             struct berth_error *error);
 
 void pool_view_finish(struct pool_view *view);
 
-/* Asks one thing and waits for what is said about it, at most 10 s; fails as pool_view_take, and
+/* Asks one thing and waits for what is said about it, at most 10 s; fails as pool_view_fetch, and
  * with what a refusal says. The caller finishes *ret_answer. */
-int pool_view_ask(struct session *session, struct wire_message *question, enum wire_type wanted,
-                  struct wire_message *ret_answer, struct berth_error *error);
+int pool_view_request(struct session *session, struct wire_message *question, enum wire_type wanted,
+                      struct wire_message *ret_answer, struct berth_error *error);
 
 /* Fills in the uses of a view whose look is complete. For tests, too. */
 int pool_view_index(struct pool_view *view, struct berth_error *error);
 
 /* Where in a look a page begins, and how many there were before it. */
-struct pool_view_place {
+struct pool_view_position {
     uint32_t section;
     uint64_t after;
     size_t pages;
@@ -68,7 +69,7 @@ struct pool_view_place {
  * page follows, whose place *place is then. Fails with BERTH_ERROR_SYNTAX, also when that page was
  * there already, _LIMIT when there are too many, or _MEMORY. */
 int pool_view_add_page(struct pool_view *view, struct wire_message *page,
-                       struct pool_view_place *place, struct berth_error *error);
+                       struct pool_view_position *position, struct berth_error *error);
 
 /* Fails with BERTH_ERROR_INVALID when the pool that was found is not the one of this inventory;
  * NULL: any is right. */

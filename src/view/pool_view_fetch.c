@@ -15,8 +15,8 @@ enum { ATTEMPTS = 5 };
 static const int64_t timeout = 10 * DURATION_SECOND;
 
 /* What the answer to our question is: 1, 0 when it is about something else, or an error. */
-static int judge(struct wire_message *message, uint64_t number, enum wire_type wanted,
-                 struct berth_error *error)
+static int check_answer(struct wire_message *message, uint64_t number, enum wire_type wanted,
+                        struct berth_error *error)
 {
     if (message->number != number)
         return 0;
@@ -28,15 +28,16 @@ static int judge(struct wire_message *message, uint64_t number, enum wire_type w
     return 1;
 }
 
-/* pool_view_ask that ends by `until`, if that is earlier. */
-static int ask(struct session *session, struct wire_message *question, enum wire_type wanted,
-               int64_t until, struct wire_message *ret_answer, struct berth_error *error)
+/* pool_view_request that ends by `until`, if that is earlier. */
+static int request_until(struct session *session, struct wire_message *question,
+                         enum wire_type wanted, int64_t until, struct wire_message *ret_answer,
+                         struct berth_error *error)
 {
     int64_t latest = clock_now() + timeout;
     int64_t deadline = until < latest ? until : latest;
     int code;
 
-    question->number = session_number(session);
+    question->number = session_next_number(session);
     code = session_send(session, question, error);
     while (code == 0) {
         int64_t left = deadline - clock_now();
@@ -49,7 +50,7 @@ static int ask(struct session *session, struct wire_message *question, enum wire
         code = session_receive(session, left, &message, error);
         if (code != SESSION_MESSAGE)
             continue;
-        code = judge(&message, question->number, wanted, error);
+        code = check_answer(&message, question->number, wanted, error);
         if (code == 1)
             *ret_answer = message;
         else
@@ -58,27 +59,27 @@ static int ask(struct session *session, struct wire_message *question, enum wire
     return code < 0 ? code : 0;
 }
 
-int pool_view_ask(struct session *session, struct wire_message *question, enum wire_type wanted,
-                  struct wire_message *ret_answer, struct berth_error *error)
+int pool_view_request(struct session *session, struct wire_message *question, enum wire_type wanted,
+                      struct wire_message *ret_answer, struct berth_error *error)
 {
-    return ask(session, question, wanted, INT64_MAX, ret_answer, error);
+    return request_until(session, question, wanted, INT64_MAX, ret_answer, error);
 }
 
-static int take_pages(struct session *session, int64_t until, struct pool_view *view,
-                      struct berth_error *error)
+static int fetch_pages(struct session *session, int64_t until, struct pool_view *view,
+                       struct berth_error *error)
 {
-    struct pool_view_place place = {.section = WIRE_SECTION_DEVICES};
+    struct pool_view_position position = {.section = WIRE_SECTION_DEVICES};
     int more = true;
 
     while (more > 0) {
         struct wire_message question = {
-            .type = WIRE_LOOK, .section = place.section, .after = place.after};
+            .type = WIRE_LOOK, .section = position.section, .after = position.after};
         struct wire_message page;
-        int code = ask(session, &question, WIRE_PAGE, until, &page, error);
+        int code = request_until(session, &question, WIRE_PAGE, until, &page, error);
 
         if (code < 0)
             return code;
-        more = pool_view_add_page(view, &page, &place, error);
+        more = pool_view_add_page(view, &page, &position, error);
         wire_message_finish(&page);
     }
     return more;
@@ -97,17 +98,17 @@ int pool_view_check_inventory(const char *wanted, const char *found, struct bert
                      quote(wanted).text, quote(found).text);
 }
 
-static int take(struct session *session, int64_t until, struct pool_view *ret_view,
-                struct berth_error *error)
+static int fetch_view(struct session *session, int64_t until, struct pool_view *ret_view,
+                      struct berth_error *error)
 {
     struct wire_message question = {.type = WIRE_HELLO};
     struct pool_view view = {0};
-    int code = ask(session, &question, WIRE_POOL, until, &view.about, error);
+    int code = request_until(session, &question, WIRE_POOL, until, &view.about, error);
 
     if (code == 0)
         code = pool_view_check_inventory(session->address->inventory, view.about.inventory, error);
     if (code == 0)
-        code = take_pages(session, until, &view, error);
+        code = fetch_pages(session, until, &view, error);
     if (code == 0)
         code = pool_view_index(&view, error);
     if (code < 0)
@@ -117,26 +118,27 @@ static int take(struct session *session, int64_t until, struct pool_view *ret_vi
     return code;
 }
 
-int pool_view_take(struct session *session, struct pool_view *ret_view, struct berth_error *error)
+int pool_view_fetch(struct session *session, struct pool_view *ret_view, struct berth_error *error)
 {
-    return take(session, INT64_MAX, ret_view, error);
+    return fetch_view(session, INT64_MAX, ret_view, error);
 }
 
-int pool_view_take_within(struct session *session, int64_t time, struct pool_view *ret_view,
-                          struct berth_error *error)
+int pool_view_fetch_within(struct session *session, int64_t time, struct pool_view *ret_view,
+                           struct berth_error *error)
 {
-    return take(session, clock_after(clock_now(), time), ret_view, error);
+    return fetch_view(session, clock_after(clock_now(), time), ret_view, error);
 }
 
-int pool_view_get(struct session *session, struct pool_view *ret_view, struct berth_error *error)
+int pool_view_fetch_retrying(struct session *session, struct pool_view *ret_view,
+                             struct berth_error *error)
 {
-    int code = pool_view_take(session, ret_view, error);
+    int code = pool_view_fetch(session, ret_view, error);
 
     for (int attempt = 1; code == BERTH_ERROR_IO && session->socket < 0 && attempt < ATTEMPTS;
          attempt++) {
-        code = session_again(session, error);
+        code = session_reconnect(session, error);
         if (code == 0)
-            code = pool_view_take(session, ret_view, error);
+            code = pool_view_fetch(session, ret_view, error);
     }
     return code;
 }

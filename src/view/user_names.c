@@ -9,7 +9,7 @@
 enum { BUFFER_MIN = 1024, BUFFER_MAX = 1024 * 1024 };
 
 /* An allocated copy of the name in the user database; NULL: none, or no memory. */
-static char *look_up(uint32_t uid)
+static char *look_up_name(uint32_t uid)
 {
     char *name = NULL;
 
@@ -28,10 +28,10 @@ static char *look_up(uint32_t uid)
     return name;
 }
 
-static char *name_of(uint32_t uid)
+static char *name_or_number(uint32_t uid)
 {
     char digits[16];
-    char *name = look_up(uid);
+    char *name = look_up_name(uid);
 
     if (name != NULL)
         return name;
@@ -49,7 +49,7 @@ const char *user_names_find(struct user_names *names, uint32_t uid)
             return item->name;
     }
     free(names->last.name);
-    names->last = (struct user_name){.uid = uid, .name = name_of(uid)};
+    names->last = (struct user_name){.uid = uid, .name = name_or_number(uid)};
     if (names->last.name == NULL)
         return nobody;
     item = vector_append(names);
@@ -60,7 +60,7 @@ const char *user_names_find(struct user_names *names, uint32_t uid)
     return item->name;
 }
 
-const char *user_names_find_known(struct user_names *names, struct optional_number uid)
+const char *user_names_find_optional(struct user_names *names, struct optional_number uid)
 {
     return uid.known && uid.value < UINT32_MAX ? user_names_find(names, (uint32_t)uid.value) : NULL;
 }

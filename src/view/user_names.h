@@ -27,7 +27,7 @@ struct user_names {
 const char *user_names_find(struct user_names *names, uint32_t uid);
 
 /* The same for one who may be unknown; then NULL. */
-const char *user_names_find_known(struct user_names *names, struct optional_number uid);
+const char *user_names_find_optional(struct user_names *names, struct optional_number uid);
 
 void user_names_finish(struct user_names *names);
 

@@ -41,9 +41,9 @@ static const char *state_reason(const struct event_clients *clients)
     const struct follower *follower = clients->follower;
 
     switch (clients->state) {
-    case FOLLOW_GONE:
+    case FOLLOWER_GONE:
         return follower->reason.message[0] == '\0' ? NULL : follower->reason.message;
-    case FOLLOW_SILENT:
+    case FOLLOWER_SILENT:
         return "the daemon does not answer";
     default:
         return NULL;
@@ -177,9 +177,9 @@ static bool collect_leases(const struct pool_view *view, struct sent_leases *ret
 {
     const struct lease_info *lease;
 
-    if (vector_reserve(ret_leases, view->look.leases.count) < 0)
+    if (vector_reserve(ret_leases, view->snapshot.leases.count) < 0)
         return false;
-    vector_for_each (lease, &view->look.leases)
+    vector_for_each (lease, &view->snapshot.leases)
         *(struct sent_lease *)vector_append(ret_leases) =
             (struct sent_lease){.id = lease->id, .fingerprint = hash_lease(lease)};
     if (ret_leases->count > 0)
@@ -219,7 +219,7 @@ static size_t write_changed(struct event_clients *clients, struct sent_leases *n
     const struct lease_info *lease;
     size_t written = 0;
 
-    vector_for_each (lease, &clients->follower->view.look.leases) {
+    vector_for_each (lease, &clients->follower->view.snapshot.leases) {
         struct sent_lease *before = find_sent(&clients->leases, lease->id);
         struct sent_lease *mine = find_sent(now, lease->id);
 
@@ -348,20 +348,20 @@ static void reset_sent_state(struct event_clients *clients)
     text_finish(&unsaid);
 }
 
-enum follow_state event_clients_state(const struct event_clients *clients)
+enum follower_state event_clients_state(const struct event_clients *clients)
 {
-    enum follow_state state = follower_state(clients->follower);
+    enum follower_state state = follower_get_state(clients->follower);
 
-    return state == FOLLOW_LIVE && clients->is_awaiting ? FOLLOW_GONE : state;
+    return state == FOLLOWER_LIVE && clients->is_awaiting ? FOLLOWER_GONE : state;
 }
 
 static bool update_state(struct event_clients *clients, uint32_t news)
 {
-    enum follow_state state;
+    enum follower_state state;
 
     if (news != 0)
         clients->is_awaiting = false;
-    else if (follower_state(clients->follower) == FOLLOW_GONE)
+    else if (follower_get_state(clients->follower) == FOLLOWER_GONE)
         clients->is_awaiting = true;
     state = event_clients_state(clients);
     if (state == clients->state)

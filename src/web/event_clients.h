@@ -39,7 +39,7 @@ struct event_clients {
     struct text devices;
     struct text queue;
     struct recent_loads recent;
-    enum follow_state state;
+    enum follower_state state;
     int64_t state_since;
     bool is_awaiting; /* the daemon was gone, and has not told what is since */
 
@@ -58,7 +58,7 @@ void event_clients_add(struct event_clients *clients, struct http_connection *co
 /* Tells what follower_step said is new, and how the follower stands. */
 void event_clients_notify(struct event_clients *clients, uint32_t news);
 /* How we stand with the daemon: live only when what is known is what is. */
-enum follow_state event_clients_state(const struct event_clients *clients);
+enum follower_state event_clients_state(const struct event_clients *clients);
 
 /* Tells the time, so that a page knows that we are there. */
 void event_clients_send_tick(struct event_clients *clients);

@@ -7,13 +7,13 @@
 #include "base/text/choice.h"
 #include "base/text/json.h"
 #include "base/text/quantity.h"
-#include "view/judge.h"
 #include "view/pool_json.h"
+#include "view/view_facts.h"
 
 static const struct choice state_names[] = {
-    {"live", FOLLOW_LIVE},
-    {"silent", FOLLOW_SILENT},
-    {"gone", FOLLOW_GONE},
+    {"live", FOLLOWER_LIVE},
+    {"silent", FOLLOWER_SILENT},
+    {"gone", FOLLOWER_GONE},
     {0},
 };
 
@@ -52,23 +52,23 @@ static struct pool_view queue_front(const struct pool_view *view)
 {
     struct pool_view front = *view;
 
-    if (front.look.claims.count > EVENTS_CLAIMS_MAX)
-        front.look.claims.count = EVENTS_CLAIMS_MAX;
+    if (front.snapshot.claims.count > EVENTS_CLAIMS_MAX)
+        front.snapshot.claims.count = EVENTS_CLAIMS_MAX;
     return front;
 }
 
 void events_write_hello(const struct pool_view *view, const struct recent_loads *recent,
-                        enum follow_state state, struct user_names *users, struct text *out)
+                        enum follower_state state, struct user_names *users, struct text *out)
 {
     struct pool_view front = queue_front(view);
     struct json json;
 
     begin_event(&json, "hello", "berth.hello/1", out);
     json_string_member(&json, "version", BERTH_VERSION);
-    write_time(&json, "time", view->look.time);
-    pool_write_members(&json, &front, users);
+    write_time(&json, "time", view->snapshot.time);
+    pool_json_write_members(&json, &front, users);
     json_key(&json, "recent");
-    recent_loads_write(recent, view->look.time, &json);
+    recent_loads_write(recent, view->snapshot.time, &json);
     json_string_member(&json, "state", choice_name(state_names, (int)state));
     end_event(&json);
 }
@@ -114,13 +114,13 @@ void events_write_load(const struct pool_view *view, struct text *out)
     size_t use = 0;
 
     begin_event(&json, "load", "berth.load/1", out);
-    write_time(&json, "time", view->look.time);
+    write_time(&json, "time", view->snapshot.time);
     json_key(&json, "devices");
     json_array_begin(&json);
-    for (size_t slot = 0; slot < view->look.slots.count; slot++) {
+    for (size_t slot = 0; slot < view->snapshot.slots.count; slot++) {
         bool leased = use < view->uses.count && view->uses.items[use].slot == slot;
 
-        write_device_load(&json, &view->look.slots.items[slot], leased);
+        write_device_load(&json, &view->snapshot.slots.items[slot], leased);
         while (use < view->uses.count && view->uses.items[use].slot == slot)
             use++;
     }
@@ -131,9 +131,9 @@ void events_write_load(const struct pool_view *view, struct text *out)
 static void write_devices(struct json *json, const struct pool_view *view, struct user_names *users)
 {
     json_key(json, "devices");
-    pool_write_devices(json, view, users);
+    pool_json_write_devices(json, view, users);
     json_key(json, "problems");
-    pool_write_problems(json, view);
+    pool_json_write_problems(json, view);
 }
 
 void events_write_devices(const struct pool_view *view, struct user_names *users, struct text *out)
@@ -159,7 +159,7 @@ static void clear_changing_figures(struct device *device, struct device_process 
 void events_write_devices_facts(const struct pool_view *view, struct user_names *users,
                                 struct text *out)
 {
-    size_t count = view->look.slots.count;
+    size_t count = view->snapshot.slots.count;
     struct pool_view still = *view;
     struct slot_info *slots = calloc(count + 1, sizeof(*slots));
     struct device *devices = calloc(count + 1, sizeof(*devices));
@@ -168,20 +168,20 @@ void events_write_devices_facts(const struct pool_view *view, struct user_names 
     size_t all = 0;
 
     for (size_t i = 0; i < count; i++)
-        all += view->look.slots.items[i].device->processes.count;
+        all += view->snapshot.slots.items[i].device->processes.count;
     processes = calloc(all + 1, sizeof(*processes));
     if (slots == NULL || devices == NULL || processes == NULL) {
         out->failed = true;
     } else {
         all = 0;
         for (size_t i = 0; i < count; i++) {
-            slots[i] = view->look.slots.items[i];
+            slots[i] = view->snapshot.slots.items[i];
             devices[i] = *slots[i].device;
             slots[i].device = &devices[i];
             clear_changing_figures(&devices[i], processes + all);
             all += devices[i].processes.count;
         }
-        still.look.slots.items = slots;
+        still.snapshot.slots.items = slots;
         json_start(&json, out, JSON_COMPACT);
         json_object_begin(&json);
         write_devices(&json, &still, users);
@@ -201,7 +201,7 @@ static void write_lease(const char *what, const struct lease_info *lease,
     begin_event(&json, "lease", "berth.lease/1", out);
     json_string_member(&json, "what", what);
     json_key(&json, "lease");
-    pool_write_lease(&json, lease, users);
+    pool_json_write_lease(&json, lease, users);
     json_string_member(&json, "end",
                        ended != NULL ? choice_name(lease_end_names, (int)ended->end) : NULL);
     json_string_member(&json, "ended_at",
@@ -235,13 +235,13 @@ void events_write_queue(const struct pool_view *view, struct user_names *users, 
     struct json json;
 
     begin_event(&json, "queue", "berth.queue/1", out);
-    json_number_member(&json, "pending", true, view->look.pending);
+    json_number_member(&json, "pending", true, view->snapshot.pending);
     json_key(&json, "queue");
-    pool_write_queue(&json, &front, users);
+    pool_json_write_queue(&json, &front, users);
     end_event(&json);
 }
 
-void events_write_state(enum follow_state state, int64_t since, const char *reason,
+void events_write_state(enum follower_state state, int64_t since, const char *reason,
                         struct text *out)
 {
     struct json json;

@@ -19,7 +19,7 @@
 
 /* The whole pool: "hello". */
 void events_write_hello(const struct pool_view *view, const struct recent_loads *recent,
-                        enum follow_state state, struct user_names *users, struct text *out);
+                        enum follower_state state, struct user_names *users, struct text *out);
 
 /* How busy the devices are: "load". */
 void events_write_load(const struct pool_view *view, struct text *out);
@@ -43,7 +43,7 @@ void events_write_ended(const struct ended_lease *ended, struct user_names *user
 void events_write_queue(const struct pool_view *view, struct user_names *users, struct text *out);
 
 /* How we stand with the daemon: "state". `reason` may be NULL. */
-void events_write_state(enum follow_state state, int64_t since, const char *reason,
+void events_write_state(enum follower_state state, int64_t since, const char *reason,
                         struct text *out);
 
 /* "tick". */

@@ -59,7 +59,7 @@ static bool fill_files(struct job_mapping *mapping, const struct pool_view *view
     const struct pool_use *use;
     struct job_file *file;
 
-    vector_for_each (slot, &view->look.slots) {
+    vector_for_each (slot, &view->snapshot.slots) {
         if (slot->device->id.vendor == VENDOR_NVIDIA &&
             find_file(mapping, slot->device->id.index) == NULL)
             return false;
@@ -67,14 +67,14 @@ static bool fill_files(struct job_mapping *mapping, const struct pool_view *view
     vector_for_each (file, &mapping->files)
         text_clear(&file->wanted);
     vector_for_each (use, &view->uses) {
-        struct device_id id = view->look.slots.items[use->slot].device->id;
+        struct device_id id = view->snapshot.slots.items[use->slot].device->id;
         char line[24];
 
         if (id.vendor != VENDOR_NVIDIA)
             continue;
         file = find_file(mapping, id.index);
         snprintf(line, sizeof(line), "%llu\n",
-                 (unsigned long long)view->look.leases.items[use->lease].id);
+                 (unsigned long long)view->snapshot.leases.items[use->lease].id);
         if (file == NULL || text_failed(&file->wanted))
             return false;
         if (!has_line(&file->wanted, line))

@@ -6,7 +6,7 @@
 #include "base/count.h"
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
-#include "view/judge.h"
+#include "view/view_facts.h"
 
 /* Digits of a number, its sign and its point. */
 enum { NUMBER_MAX = 24 };
@@ -125,7 +125,7 @@ static bool write_labels(const struct device *device, struct metrics_labels *lab
 /* Returns false when there is no memory. */
 static bool update_labels(struct metrics *metrics, const struct pool_view *view)
 {
-    size_t count = view->look.slots.count;
+    size_t count = view->snapshot.slots.count;
 
     while (metrics->labels.count > count)
         finish_labels(&metrics->labels.items[--metrics->labels.count]);
@@ -135,7 +135,7 @@ static bool update_labels(struct metrics *metrics, const struct pool_view *view)
         vector_append(&metrics->labels);
     metrics->rows.count = count;
     for (size_t i = 0; i < count; i++) {
-        const struct device *device = view->look.slots.items[i].device;
+        const struct device *device = view->snapshot.slots.items[i].device;
         struct metrics_labels *labels = &metrics->labels.items[i];
 
         if (labels->text != NULL && device_id_equals(labels->id, device->id) &&
@@ -182,10 +182,10 @@ static void set_rows(struct metrics *metrics, const struct pool_view *view)
 {
     size_t use = 0;
 
-    for (size_t slot = 0; slot < view->look.slots.count; slot++) {
+    for (size_t slot = 0; slot < view->snapshot.slots.count; slot++) {
         bool leased = use < view->uses.count && view->uses.items[use].slot == slot;
 
-        set_row(view->look.slots.items[slot].device, leased, &metrics->labels.items[slot],
+        set_row(view->snapshot.slots.items[slot].device, leased, &metrics->labels.items[slot],
                 &metrics->rows.items[slot]);
         while (use < view->uses.count && view->uses.items[use].slot == slot)
             use++;
@@ -339,10 +339,10 @@ static void write_tally(const struct pool_tally *tally, struct text *out)
 void metrics_write(struct metrics *metrics, const struct pool_view *view,
                    const struct pool_tally *tally, struct text *out)
 {
-    const struct wire_message *look = &view->look;
+    const struct wire_message *snapshot = &view->snapshot;
 
     write_gauge(HEAD("berth_devices", "gauge", "Devices in the pool."), "berth_devices",
-                look->slots.count, out);
+                snapshot->slots.count, out);
     if (update_labels(metrics, view)) {
         set_rows(metrics, view);
         for (size_t kind = 0; kind < METRICS_FIGURES; kind++)
@@ -351,9 +351,9 @@ void metrics_write(struct metrics *metrics, const struct pool_view *view,
         out->failed = true;
     }
     write_gauge(HEAD("berth_leases", "gauge", "Leases that are held."), "berth_leases",
-                look->leases.count, out);
+                snapshot->leases.count, out);
     write_gauge(HEAD("berth_claims_pending", "gauge", "Claims that wait."), "berth_claims_pending",
-                look->pending, out);
+                snapshot->pending, out);
     if (tally != NULL)
         write_tally(tally, out);
     text_append(out, HEAD("berth_build_info", "gauge", "Always 1; the version is its label."));

@@ -70,7 +70,7 @@ static bool has_device(const struct pool_view *view, struct device_id id)
 {
     const struct slot_info *slot;
 
-    vector_for_each (slot, &view->look.slots) {
+    vector_for_each (slot, &view->snapshot.slots) {
         if (device_id_equals(slot->device->id, id))
             return true;
     }
@@ -82,14 +82,14 @@ void recent_loads_add(struct recent_loads *recent, const struct pool_view *view)
     const struct slot_info *slot;
     size_t kept = 0;
 
-    if (recent->count > view->look.slots.count) {
+    if (recent->count > view->snapshot.slots.count) {
         for (size_t i = 0; i < recent->count; i++) {
             if (has_device(view, recent->items[i].id))
                 recent->items[kept++] = recent->items[i];
         }
         recent->count = kept;
     }
-    vector_for_each (slot, &view->look.slots)
+    vector_for_each (slot, &view->snapshot.slots)
         note_device(recent, slot->device);
 }
 

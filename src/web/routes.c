@@ -43,15 +43,15 @@ static bool is_live(struct web *web, struct http_connection *connection)
     const char *reason = web->follower.reason.message;
 
     switch (event_clients_state(&web->clients)) {
-    case FOLLOW_LIVE:
+    case FOLLOWER_LIVE:
         if (web->follower.has_view)
             return true;
         reason = "it has not answered yet";
         break;
-    case FOLLOW_SILENT:
+    case FOLLOWER_SILENT:
         reason = "it does not answer";
         break;
-    case FOLLOW_GONE:
+    case FOLLOWER_GONE:
         break;
     }
     http_answer_send_line(connection, 503, "the pool is gone: %s",
@@ -64,7 +64,7 @@ static bool is_live(struct web *web, struct http_connection *connection)
 /* A request whose answer waits for a look at the pool. */
 struct waiting_request {
     struct list_link link;
-    uint64_t look;
+    uint64_t snapshot;
     struct http_connection *connection;
     void (*answer)(struct web *web, struct http_connection *connection);
 };
@@ -83,14 +83,15 @@ static void answer_fresh(struct web *web, struct http_connection *connection, bo
                          void (*answer)(struct web *web, struct http_connection *connection))
 {
     static const struct stream_events events = {.closed = on_waiter_closed};
-    uint64_t look = web_refresh(web, whole);
-    struct waiting_request *waiter = look == 0 ? NULL : calloc(1, sizeof(*waiter));
+    uint64_t snapshot = web_refresh(web, whole);
+    struct waiting_request *waiter = snapshot == 0 ? NULL : calloc(1, sizeof(*waiter));
 
     if (waiter == NULL) {
         answer(web, connection);
         return;
     }
-    *waiter = (struct waiting_request){.look = look, .connection = connection, .answer = answer};
+    *waiter =
+        (struct waiting_request){.snapshot = snapshot, .connection = connection, .answer = answer};
     list_append(&web->waiting, &waiter->link);
     http_answer_defer(connection, &events, waiter);
 }
@@ -103,7 +104,7 @@ void web_answer_waiting(struct web *web, bool all)
     while ((link = list_first(&web->waiting)) != NULL) {
         struct waiting_request *waiter = container_of(link, struct waiting_request, link);
 
-        if (!all && waiter->look > web->follower.seen)
+        if (!all && waiter->snapshot > web->follower.seen)
             return;
         list_unlink(&waiter->link);
         waiter->answer(web, waiter->connection);
@@ -117,7 +118,7 @@ static void write_status(struct web *web, struct http_connection *connection)
 
     if (!is_live(web, connection))
         return;
-    pool_write_json(&web->follower.view, &web->users, JSON_INDENTED, &document);
+    pool_json_write(&web->follower.view, &web->users, JSON_INDENTED, &document);
     answer_json(connection, &document);
 }
 

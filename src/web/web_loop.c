@@ -53,7 +53,7 @@ static void on_follower(evutil_socket_t descriptor, short what, void *context)
 static void wait_for_pool(struct web *web)
 {
     int descriptor = follower_descriptor(&web->follower);
-    int64_t wait = follower_wait(&web->follower);
+    int64_t wait = follower_next_timeout(&web->follower);
 
     event_del(web->readable);
     if (descriptor >= 0) {
@@ -113,7 +113,7 @@ static void step_follower(struct web *web)
         handle_news(web, (uint32_t)news);
     else
         event_clients_notify(&web->clients, 0);
-    web_answer_waiting(web, follower_state(&web->follower) != FOLLOW_LIVE);
+    web_answer_waiting(web, follower_get_state(&web->follower) != FOLLOWER_LIVE);
     web_update_subscription(web);
     wait_for_pool(web);
 }
@@ -121,11 +121,11 @@ static void step_follower(struct web *web)
 void web_update_subscription(struct web *web)
 {
     if (web->clients.count > 0)
-        follower_want(&web->follower, WIRE_NEWS_ALL, page_pace);
+        follower_set_interests(&web->follower, WIRE_NEWS_ALL, page_pace);
     else if (clock_now() < web->loads_until)
-        follower_want(&web->follower, WIRE_NEWS_ALL, scrape_pace);
+        follower_set_interests(&web->follower, WIRE_NEWS_ALL, scrape_pace);
     else
-        follower_want(&web->follower, idle_kinds, idle_pace);
+        follower_set_interests(&web->follower, idle_kinds, idle_pace);
 }
 
 uint64_t web_refresh(struct web *web, bool whole)
@@ -134,7 +134,7 @@ uint64_t web_refresh(struct web *web, bool whole)
 
     web->loads_until = clock_now() + scrape_time;
     web_update_subscription(web);
-    if (follower_state(&web->follower) == FOLLOW_LIVE) {
+    if (follower_get_state(&web->follower) == FOLLOWER_LIVE) {
         look = follower_refresh(&web->follower, whole);
         if (!evtimer_pending(web->timeout, NULL))
             event_timer_start(web->timeout, look_timeout);
@@ -271,7 +271,7 @@ static int open_files(struct web *web, struct berth_error *error)
 
 static int start_web(struct web *web, struct berth_error *error)
 {
-    const struct follow_settings follow = {
+    const struct follower_settings follow = {
         .inventory = web->settings->inventory,
         .kinds = idle_kinds,
         .interval = idle_pace,

@@ -55,7 +55,7 @@ static void try_words(parse_words *parse, int argc, char **argv)
 
     request_options_init(&options);
     code = parse(&binding, 1, argc, argv, &operand, &error);
-    if (code == OPTIONS_GO_ON) {
+    if (code == OPTIONS_CONTINUE) {
         require(operand >= 1 && operand <= argc);
         code = request_options_complete(&options, &error);
         if (code == 0)

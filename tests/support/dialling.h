@@ -9,7 +9,7 @@
 
 #include "support/assert_error.h"
 
-static inline void assert_dials(const struct pool_address *address, enum dial_how how)
+static inline void assert_dials(const struct pool_address *address, enum dial_mode how)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int socket = -1;
@@ -23,7 +23,7 @@ static inline void assert_dials(const struct pool_address *address, enum dial_ho
 }
 
 /* That dialling fails with this code, and the message is `place` and `message`. */
-static inline void assert_dialling_fails(const struct pool_address *address, enum dial_how how,
+static inline void assert_dialling_fails(const struct pool_address *address, enum dial_mode how,
                                          int code, const char *place, const char *message)
 {
     struct berth_error error = BERTH_ERROR_INIT;

@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include "base/text/quantity.h"
-#include "client/address.h"
 #include "client/dial.h"
+#include "client/pool_address.h"
 #include "support/temporary_directory.h"
 #include "wire/wire.h"
 
@@ -321,7 +321,7 @@ static inline int fake_enter(void **state)
         .program = program,
         .refusal_timeout = DURATION_SECOND,
         .start_timeout = 20 * DURATION_SECOND,
-        .again_timeout = 20 * DURATION_SECOND,
+        .reconnect_timeout = 20 * DURATION_SECOND,
     };
     setenv("BERTH_TEST_DAEMON", "good", 1);
     fake_adopt(true);

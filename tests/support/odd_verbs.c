@@ -33,7 +33,7 @@ static const struct verb verb_words = {
     .name = "words",
     .summary = ODD,
     .sets = odd_sets,
-    .words = odd_words,
+    .subcommands = odd_words,
 };
 
 const struct verb *const verbs[] = {&verb_odd, &verb_words, NULL};

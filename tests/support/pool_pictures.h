@@ -50,7 +50,7 @@ static inline struct text json_of(struct pool_view *view, enum json_layout layou
 
     view->about.socket = strdup(address.socket);
     assert_int_equal(pool_view_index(view, NULL), 0);
-    pool_write_json(view, &users, layout, &out);
+    pool_json_write(view, &users, layout, &out);
     assert_false(text_failed(&out));
     user_names_finish(&users);
     pool_view_finish(view);
@@ -91,7 +91,7 @@ static inline void check_without_memory(struct pool_view make(void))
             failing_allocator_start(n);
             code = pool_view_index(&view, NULL);
             if (code == 0 && i == 2)
-                pool_write_json(&view, &users, JSON_INDENTED, &out);
+                pool_json_write(&view, &users, JSON_INDENTED, &out);
             else if (code == 0)
                 status_write(&picture, &out);
             refused = failing_allocator_stop();

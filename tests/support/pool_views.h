@@ -28,10 +28,10 @@ static inline char *view_text(const char *text)
 static inline struct pool_view view_of(size_t count)
 {
     struct pool_view view = {
-        .look = {.type = WIRE_PAGE, .capacity = (uint32_t)count, .time = VIEW_NOW}};
+        .snapshot = {.type = WIRE_PAGE, .capacity = (uint32_t)count, .time = VIEW_NOW}};
 
     for (size_t i = 0; i < count; i++) {
-        struct slot_info *slot = vector_append(&view.look.slots);
+        struct slot_info *slot = vector_append(&view.snapshot.slots);
         struct device *device = calloc(1, sizeof(*device));
 
         assert_true(slot != NULL && device != NULL);
@@ -47,7 +47,7 @@ static inline struct pool_view view_of(size_t count)
 static inline struct lease_info *view_lease(struct pool_view *view, uint64_t id, size_t from,
                                             size_t to)
 {
-    struct lease_info *lease = vector_append(&view->look.leases);
+    struct lease_info *lease = vector_append(&view->snapshot.leases);
 
     assert_non_null(lease);
     *lease = (struct lease_info){
@@ -63,9 +63,9 @@ static inline struct lease_info *view_lease(struct pool_view *view, uint64_t id,
         struct device_id *device = vector_append(&lease->devices);
 
         assert_non_null(device);
-        *device = view->look.slots.items[slot].device->id;
-        view->look.slots.items[slot].state = SLOT_STATE_LEASED;
-        view->look.slots.items[slot].tenants++;
+        *device = view->snapshot.slots.items[slot].device->id;
+        view->snapshot.slots.items[slot].state = SLOT_STATE_LEASED;
+        view->snapshot.slots.items[slot].tenants++;
     }
     return lease;
 }
@@ -74,19 +74,19 @@ static inline struct lease_info *view_lease(struct pool_view *view, uint64_t id,
 static inline struct claim_info *view_claim(struct pool_view *view, uint64_t id,
                                             const char *request, const char *why)
 {
-    struct claim_info *claim = vector_append(&view->look.claims);
+    struct claim_info *claim = vector_append(&view->snapshot.claims);
 
     assert_non_null(claim);
     *claim = (struct claim_info){
         .id = id,
         .uid = 4000000001,
         .pid = 78,
-        .position = (uint32_t)view->look.claims.count,
+        .position = (uint32_t)view->snapshot.claims.count,
         .request = view_text(request),
         .why = view_text(why),
         .since = VIEW_NOW - 12 * DURATION_MINUTE,
     };
-    view->look.pending++;
+    view->snapshot.pending++;
     return claim;
 }
 

@@ -36,7 +36,7 @@ static inline int request_words_read(const struct request_words *line,
     code = options_parse(&binding, 1, argc, argv, &operand, error);
     if (code < 0)
         return code;
-    assert_int_equal(code, OPTIONS_GO_ON);
+    assert_int_equal(code, OPTIONS_CONTINUE);
     assert_int_equal(operand, argc);
     return request_options_complete(ret_options, error);
 }

@@ -119,7 +119,7 @@ static inline void assert_hides(const char *screen, const char *unwanted)
 /* A device of a view whose load is known. */
 static inline void view_load(struct pool_view *view, size_t slot, int64_t thousandths)
 {
-    struct load *load = &view->look.slots.items[slot].device->load;
+    struct load *load = &view->snapshot.slots.items[slot].device->load;
 
     load->utilization = load_figure_sampled(thousandths, VIEW_NOW);
     load->memory_free =
@@ -132,7 +132,7 @@ static inline void view_load(struct pool_view *view, size_t slot, int64_t thousa
 static inline struct pool_view view_of_everything(size_t count)
 {
     struct pool_view view = view_of(count);
-    struct slot_info *slots = view.look.slots.items;
+    struct slot_info *slots = view.snapshot.slots.items;
     struct device_process *process;
     struct lease_info *lease;
 

@@ -33,18 +33,18 @@ static void write_flag(const struct verb *verb, const struct option *option, voi
 static void write_offer(const struct option *option, struct text *out)
 {
     enum offer offer = offer_of(option);
-    struct text words = {0};
+    struct text subcommands = {0};
 
     if (offer_is_list(option))
-        text_append(&words, "list ");
-    text_append(&words, offer_words[offer]);
+        text_append(&subcommands, "list ");
+    text_append(&subcommands, offer_words[offer]);
     if (offer == OFFER_CHOICES || offer == OFFER_POLICIES) {
-        text_append_char(&words, ' ');
-        offer_append_words(option, &words);
+        text_append_char(&subcommands, ' ');
+        offer_append_words(option, &subcommands);
     }
-    append_quoted(text_string(&words), out);
-    out->failed |= text_failed(&words);
-    text_finish(&words);
+    append_quoted(text_string(&subcommands), out);
+    out->failed |= text_failed(&subcommands);
+    text_finish(&subcommands);
 }
 
 static void write_taking(const struct verb *verb, const struct option *option, void *context)
@@ -70,9 +70,9 @@ static void write_verb(const struct verb *verb, struct text *out)
     append_symbol(verb, out);
     text_append_format(out, "()\n{\n    operands='%s'\n    followers='",
                        operand_words[verb->operand]);
-    if (verb->words != NULL) {
-        for (const struct verb *const *word = verb->words; *word != NULL; word++)
-            text_append_format(out, "%s%s", word == verb->words ? "" : " ", word_name(*word));
+    if (verb->subcommands != NULL) {
+        for (const struct verb *const *word = verb->subcommands; *word != NULL; word++)
+            text_append_format(out, "%s%s", word == verb->subcommands ? "" : " ", word_name(*word));
     }
     text_append(out, "'\n    flags='");
     options_each(verb, write_flag, out);

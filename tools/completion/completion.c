@@ -85,9 +85,9 @@ void verbs_each(void each(const struct verb *verb, struct text *out), struct tex
 {
     for (const struct verb *const *verb = verbs; *verb != NULL; verb++) {
         each(*verb, out);
-        if ((*verb)->words == NULL)
+        if ((*verb)->subcommands == NULL)
             continue;
-        for (const struct verb *const *word = (*verb)->words; *word != NULL; word++)
+        for (const struct verb *const *word = (*verb)->subcommands; *word != NULL; word++)
             each(*word, out);
     }
 }

@@ -63,7 +63,8 @@ static void write_option(const struct verb *verb, const struct option *option, v
     struct text *out = context;
 
     text_append_format(out, "complete -c berth -n '%s %s'",
-                       verb->words != NULL ? "__berth_before_word" : "__berth_at", verb->name);
+                       verb->subcommands != NULL ? "__berth_before_word" : "__berth_at",
+                       verb->name);
     if (option->letter != 0)
         text_append_format(out, " -s %c", option->letter);
     text_append_format(out, " -l %s", option->name);
@@ -87,7 +88,7 @@ static void write_taking(const struct verb *verb, const struct option *option, v
 
 static void write_words(const struct verb *verb, struct text *out)
 {
-    for (const struct verb *const *word = verb->words; *word != NULL; word++) {
+    for (const struct verb *const *word = verb->subcommands; *word != NULL; word++) {
         text_append_format(out, "complete -c berth -n '__berth_before_word %s' -a %s -d ",
                            verb->name, word_name(*word));
         append_fish((*word)->summary, out);
@@ -101,7 +102,7 @@ static void write_words(const struct verb *verb, struct text *out)
 static void write_verb(const struct verb *verb, struct text *out)
 {
     text_append_char(out, '\n');
-    if (verb->words != NULL)
+    if (verb->subcommands != NULL)
         write_words(verb, out);
     if (verb->operand == OPERAND_COMMAND) {
         text_append_format(out, "set -g __berth_takes_%s", verb->name);

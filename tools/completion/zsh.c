@@ -95,7 +95,7 @@ static void write_words(const struct verb *verb, struct text *out)
     text_append(out, "_berth_words_");
     append_symbol(verb, out);
     text_append(out, "() {\n  local -a words_there=(\n");
-    for (const struct verb *const *word = verb->words; *word != NULL; word++) {
+    for (const struct verb *const *word = verb->subcommands; *word != NULL; word++) {
         text_append_format(out, "    '%s:", word_name(*word));
         append_escaped((*word)->summary, ":\\", out);
         text_append(out, "'\n");
@@ -105,13 +105,13 @@ static void write_words(const struct verb *verb, struct text *out)
 
 static void write_verb(const struct verb *verb, struct text *out)
 {
-    if (verb->words != NULL)
+    if (verb->subcommands != NULL)
         write_words(verb, out);
     text_append(out, "_berth_verb_");
     append_symbol(verb, out);
     text_append(out, "() {\n  local -a specs=(\n");
     options_each(verb, write_option, out);
-    if (verb->words != NULL) {
+    if (verb->subcommands != NULL) {
         text_append(out, "    '(-)1:word:_berth_words_");
         append_symbol(verb, out);
         text_append(out, "'\n    '*::argument:->follower'\n");
@@ -119,7 +119,7 @@ static void write_verb(const struct verb *verb, struct text *out)
         text_append_format(out, "    %s\n", operand_specs[verb->operand]);
     }
     text_append_format(out, "  )\n  _berth_arguments %s\n}\n\n",
-                       verb->words != NULL ? verb->name : "''");
+                       verb->subcommands != NULL ? verb->name : "''");
 }
 
 void write_zsh(struct text *out)

@@ -26,8 +26,9 @@ struct cdi_options {
 static const struct option cdi_rows[] = {
     {.name = "output",
      .argument = "DIR",
-     .help = "write DIR/" CDI_FILE " instead of standard output; runtimes look into /etc/cdi and "
-             "/var/run/cdi",
+     .help =
+         "write DIR/" CDI_FILE_NAME " instead of standard output; runtimes look into /etc/cdi and "
+         "/var/run/cdi",
      .offset = offsetof(struct cdi_options, output),
      .parse = option_type_string},
     {.name = "arguments",
@@ -79,8 +80,8 @@ static void print_notes(const struct machine_report *report, const struct string
 }
 
 /* Appends the document of the devices that the report has. */
-static int describe(const struct machine_report *report, struct text *out,
-                    struct berth_error *error)
+static int write_document(const struct machine_report *report, struct text *out,
+                          struct berth_error *error)
 {
     struct string_list notes = {0};
     char *prefix;
@@ -97,24 +98,24 @@ static int describe(const struct machine_report *report, struct text *out,
 }
 
 /* Looks at the devices and appends their document. */
-static int look(struct machine_source *source, struct text *out, struct berth_error *error)
+static int scan_devices(struct machine_source *source, struct text *out, struct berth_error *error)
 {
     struct machine_report report;
     int code;
 
     source->without_processes = true;
-    code = machine_source_look(source, &report, error);
+    code = machine_source_scan(source, &report, error);
     if (code < 0)
         return code;
-    code = describe(&report, out, error);
+    code = write_document(&report, out, error);
     machine_report_finish(&report);
     return code;
 }
 
 /* Prints the document, or writes it to its place. Returns an exit code, or a negative error code.
  */
-static int deliver(const struct cdi_options *options, const struct text *document,
-                   struct berth_error *error)
+static int output_document(const struct cdi_options *options, const struct text *document,
+                           struct berth_error *error)
 {
     if (options->output == NULL)
         return output_write(document);
@@ -122,13 +123,13 @@ static int deliver(const struct cdi_options *options, const struct text *documen
 }
 
 /* The exit code of a failure: what the user named wrongly is a wrong usage. */
-static int fail(struct berth_error *error)
+static int fail_cdi(struct berth_error *error)
 {
     error_wrap(error, error->code, "cdi");
     return error->code == BERTH_ERROR_NOT_FOUND ? output_error(error) : output_refusal(error);
 }
 
-static int make(const struct cdi_options *options)
+static int make_document(const struct cdi_options *options)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct machine_source source = {0};
@@ -139,12 +140,12 @@ static int make(const struct cdi_options *options)
         error_wrap(&error, code, "cdi");
         return output_error(&error);
     }
-    code = look(&source, &document, &error);
+    code = scan_devices(&source, &document, &error);
     machine_source_close(&source);
     if (code == 0)
-        code = deliver(options, &document, &error);
+        code = output_document(options, &document, &error);
     text_finish(&document);
-    return code < 0 ? fail(&error) : code;
+    return code < 0 ? fail_cdi(&error) : code;
 }
 
 static int print_arguments(enum cdi_arguments how)
@@ -163,7 +164,7 @@ static int print_arguments(enum cdi_arguments how)
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_cdi_verb(int argc, char **argv)
 {
     struct cdi_options options = {0};
     const struct option_binding bindings[] = {{&cdi_option_set, &options}};
@@ -177,7 +178,7 @@ static int run(int argc, char **argv)
         error_wrap(&error, code, "cdi");
         return output_error(&error);
     }
-    return options.arguments == CDI_ARGUMENTS_UNSAID ? make(&options)
+    return options.arguments == CDI_ARGUMENTS_UNSAID ? make_document(&options)
                                                      : print_arguments(options.arguments);
 }
 
@@ -192,5 +193,5 @@ const struct verb verb_cdi = {
         "a container the devices of the lease that it was started within: berth run -- sh -c "
         "'exec podman run $(berth cdi --arguments cdi) IMAGE COMMAND'.",
     .sets = cdi_sets,
-    .run = run,
+    .run = run_cdi_verb,
 };

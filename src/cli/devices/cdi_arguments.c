@@ -17,7 +17,7 @@ const struct choice cdi_arguments_names[] = {
 };
 
 /* What a program in the container is told of its lease, and by what the pool knows it again. */
-static const char *const told[] = {
+static const char *const passed_variables[] = {
     "BERTH_LEASE",
     "BERTH_SOCKET",
     "BERTH_DEVICES",
@@ -49,12 +49,12 @@ static bool is_plain(const char *value, size_t length)
 
 static void append_variables(struct text *out)
 {
-    for (size_t i = 0; i < COUNT(told); i++) {
-        const char *value = getenv(told[i]);
+    for (size_t i = 0; i < COUNT(passed_variables); i++) {
+        const char *value = getenv(passed_variables[i]);
 
         if (value == NULL)
             continue;
-        text_append_format(out, "--env=%s", told[i]);
+        text_append_format(out, "--env=%s", passed_variables[i]);
         if (is_plain(value, strlen(value)))
             text_append_format(out, "=%s", value);
         text_append_char(out, '\n');
@@ -89,7 +89,7 @@ static int append_devices(const char *list, char separator, const char *prefix, 
     return 0;
 }
 
-static const char *value_of(const char *name)
+static const char *get_variable(const char *name)
 {
     const char *value = getenv(name);
 
@@ -103,7 +103,7 @@ static int append_nodes(struct text *out, struct berth_error *error)
 
     if (code < 0)
         return code;
-    code = append_devices(value_of("BERTH_DEVICE_NODES"), ':', prefix, out, error);
+    code = append_devices(get_variable("BERTH_DEVICE_NODES"), ':', prefix, out, error);
     free(prefix);
     return code;
 }
@@ -112,7 +112,7 @@ static int append_nodes(struct text *out, struct berth_error *error)
  * program would have the device beside the others, and no limits. */
 static int append_mps(struct text *out, struct berth_error *error)
 {
-    const char *pipes = value_of("CUDA_MPS_PIPE_DIRECTORY");
+    const char *pipes = get_variable("CUDA_MPS_PIPE_DIRECTORY");
 
     if (*pipes == '\0')
         return 0;
@@ -134,7 +134,8 @@ static int check_lease(enum cdi_arguments how, struct berth_error *error)
         return error_set(error, BERTH_ERROR_INVALID,
                          "expected to be within a lease, as in berth run -- sh -c 'exec podman run "
                          "$(berth cdi --arguments cdi) ...', got no BERTH_DEVICES");
-    if (how == CDI_ARGUMENTS_NODES && *devices != '\0' && *value_of("BERTH_DEVICE_NODES") == '\0')
+    if (how == CDI_ARGUMENTS_NODES && *devices != '\0' &&
+        *get_variable("BERTH_DEVICE_NODES") == '\0')
         return error_set(error, BERTH_ERROR_INVALID,
                          "expected device files of %s, got none in BERTH_DEVICE_NODES",
                          quote(devices).text);
@@ -146,7 +147,7 @@ int cdi_arguments_write(enum cdi_arguments how, struct text *out, struct berth_e
     int code = check_lease(how, error);
 
     if (code == 0 && how == CDI_ARGUMENTS_CDI)
-        code = append_devices(value_of("BERTH_CDI_DEVICES"), ',', "", out, error);
+        code = append_devices(get_variable("BERTH_CDI_DEVICES"), ',', "", out, error);
     else if (code == 0)
         code = append_nodes(out, error);
     if (code == 0)

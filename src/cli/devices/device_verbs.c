@@ -9,8 +9,8 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 
-static int parse(int argc, char **argv, int first, struct device_id_list *ids,
-                 struct berth_error *error)
+static int parse_device_ids(int argc, char **argv, int first, struct device_id_list *ids,
+                            struct berth_error *error)
 {
     int code = 0;
 
@@ -34,7 +34,7 @@ static size_t append_leases(const struct pool_view *view, size_t slot, struct us
 
     for (size_t use = pool_view_first_use(view, slot);
          use < view->uses.count && view->uses.items[use].slot == slot; use++) {
-        const struct lease_info *lease = &view->look.leases.items[view->uses.items[use].lease];
+        const struct lease_info *lease = &view->snapshot.leases.items[view->uses.items[use].lease];
 
         if (lease->parent != 0 || lease->id == last)
             continue;
@@ -50,15 +50,15 @@ static size_t append_leases(const struct pool_view *view, size_t slot, struct us
 void device_verb_describe(const struct pool_view *view, struct device_id id,
                           struct user_names *users, struct text *out)
 {
-    const struct slot_info *slots = view->look.slots.items;
+    const struct slot_info *slots = view->snapshot.slots.items;
     struct text leases = {0};
     size_t slot = 0;
     size_t count;
 
-    while (slot < view->look.slots.count && !device_id_equals(slots[slot].device->id, id))
+    while (slot < view->snapshot.slots.count && !device_id_equals(slots[slot].device->id, id))
         slot++;
     text_append_format(out, "%s: ", device_id_format(id).text);
-    if (slot == view->look.slots.count) {
+    if (slot == view->snapshot.slots.count) {
         text_append(out, "not in this pool any more\n");
         return;
     }
@@ -74,14 +74,14 @@ void device_verb_describe(const struct pool_view *view, struct device_id id,
     text_finish(&leases);
 }
 
-static int print(struct session *session, const struct device_id_list *ids,
-                 struct berth_error *error)
+static int print_devices(struct session *session, const struct device_id_list *ids,
+                         struct berth_error *error)
 {
     struct user_names users = {0};
     const struct device_id *id;
     struct pool_view view;
     struct text out = {0};
-    int code = pool_view_get(session, &view, error);
+    int code = pool_view_fetch_retrying(session, &view, error);
 
     if (code < 0)
         return error_wrap(error, code, "it is done, but how things stand is not known");
@@ -95,18 +95,19 @@ static int print(struct session *session, const struct device_id_list *ids,
 }
 
 /* Returns the exit code, or a negative error code. */
-static int act(struct session *session, struct wire_message *question, struct berth_error *error)
+static int request_and_print(struct session *session, struct wire_message *question,
+                             struct berth_error *error)
 {
     struct wire_message answer;
-    int code = session_ask(session, question, WIRE_DONE, &answer, error);
+    int code = session_request(session, question, WIRE_DONE, &answer, error);
 
     if (code < 0)
         return code;
     wire_message_finish(&answer);
-    return print(session, &question->device_ids, error);
+    return print_devices(session, &question->device_ids, error);
 }
 
-static int fail(const struct verb *verb, struct berth_error *error)
+static int fail_verb(const struct verb *verb, struct berth_error *error)
 {
     error_wrap(error, error->code, "%s", verb->name);
     return output_refusal(error);
@@ -117,21 +118,21 @@ int device_verb_run(const struct verb *verb, const struct device_action *action,
 {
     struct wire_message question = {.type = action->type, .text = (char *)action->reason};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct reach reach;
-    int code = parse(argc, argv, first, &question.device_ids, &error);
+    struct pool_connection connection;
+    int code = parse_device_ids(argc, argv, first, &question.device_ids, &error);
 
     if (code == 0)
-        code = reach_open(&reach, action->inventory, &error);
+        code = connect_open(&connection, action->inventory, &error);
     if (code < 0) {
         vector_finish(&question.device_ids);
-        return fail(verb, &error);
+        return fail_verb(verb, &error);
     }
-    code = act(&reach.session, &question, &error);
-    reach_close(&reach);
+    code = request_and_print(&connection.session, &question, &error);
+    connect_close(&connection);
     vector_finish(&question.device_ids);
     if (code >= 0)
         return code;
     /* The words were good; what the pool makes of them is not usage. */
-    fail(verb, &error);
+    fail_verb(verb, &error);
     return EXIT_BERTH;
 }

@@ -47,35 +47,35 @@ static const struct option_set devices_option_set = {
 static const struct option_set *const devices_sets[] = {&devices_option_set, NULL};
 
 /* Looks for the first time, and shows it. Returns an exit code. */
-static int show(const struct devices_options *options, struct devices_look *look)
+static int scan_and_show(const struct devices_options *options, struct devices_scan *scan)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    int code = devices_look_take(look, &error);
+    int code = devices_scan_update(scan, &error);
 
     if (code < 0) {
         error_wrap(&error, code, "devices");
         return output_refusal(&error);
     }
-    return options->watch ? devices_watch(look, options->json) : devices_show(look, options->json);
+    return options->watch ? devices_watch(scan, options->json) : devices_show(scan, options->json);
 }
 
-static int run(int argc, char **argv)
+static int run_devices_verb(int argc, char **argv)
 {
     struct devices_options options = {0};
     const struct option_binding bindings[] = {{&devices_option_set, &options}};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct devices_look look;
+    struct devices_scan scan;
     int code;
 
     if (!verb_begin(&verb_devices, bindings, 1, argc, argv, &code))
         return code;
-    code = devices_look_open(&look, options.inventory, options.deadline, &error);
+    code = devices_scan_open(&scan, options.inventory, options.deadline, &error);
     if (code < 0) {
         error_wrap(&error, code, "devices");
         return output_error(&error);
     }
-    code = show(&options, &look);
-    devices_look_close(&look);
+    code = scan_and_show(&options, &scan);
+    devices_scan_close(&scan);
     return code;
 }
 
@@ -87,5 +87,5 @@ const struct verb verb_devices = {
                    "and how they are linked. What is not known shows as - or is left out; in JSON "
                    "it is null. What could not be read is told on standard error.",
     .sets = devices_sets,
-    .run = run,
+    .run = run_devices_verb,
 };

@@ -11,9 +11,10 @@ static void write_devices(struct json *json, const struct devices_picture *pictu
     json_array_begin(json);
     for (size_t i = 0; i < devices->count; i++) {
         json_object_begin(json);
-        device_write_members(json, &devices->items[i],
-                             picture->slots != NULL ? picture->slots[i] : optional_number_of(i),
-                             picture->pool_says, picture->users);
+        device_json_write_members(json, &devices->items[i],
+                                  picture->slots != NULL ? picture->slots[i]
+                                                         : optional_number_of(i),
+                                  picture->pool_says, picture->users);
         json_object_end(json);
     }
     json_array_end(json);

@@ -34,7 +34,7 @@ void devices_write_table(const struct devices_picture *picture, struct text *out
 /* The parts of that after the first, each with an empty line before it; nothing when there is
  * nothing to show. */
 void devices_write_processes(const struct devices_picture *picture, struct text *out);
-void links_write_matrix(const struct machine *machine, const struct terminal *terminal,
-                        struct text *out);
+void devices_write_links(const struct machine *machine, const struct terminal *terminal,
+                         struct text *out);
 
 #endif

@@ -14,7 +14,7 @@ enum { ANCESTORS_MAX = 256 };
 /* How long one that did not answer in time is left alone. */
 static const int64_t silence = 10 * DURATION_SECOND;
 
-static void hang_up(struct devices_pool *pool)
+static void close_session(struct devices_pool *pool)
 {
     if (!pool->is_connected)
         return;
@@ -23,7 +23,7 @@ static void hang_up(struct devices_pool *pool)
     pool->is_connected = false;
 }
 
-static void forget(struct devices_pool *pool)
+static void forget_view(struct devices_pool *pool)
 {
     if (pool->is_known)
         pool_view_finish(&pool->view);
@@ -34,18 +34,18 @@ static void forget(struct devices_pool *pool)
 
 void devices_pool_finish(struct devices_pool *pool)
 {
-    forget(pool);
-    hang_up(pool);
+    forget_view(pool);
+    close_session(pool);
 }
 
-static bool connect_to(struct devices_pool *pool)
+static bool connect_pool(struct devices_pool *pool)
 {
     if (pool->is_connected)
         return true;
     if (pool_address_find(NULL, &pool->address, NULL) < 0)
         return false;
-    if (session_open_for(&pool->session, &pool->address, DIAL_ONLY, DEVICES_POOL_TIMEOUT, NULL) <
-        0) {
+    if (session_open_with_timeout(&pool->session, &pool->address, DIAL_ONLY, DEVICES_POOL_TIMEOUT,
+                                  NULL) < 0) {
         pool_address_finish(&pool->address);
         return false;
     }
@@ -67,7 +67,7 @@ int devices_pool_index(struct devices_pool *pool)
 {
     const struct lease_info *lease;
 
-    vector_for_each (lease, &pool->view.look.leases) {
+    vector_for_each (lease, &pool->view.snapshot.leases) {
         struct devices_pool_holder *holder;
 
         if (lease->pid <= 0)
@@ -84,25 +84,25 @@ int devices_pool_index(struct devices_pool *pool)
 }
 
 /* A pool of an inventory has devices of the same names that are others. */
-static bool look(struct devices_pool *pool)
+static bool fetch_view(struct devices_pool *pool)
 {
-    if (pool_view_take_within(&pool->session, DEVICES_POOL_TIMEOUT, &pool->view, NULL) < 0)
+    if (pool_view_fetch_within(&pool->session, DEVICES_POOL_TIMEOUT, &pool->view, NULL) < 0)
         return false;
     pool->is_known = true;
     return pool->view.about.inventory == NULL && devices_pool_index(pool) == 0;
 }
 
-void devices_pool_ask(struct devices_pool *pool)
+void devices_pool_query(struct devices_pool *pool)
 {
     int64_t began = clock_now();
 
-    forget(pool);
+    forget_view(pool);
     if (began < pool->silent_until)
         return;
-    if (connect_to(pool) && look(pool))
+    if (connect_pool(pool) && fetch_view(pool))
         return;
-    forget(pool);
-    hang_up(pool);
+    forget_view(pool);
+    close_session(pool);
     if (clock_now() - began >= DEVICES_POOL_TIMEOUT / 2)
         pool->silent_until = clock_now() + silence;
 }
@@ -111,9 +111,9 @@ struct optional_number devices_pool_slot(const struct devices_pool *pool, struct
 {
     const struct slot_info *slot;
 
-    vector_for_each (slot, &pool->view.look.slots) {
+    vector_for_each (slot, &pool->view.snapshot.slots) {
         if (device_id_equals(slot->device->id, id))
-            return optional_number_of((uint64_t)(slot - pool->view.look.slots.items));
+            return optional_number_of((uint64_t)(slot - pool->view.snapshot.slots.items));
     }
     return (struct optional_number){0};
 }
@@ -122,7 +122,7 @@ const struct device *devices_pool_device(const struct devices_pool *pool, struct
 {
     struct optional_number slot = devices_pool_slot(pool, id);
 
-    return slot.known ? pool->view.look.slots.items[slot.value].device : NULL;
+    return slot.known ? pool->view.snapshot.slots.items[slot.value].device : NULL;
 }
 
 /* The youngest lease that the process itself holds. */

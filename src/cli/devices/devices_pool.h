@@ -35,7 +35,7 @@ struct devices_pool {
 };
 
 /* Asks. Without memory, too, it has nothing to add. */
-void devices_pool_ask(struct devices_pool *pool);
+void devices_pool_query(struct devices_pool *pool);
 void devices_pool_finish(struct devices_pool *pool);
 
 /* Makes the holders of a known view. For tests, too. Returns 0 or BERTH_ERROR_MEMORY. */

@@ -24,32 +24,32 @@ static const struct table_column columns[] = {
 };
 
 /* Which columns that most processes have nothing for are shown. */
-struct shown {
+struct process_columns {
     bool any;
     bool lease;
     bool container;
 };
 
-static struct shown find_shown(const struct device_list *devices)
+static struct process_columns find_columns(const struct device_list *devices)
 {
-    struct shown shown = {0};
+    struct process_columns columns_shown = {0};
     const struct device *device;
     const struct device_process *process;
 
     vector_for_each (device, devices) {
         vector_for_each (process, &device->processes) {
-            shown.any = true;
-            shown.lease |= process->lease != 0 || process->squats;
-            shown.container |= process->container != NULL;
+            columns_shown.any = true;
+            columns_shown.lease |= process->lease != 0 || process->squats;
+            columns_shown.container |= process->container != NULL;
         }
     }
-    return shown;
+    return columns_shown;
 }
 
 /* That there is none is known: an empty cell. */
-static void add_empty(struct table *table, bool shown)
+static void add_empty(struct table *table, bool columns_shown)
 {
-    table_cell(table, shown ? "" : NULL);
+    table_cell(table, columns_shown ? "" : NULL);
 }
 
 /* How long it has been running, in whole seconds. */
@@ -63,12 +63,13 @@ static void add_age(struct table *table, int64_t started, int64_t now)
         table_cell(table, quantity_format_duration(age - age % DURATION_SECOND).text);
 }
 
-static void add_process(struct table *table, struct shown shown, const struct device *device,
-                        const struct device_process *process, const struct devices_picture *picture)
+static void add_process(struct table *table, struct process_columns columns_shown,
+                        const struct device *device, const struct device_process *process,
+                        const struct devices_picture *picture)
 {
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
     table_cell_format(table, "%llu", (unsigned long long)process->pid);
-    table_cell(table, user_names_find_known(picture->users, process->uid));
+    table_cell(table, user_names_find_optional(picture->users, process->uid));
     table_cell(table,
                process->memory.known ? quantity_format_size(process->memory.value).text : NULL);
     add_age(table, process->started, picture->now);
@@ -77,29 +78,29 @@ static void add_process(struct table *table, struct shown shown, const struct de
     else if (process->squats)
         table_cell_styled(table, STYLE_WARNING, "squats");
     else
-        add_empty(table, shown.lease);
+        add_empty(table, columns_shown.lease);
     if (process->container != NULL)
         table_cell_format(table, "%.*s", container_shown_length(process->container),
                           process->container);
     else
-        add_empty(table, shown.container);
+        add_empty(table, columns_shown.container);
     table_cell(table, process->command);
 }
 
 void devices_write_processes(const struct devices_picture *picture, struct text *out)
 {
     const struct device_list *devices = &picture->report->machine.devices;
-    struct shown shown = find_shown(devices);
+    struct process_columns columns_shown = find_columns(devices);
     const struct device *device;
     const struct device_process *process;
     struct table table;
 
-    if (!shown.any)
+    if (!columns_shown.any)
         return;
     table_init(&table, columns, COUNT(columns));
     vector_for_each (device, devices) {
         vector_for_each (process, &device->processes)
-            add_process(&table, shown, device, process, picture);
+            add_process(&table, columns_shown, device, process, picture);
     }
     text_append_char(out, '\n');
     if (table_print(&table, &picture->terminal, out) < 0)

@@ -12,7 +12,7 @@
 #include "model/optional.h"
 
 /* Zeroed memory has not looked. */
-struct devices_look {
+struct devices_scan {
     struct machine_source source;
     struct devices_pool pool;
     struct string_list masks; /* of the environment */
@@ -24,19 +24,19 @@ struct devices_look {
 };
 
 /* As machine_source_open; the caller closes it only if this works. */
-int devices_look_open(struct devices_look *look, const char *inventory, const char *deadline,
+int devices_scan_open(struct devices_scan *scan, const char *inventory, const char *deadline,
                       struct berth_error *error);
-void devices_look_close(struct devices_look *look);
+void devices_scan_close(struct devices_scan *scan);
 
 /* Looks. An inventory is neither hidden by masks nor looked at twice. Fails as
- * machine_source_look; with BERTH_ERROR_IO the report that was there stays. */
-int devices_look_take(struct devices_look *look, struct berth_error *error);
+ * machine_source_scan; with BERTH_ERROR_IO the report that was there stays. */
+int devices_scan_update(struct devices_scan *scan, struct berth_error *error);
 
 /* The last report is not true any more, for this reason: its devices are old, and the reason is one
  * of its problems. */
-void devices_look_spoil(struct devices_look *look, const struct berth_error *reason);
+void devices_scan_mark_stale(struct devices_scan *scan, const struct berth_error *reason);
 
 /* "6 devices are hidden by CUDA_VISIBLE_DEVICES"; nothing when none is. */
-void devices_look_write_hidden(const struct devices_look *look, struct text *out);
+void devices_scan_write_hidden(const struct devices_scan *scan, struct text *out);
 
 #endif

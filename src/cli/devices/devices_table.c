@@ -5,7 +5,7 @@
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
 #include "cli/devices/devices_output.h"
-#include "view/judge.h"
+#include "view/view_facts.h"
 
 /* Where there is too little room, what changes least goes first. */
 static const struct table_column columns[] = {
@@ -44,7 +44,7 @@ static void add_number(struct table *table, struct optional_number number)
 }
 
 /* How long ago what is told of a device was so. */
-static void note_age(const struct device *device, int64_t now, struct text *note)
+static void append_age(const struct device *device, int64_t now, struct text *note)
 {
     int64_t sampled_at, age;
 
@@ -56,7 +56,7 @@ static void note_age(const struct device *device, int64_t now, struct text *note
                            quantity_format_duration(age - age % DURATION_SECOND).text);
 }
 
-static void begin_note(struct text *note)
+static void append_separator(struct text *note)
 {
     if (note->length > 0)
         text_append(note, ", ");
@@ -68,19 +68,19 @@ static void write_note(const struct device *device, int64_t now, struct text *no
     if (device->health == HEALTH_SICK && device->health_reason != NULL)
         text_append(note, device->health_reason);
     if (device->old) {
-        begin_note(note);
-        note_age(device, now, note);
+        append_separator(note);
+        append_age(device, now, note);
     }
     if (device->asleep) {
-        begin_note(note);
+        append_separator(note);
         text_append(note, "asleep");
     }
     if (device->partitioned) {
-        begin_note(note);
+        append_separator(note);
         text_append(note, "partitioned");
     }
     if (device->kind == DEVICE_KIND_INTEGRATED) {
-        begin_note(note);
+        append_separator(note);
         text_append(note, "integrated");
     }
 }
@@ -108,8 +108,8 @@ static void add_device(struct table *table, const struct devices_picture *pictur
     const struct load *load = &device->load;
 
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
-    table_cell(table, view_model(device));
-    view_add_memory(table, device, beside);
+    table_cell(table, view_device_model(device));
+    view_add_memory_cell(table, device, beside);
     add_figure(table, &load->utilization, 10, "%");
     add_figure(table, &load->temperature, 1000, "C");
     add_figure(table, &load->power, 1000, "W");
@@ -141,5 +141,5 @@ void devices_write_table(const struct devices_picture *picture, struct text *out
         out->failed = true;
     table_finish(&table);
     devices_write_processes(picture, out);
-    links_write_matrix(machine, &picture->terminal, out);
+    devices_write_links(machine, &picture->terminal, out);
 }

@@ -16,23 +16,23 @@
 /* The time from one look to the next. */
 static const int64_t interval = DURATION_SECOND;
 
-struct watch {
-    struct devices_look *look;
+struct devices_watcher {
+    struct devices_scan *scan;
     struct user_names users;
     bool json;
-    bool goes_on;       /* it is not shown once only */
+    bool repeats;       /* it is not shown once only */
     struct text before; /* what was shown last */
 };
 
-static void write_nothing_found(const struct devices_look *look, struct text *out)
+static void write_nothing_found(const struct devices_scan *scan, struct text *out)
 {
-    if (look->source.is_virtual) {
+    if (scan->source.is_virtual) {
         text_append(out, "No device found: the inventory lists none.\n");
-    } else if (look->hidden > 0) {
+    } else if (scan->hidden > 0) {
         text_append(out, "No GPU to be seen here: ");
-        devices_look_write_hidden(look, out);
+        devices_scan_write_hidden(scan, out);
         text_append(out, ".\n");
-    } else if (look->report.problems.count > 0) {
+    } else if (scan->report.problems.count > 0) {
         text_append(out, "No GPU found on this machine, but not everything could be read.\n");
     } else {
         text_append(out,
@@ -40,40 +40,40 @@ static void write_nothing_found(const struct devices_look *look, struct text *ou
     }
 }
 
-static void write_words(const struct devices_look *look, const struct devices_picture *picture,
-                        struct text *out)
+static void write_text(const struct devices_scan *scan, const struct devices_picture *picture,
+                       struct text *out)
 {
-    if (look->report.machine.devices.count == 0) {
-        write_nothing_found(look, out);
+    if (scan->report.machine.devices.count == 0) {
+        write_nothing_found(scan, out);
         return;
     }
     devices_write_table(picture, out);
-    if (look->hidden > 0) {
+    if (scan->hidden > 0) {
         text_append_char(out, '\n');
-        devices_look_write_hidden(look, out);
+        devices_scan_write_hidden(scan, out);
         text_append_char(out, '\n');
     }
 }
 
 /* Appends the newest look. */
-static void write_look(struct watch *watch, struct text *out)
+static void write_scan(struct devices_watcher *watch, struct text *out)
 {
     const struct devices_picture picture = {
-        .report = &watch->look->report,
-        .slots = watch->look->slots,
+        .report = &watch->scan->report,
+        .slots = watch->scan->slots,
         .users = &watch->users,
         .terminal = terminal_detect(STDOUT_FILENO),
         .now = clock_read(CLOCK_REALTIME),
-        .pool_says = watch->look->pool.is_known,
+        .pool_says = watch->scan->pool.is_known,
     };
-    const struct problem_list *problems = &watch->look->report.problems;
+    const struct problem_list *problems = &watch->scan->report.problems;
 
     if (watch->json) {
-        devices_write_json(&picture, watch->goes_on ? JSON_COMPACT : JSON_INDENTED, out);
+        devices_write_json(&picture, watch->repeats ? JSON_COMPACT : JSON_INDENTED, out);
         return;
     }
-    write_words(watch->look, &picture, out);
-    if (watch->goes_on && problems->count > 0) {
+    write_text(watch->scan, &picture, out);
+    if (watch->repeats && problems->count > 0) {
         text_append_char(out, '\n');
         machine_source_write_problems(problems, "", out);
     }
@@ -98,16 +98,16 @@ static int print_problems(const struct problem_list *problems)
     return code;
 }
 
-int devices_show(struct devices_look *look, bool json)
+int devices_show(struct devices_scan *scan, bool json)
 {
-    struct watch watch = {.look = look, .json = json};
+    struct devices_watcher watch = {.scan = scan, .json = json};
     struct text out = {0};
     int code;
 
-    write_look(&watch, &out);
+    write_scan(&watch, &out);
     code = output_write(&out);
     if (code == EXIT_GOOD && !json)
-        code = print_problems(&look->report.problems);
+        code = print_problems(&scan->report.problems);
     text_finish(&out);
     user_names_finish(&watch.users);
     return code;
@@ -121,21 +121,21 @@ static void write_headline(struct text *out)
 }
 
 /* Takes over what is shown now. */
-static void remember(struct watch *watch, struct text *shown)
+static void keep_shown(struct devices_watcher *watch, struct text *shown)
 {
     text_finish(&watch->before);
     watch->before = *shown;
 }
 
 /* Prints a block, or a line of JSON, when it is another than the last. */
-static int print_change(struct watch *watch)
+static int print_change(struct devices_watcher *watch)
 {
     bool first = watch->before.length == 0;
     struct text shown = {0};
     struct text out = {0};
     int code = EXIT_GOOD;
 
-    write_look(watch, &shown);
+    write_scan(watch, &shown);
     if (first || text_failed(&shown) ||
         strcmp(text_string(&shown), text_string(&watch->before)) != 0) {
         if (!watch->json) {
@@ -148,39 +148,39 @@ static int print_change(struct watch *watch)
         code = output_write(&out);
     }
     text_finish(&out);
-    remember(watch, &shown);
+    keep_shown(watch, &shown);
     return code;
 }
 
-static int draw(struct watch *watch)
+static int draw_devices(struct devices_watcher *watch)
 {
     struct text out = {0};
     int code;
 
     write_headline(&out);
     text_append_char(&out, '\n');
-    write_look(watch, &out);
+    write_scan(watch, &out);
     code = screen_draw(&out);
     text_finish(&out);
     return code;
 }
 
 /* Looks again. What cannot be looked at is shown as it was; it may come back. */
-static int look_again(struct watch *watch, struct berth_error *error)
+static int scan_again(struct devices_watcher *watch, struct berth_error *error)
 {
-    int code = devices_look_take(watch->look, error);
+    int code = devices_scan_update(watch->scan, error);
 
     if (code != BERTH_ERROR_IO)
         return code;
-    devices_look_spoil(watch->look, error);
+    devices_scan_mark_stale(watch->scan, error);
     *error = (struct berth_error)BERTH_ERROR_INIT;
     return 0;
 }
 
-int devices_watch(struct devices_look *look, bool json)
+int devices_watch(struct devices_scan *scan, bool json)
 {
-    struct watch watch = {.look = look, .json = json, .goes_on = true};
-    bool on_screen = !json && screen_works();
+    struct devices_watcher watch = {.scan = scan, .json = json, .repeats = true};
+    bool on_screen = !json && screen_is_supported();
     struct berth_error error = BERTH_ERROR_INIT;
     int64_t next;
     int code;
@@ -189,9 +189,9 @@ int devices_watch(struct devices_look *look, bool json)
         screen_enter();
     do {
         next = clock_now() + interval;
-        code = on_screen ? draw(&watch) : print_change(&watch);
+        code = on_screen ? draw_devices(&watch) : print_change(&watch);
     } while (code == EXIT_GOOD && screen_pause(-1, next - clock_now()) &&
-             look_again(&watch, &error) == 0);
+             scan_again(&watch, &error) == 0);
     if (on_screen)
         screen_leave();
     text_finish(&watch.before);

@@ -11,10 +11,10 @@
 
 /* With the first look taken: prints it. Problems go to standard error, unless they are in the JSON
  * document. Returns an exit code. */
-int devices_show(struct devices_look *look, bool json);
+int devices_show(struct devices_scan *scan, bool json);
 
 /* The same for ever, a look every second: on a terminal redrawn in place, else one block, or one
  * line of JSON, after the other as something changes. */
-int devices_watch(struct devices_look *look, bool json);
+int devices_watch(struct devices_scan *scan, bool json);
 
 #endif

@@ -16,8 +16,8 @@ struct drain_options {
     const char *reason; /* NULL: none */
 };
 
-static int take_reason(const struct option *option, void *member, const char *value,
-                       struct berth_error *error)
+static int parse_reason(const struct option *option, void *member, const char *value,
+                        struct berth_error *error)
 {
     size_t length = strlen(value);
 
@@ -34,7 +34,7 @@ static const struct option drain_rows[] = {
      .argument = "TEXT",
      .help = "why, for those who look at the pool",
      .offset = offsetof(struct drain_options, reason),
-     .parse = take_reason},
+     .parse = parse_reason},
 };
 
 static const struct option_set drain_option_set = {
@@ -43,15 +43,15 @@ static const struct option_set drain_option_set = {
     .count = COUNT(drain_rows),
 };
 
-static const struct option_set *const drain_sets[] = {&drain_option_set, &reach_option_set, NULL};
+static const struct option_set *const drain_sets[] = {&drain_option_set, &connect_option_set, NULL};
 
-static int run(int argc, char **argv)
+static int run_drain_verb(int argc, char **argv)
 {
     struct drain_options options = {0};
-    struct reach_options reach = {0};
+    struct connect_options connection = {0};
     const struct option_binding bindings[] = {
         {&drain_option_set, &options},
-        {&reach_option_set, &reach},
+        {&connect_option_set, &connection},
     };
     struct device_action action = {.type = WIRE_DRAIN};
     int operand;
@@ -60,7 +60,7 @@ static int run(int argc, char **argv)
     if (!verb_begin_mixed(&verb_drain, bindings, COUNT(bindings), argc, argv, &operand, &code))
         return code;
     action.reason = options.reason;
-    action.inventory = reach.inventory;
+    action.inventory = connection.inventory;
     return device_verb_run(&verb_drain, &action, argc, argv, operand);
 }
 
@@ -74,5 +74,5 @@ const struct verb verb_drain = {
         "Only root, the owner of the pool and its admins may do this.",
     .sets = drain_sets,
     .operand = OPERAND_DEVICE,
-    .run = run,
+    .run = run_drain_verb,
 };

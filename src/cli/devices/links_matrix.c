@@ -10,9 +10,9 @@
 #include "cli/devices/devices_output.h"
 
 enum {
-    MATRIX_MAX = 64,      /* rows; with more a matrix tells nobody anything */
-    MATRIX_EASY = 16,     /* up to here devices are shown one by one wherever that fits */
-    MATRIX_GROUPED = 512, /* devices of which it is worked out who is alike */
+    MATRIX_MAX = 64,           /* rows; with more a matrix tells nobody anything */
+    MATRIX_BY_DEVICE_MAX = 16, /* up to here devices are shown one by one wherever that fits */
+    MATRIX_DEVICES_MAX = 512,  /* devices of which it is worked out who is alike */
 };
 
 static const struct {
@@ -36,7 +36,7 @@ struct matrix {
 };
 
 /* Devices that are linked to all others, and among each other, in the same way. */
-struct groups {
+struct link_groups {
     size_t count;
     size_t *of;     /* by device */
     size_t *first;  /* by group: the first device */
@@ -90,7 +90,7 @@ static void add_rows(struct table *table, const struct matrix *matrix)
 }
 
 /* Whether the matrix shows a link of this kind somewhere. */
-static bool shows(const struct matrix *matrix, enum link_kind kind)
+static bool has_link_kind(const struct matrix *matrix, enum link_kind kind)
 {
     for (size_t i = 0; i < matrix->size * matrix->size; i++) {
         if (matrix->best[i] != NULL && matrix->best[i]->kind == kind)
@@ -107,7 +107,7 @@ static void write_legend(const struct matrix *matrix, size_t width, struct text 
     for (size_t i = 0; i < COUNT(legend); i++) {
         size_t length = strlen(legend[i].meaning);
 
-        if (!shows(matrix, legend[i].kind))
+        if (!has_link_kind(matrix, legend[i].kind))
             continue;
         if (used > 0 && width > 0 && used + strlen("; ") + length > width) {
             text_append_char(out, '\n');
@@ -119,7 +119,7 @@ static void write_legend(const struct matrix *matrix, size_t width, struct text 
     text_append_char(out, '\n');
 }
 
-static void print(struct table *table, const struct terminal *terminal, struct text *out)
+static void print_table(struct table *table, const struct terminal *terminal, struct text *out)
 {
     if (table_print(table, terminal, out) < 0)
         out->failed = true;
@@ -127,8 +127,8 @@ static void print(struct table *table, const struct terminal *terminal, struct t
 }
 
 /* Every device for itself. */
-static void write_devices(const struct matrix *matrix, const struct groups *groups,
-                          const struct terminal *terminal, struct text *out)
+static void write_device_rows(const struct matrix *matrix, const struct link_groups *groups,
+                              const struct terminal *terminal, struct text *out)
 {
     struct device_id_text headings[MATRIX_MAX];
     struct table_column columns[MATRIX_MAX + 1] = {
@@ -144,7 +144,7 @@ static void write_devices(const struct matrix *matrix, const struct groups *grou
     }
     table_init(&table, columns, matrix->size + 1);
     add_rows(&table, matrix);
-    print(&table, terminal, out);
+    print_table(&table, terminal, out);
 }
 
 /* A, B, ... Z, AA, AB, ... */
@@ -152,7 +152,7 @@ struct letters {
     char text[4];
 };
 
-static struct letters letters_of(size_t number)
+static struct letters format_letters(size_t number)
 {
     struct letters letters = {{(char)('A' + number % 26)}};
 
@@ -162,7 +162,7 @@ static struct letters letters_of(size_t number)
 }
 
 /* Whether `next` is the device after `last` in a range as nvidia0-7 or nvidia0.1-3. */
-static bool continues(struct device_id last, struct device_id next)
+static bool continues_range(struct device_id last, struct device_id next)
 {
     if (last.vendor != next.vendor)
         return false;
@@ -172,8 +172,8 @@ static bool continues(struct device_id last, struct device_id next)
 }
 
 /* "amd0-7,amd16": the devices of a group. */
-static void write_members(const struct matrix *matrix, const struct groups *groups, size_t group,
-                          struct text *out)
+static void write_members(const struct matrix *matrix, const struct link_groups *groups,
+                          size_t group, struct text *out)
 {
     const struct device *devices = matrix->machine->devices.items;
     struct device_id last = {0};
@@ -184,7 +184,7 @@ static void write_members(const struct matrix *matrix, const struct groups *grou
 
         if (groups->of[i] != group)
             continue;
-        if (run > 0 && continues(last, id)) {
+        if (run > 0 && continues_range(last, id)) {
             run++;
         } else {
             if (run > 1)
@@ -198,12 +198,12 @@ static void write_members(const struct matrix *matrix, const struct groups *grou
         text_append_format(out, "-%u", last.mig == DEVICE_NO_MIG ? last.index : last.mig);
 }
 
-static void add_group(struct table *table, const struct matrix *matrix, const struct groups *groups,
-                      size_t row)
+static void add_group(struct table *table, const struct matrix *matrix,
+                      const struct link_groups *groups, size_t row)
 {
     struct text members = {0};
 
-    table_cell_styled(table, STYLE_STRONG, letters_of(row).text);
+    table_cell_styled(table, STYLE_STRONG, format_letters(row).text);
     write_members(matrix, groups, row, &members);
     table->failed |= text_failed(&members);
     table_cell(table, text_string(&members));
@@ -220,8 +220,8 @@ static void add_group(struct table *table, const struct matrix *matrix, const st
 }
 
 /* Devices that are alike in one row, which has a letter. */
-static void write_groups(const struct matrix *matrix, const struct groups *groups,
-                         const struct terminal *terminal, struct text *out)
+static void write_group_rows(const struct matrix *matrix, const struct link_groups *groups,
+                             const struct terminal *terminal, struct text *out)
 {
     struct letters headings[MATRIX_MAX];
     struct table_column columns[MATRIX_MAX + 2] = {
@@ -231,14 +231,14 @@ static void write_groups(const struct matrix *matrix, const struct groups *group
     struct table table;
 
     for (size_t i = 0; i < groups->count; i++) {
-        headings[i] = letters_of(i);
+        headings[i] = format_letters(i);
         columns[i + 2] =
             (struct table_column){.heading = headings[i].text, .priority = TABLE_ALWAYS};
     }
     table_init(&table, columns, groups->count + 2);
     for (size_t row = 0; row < groups->count; row++)
         add_group(&table, matrix, groups, row);
-    print(&table, terminal, out);
+    print_table(&table, terminal, out);
 }
 
 static bool is_same_link(const struct link *one, const struct link *other)
@@ -261,19 +261,19 @@ static bool are_alike(const struct matrix *matrix, size_t one, size_t other)
     return true;
 }
 
-static void groups_finish(struct groups *groups)
+static void groups_finish(struct link_groups *groups)
 {
     free(groups->of);
     free(groups->first);
     free(groups->second);
-    *groups = (struct groups){0};
+    *groups = (struct link_groups){0};
 }
 
-static int groups_init(struct groups *groups, const struct matrix *matrix)
+static int groups_init(struct link_groups *groups, const struct matrix *matrix)
 {
     size_t size = matrix->size;
 
-    *groups = (struct groups){
+    *groups = (struct link_groups){
         .of = calloc(size, sizeof(*groups->of)),
         .first = calloc(size, sizeof(*groups->first)),
         .second = calloc(size, sizeof(*groups->second)),
@@ -299,7 +299,7 @@ static int groups_init(struct groups *groups, const struct matrix *matrix)
 }
 
 /* Whether all lines fit; one that is incomplete for want of memory may have no end. */
-static bool fits(const struct text *out, const struct terminal *terminal)
+static bool lines_fit(const struct text *out, const struct terminal *terminal)
 {
     const char *line = text_string(out);
 
@@ -313,12 +313,12 @@ static bool fits(const struct text *out, const struct terminal *terminal)
     return true;
 }
 
-typedef void write_rows(const struct matrix *matrix, const struct groups *groups,
+typedef void write_rows(const struct matrix *matrix, const struct link_groups *groups,
                         const struct terminal *terminal, struct text *out);
 
 /* Writes the matrix with its legend if it fits, and tells whether it does. */
 static bool write_if_it_fits(write_rows *write, const struct matrix *matrix,
-                             const struct groups *groups, const struct terminal *terminal,
+                             const struct link_groups *groups, const struct terminal *terminal,
                              struct text *out)
 {
     const struct terminal plain = {.width = terminal->width};
@@ -326,7 +326,7 @@ static bool write_if_it_fits(write_rows *write, const struct matrix *matrix,
     bool does_fit;
 
     write(matrix, groups, &plain, &trial);
-    does_fit = fits(&trial, terminal);
+    does_fit = lines_fit(&trial, terminal);
     out->failed |= trial.failed;
     text_finish(&trial);
     if (!does_fit)
@@ -337,29 +337,29 @@ static bool write_if_it_fits(write_rows *write, const struct matrix *matrix,
 }
 
 /* Writes what fits and says most; false: nothing does. */
-static bool write_matrix(const struct matrix *matrix, const struct groups *groups,
+static bool write_matrix(const struct matrix *matrix, const struct link_groups *groups,
                          const struct terminal *terminal, struct text *out)
 {
-    bool by_device = matrix->size <= MATRIX_EASY ||
+    bool by_device = matrix->size <= MATRIX_BY_DEVICE_MAX ||
                      (matrix->size <= MATRIX_MAX && groups->count == matrix->size);
 
-    return (by_device && write_if_it_fits(write_devices, matrix, groups, terminal, out)) ||
+    return (by_device && write_if_it_fits(write_device_rows, matrix, groups, terminal, out)) ||
            (groups->count <= MATRIX_MAX &&
-            write_if_it_fits(write_groups, matrix, groups, terminal, out));
+            write_if_it_fits(write_group_rows, matrix, groups, terminal, out));
 }
 
-void links_write_matrix(const struct machine *machine, const struct terminal *terminal,
-                        struct text *out)
+void devices_write_links(const struct machine *machine, const struct terminal *terminal,
+                         struct text *out)
 {
     struct matrix matrix = {0};
-    struct groups groups = {0};
+    struct link_groups groups = {0};
     bool written = false;
     bool is_possible = false;
 
     if (machine->links.count == 0)
         return;
     text_append_char(out, '\n');
-    if (machine->devices.count <= MATRIX_GROUPED) {
+    if (machine->devices.count <= MATRIX_DEVICES_MAX) {
         if (matrix_init(&matrix, machine) < 0 || groups_init(&groups, &matrix) < 0)
             out->failed = true;
         else

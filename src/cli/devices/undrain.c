@@ -5,19 +5,19 @@
 #include "cli/connect.h"
 #include "cli/devices/device_verbs.h"
 
-static const struct option_set *const undrain_sets[] = {&reach_option_set, NULL};
+static const struct option_set *const undrain_sets[] = {&connect_option_set, NULL};
 
-static int run(int argc, char **argv)
+static int run_undrain_verb(int argc, char **argv)
 {
-    struct reach_options reach = {0};
-    const struct option_binding binding = {&reach_option_set, &reach};
+    struct connect_options connection = {0};
+    const struct option_binding binding = {&connect_option_set, &connection};
     struct device_action action = {.type = WIRE_UNDRAIN};
     int operand;
     int code;
 
     if (!verb_begin_mixed(&verb_undrain, &binding, 1, argc, argv, &operand, &code))
         return code;
-    action.inventory = reach.inventory;
+    action.inventory = connection.inventory;
     return device_verb_run(&verb_undrain, &action, argc, argv, operand);
 }
 
@@ -30,5 +30,5 @@ const struct verb verb_undrain = {
                    "root, the owner of the pool and its admins may do this.",
     .sets = undrain_sets,
     .operand = OPERAND_DEVICE,
-    .run = run,
+    .run = run_undrain_verb,
 };

@@ -4,20 +4,20 @@
  */
 #include "cli/lease/id_verbs.h"
 
-static int cancel(struct session *session, uint64_t id, struct berth_error *error)
+static int cancel_claim(struct session *session, uint64_t id, struct berth_error *error)
 {
     struct wire_message question = {.type = WIRE_CANCEL, .id = id};
     struct wire_message answer;
-    int code = session_ask(session, &question, WIRE_DONE, &answer, error);
+    int code = session_request(session, &question, WIRE_DONE, &answer, error);
 
     if (code == 0)
         wire_message_finish(&answer);
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_cancel_verb(int argc, char **argv)
 {
-    static id_action *const actions[] = {cancel, NULL};
+    static id_action *const actions[] = {cancel_claim, NULL};
 
     return id_verb_run(&verb_cancel, argc, argv, actions);
 }
@@ -30,5 +30,5 @@ const struct verb verb_cancel = {
                    "with exit code 123. What was granted already is ended by 'berth release'.",
     .sets = id_verb_sets,
     .operand = OPERAND_CLAIM,
-    .run = run,
+    .run = run_cancel_verb,
 };

@@ -12,8 +12,8 @@
 #include "cli/output.h"
 
 /* Returns 0 with the new end, or a negative error code. */
-static int extend(const char *inventory, uint64_t id, int64_t duration,
-                  struct optional_number *ret_expires, struct berth_error *error)
+static int extend_lease(const char *inventory, uint64_t id, int64_t duration,
+                        struct optional_number *ret_expires, struct berth_error *error)
 {
     struct wire_message question = {
         .type = WIRE_EXTEND,
@@ -21,21 +21,21 @@ static int extend(const char *inventory, uint64_t id, int64_t duration,
         .duration = (uint64_t)duration,
     };
     struct wire_message answer;
-    struct reach reach;
-    int code = reach_open(&reach, inventory, error);
+    struct pool_connection connection;
+    int code = connect_open(&connection, inventory, error);
 
     if (code < 0)
         return code;
-    code = session_ask(&reach.session, &question, WIRE_DONE, &answer, error);
+    code = session_request(&connection.session, &question, WIRE_DONE, &answer, error);
     if (code == 0) {
         *ret_expires = answer.expires;
         wire_message_finish(&answer);
     }
-    reach_close(&reach);
+    connect_close(&connection);
     return code;
 }
 
-static int print(uint64_t id, struct optional_number expires)
+static int print_expiry(uint64_t id, struct optional_number expires)
 {
     struct text out = {0};
     int code;
@@ -50,8 +50,8 @@ static int print(uint64_t id, struct optional_number expires)
     return code;
 }
 
-static int parse(int count, char **operands, uint64_t *ret_id, int64_t *ret_duration,
-                 struct berth_error *error)
+static int parse_operands(int count, char **operands, uint64_t *ret_id, int64_t *ret_duration,
+                          struct berth_error *error)
 {
     int code;
 
@@ -68,10 +68,10 @@ static int parse(int count, char **operands, uint64_t *ret_id, int64_t *ret_dura
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_extend_verb(int argc, char **argv)
 {
-    struct reach_options options = {0};
-    const struct option_binding binding = {&reach_option_set, &options};
+    struct connect_options options = {0};
+    const struct option_binding binding = {&connect_option_set, &options};
     struct berth_error error = BERTH_ERROR_INIT;
     struct optional_number expires = {0};
     int64_t duration = 0;
@@ -81,14 +81,14 @@ static int run(int argc, char **argv)
 
     if (!verb_begin_operands(&verb_extend, &binding, 1, argc, argv, &operand, &code))
         return code;
-    code = parse(argc - operand, argv + operand, &id, &duration, &error);
+    code = parse_operands(argc - operand, argv + operand, &id, &duration, &error);
     if (code == 0)
-        code = extend(options.inventory, id, duration, &expires, &error);
+        code = extend_lease(options.inventory, id, duration, &expires, &error);
     if (code < 0) {
         error_wrap(&error, code, "extend");
         return output_refusal(&error);
     }
-    return print(id, expires);
+    return print_expiry(id, expires);
 }
 
 const struct verb verb_extend = {
@@ -99,5 +99,5 @@ const struct verb verb_extend = {
                    "it has. Prints when it ends now.",
     .sets = id_verb_sets,
     .operand = OPERAND_LEASE,
-    .run = run,
+    .run = run_extend_verb,
 };

@@ -7,11 +7,11 @@
 #include "cli/ids.h"
 #include "cli/output.h"
 
-const struct option_set *const id_verb_sets[] = {&reach_option_set, NULL};
+const struct option_set *const id_verb_sets[] = {&connect_option_set, NULL};
 
 /* One action for all ids; those that failed become 0. Returns whether all went well. */
-static bool act(const struct verb *verb, id_action *action, struct session *session,
-                struct id_list *ids)
+static bool act_on_ids(const struct verb *verb, id_action *action, struct session *session,
+                       struct id_list *ids)
 {
     bool good = true;
     uint64_t *id;
@@ -31,27 +31,27 @@ static bool act(const struct verb *verb, id_action *action, struct session *sess
 }
 
 /* Returns the exit code, or a negative error code. */
-static int act_on_all(const struct verb *verb, const struct reach_options *options,
-                      struct id_list *ids, id_action *const *actions, struct berth_error *error)
+static int run_actions(const struct verb *verb, const struct connect_options *options,
+                       struct id_list *ids, id_action *const *actions, struct berth_error *error)
 {
     int exit_code = EXIT_GOOD;
-    struct reach reach;
-    int code = reach_open(&reach, options->inventory, error);
+    struct pool_connection connection;
+    int code = connect_open(&connection, options->inventory, error);
 
     if (code < 0)
         return code;
     for (; *actions != NULL; actions++) {
-        if (!act(verb, *actions, &reach.session, ids))
+        if (!act_on_ids(verb, *actions, &connection.session, ids))
             exit_code = EXIT_BERTH;
     }
-    reach_close(&reach);
+    connect_close(&connection);
     return exit_code;
 }
 
 int id_verb_run(const struct verb *verb, int argc, char **argv, id_action *const *actions)
 {
-    struct reach_options options = {0};
-    const struct option_binding binding = {&reach_option_set, &options};
+    struct connect_options options = {0};
+    const struct option_binding binding = {&connect_option_set, &options};
     struct berth_error error = BERTH_ERROR_INIT;
     struct id_list ids = {0};
     int operand;
@@ -61,7 +61,7 @@ int id_verb_run(const struct verb *verb, int argc, char **argv, id_action *const
         return code;
     code = ids_parse(argc, argv, operand, &ids, &error);
     if (code == 0)
-        code = act_on_all(verb, &options, &ids, actions, &error);
+        code = run_actions(verb, &options, &ids, actions, &error);
     if (code < 0) {
         error_wrap(&error, code, "%s", verb->name);
         code = output_refusal(&error);

@@ -4,11 +4,11 @@
  */
 #include "cli/lease/id_verbs.h"
 
-static int stop(struct session *session, uint64_t id, struct berth_error *error)
+static int stop_lease(struct session *session, uint64_t id, struct berth_error *error)
 {
     struct wire_message question = {.type = WIRE_STOP, .id = id};
     struct wire_message answer;
-    int code = session_ask(session, &question, WIRE_DONE, &answer, error);
+    int code = session_request(session, &question, WIRE_DONE, &answer, error);
 
     if (code == 0)
         wire_message_finish(&answer);
@@ -20,17 +20,17 @@ static int wait_for_end(struct session *session, uint64_t id, struct berth_error
 {
     struct wire_message question = {.type = WIRE_WATCH, .id = id};
     struct wire_message ended;
-    int code = session_ask(session, &question, WIRE_ENDED, &ended, error);
+    int code = session_request(session, &question, WIRE_ENDED, &ended, error);
 
     if (code == 0)
         wire_message_finish(&ended);
     return code == BERTH_ERROR_NOT_FOUND ? 0 : code;
 }
 
-static int run(int argc, char **argv)
+static int run_release_verb(int argc, char **argv)
 {
     /* All are stopped before the first is waited for. */
-    static id_action *const actions[] = {stop, wait_for_end, NULL};
+    static id_action *const actions[] = {stop_lease, wait_for_end, NULL};
 
     return id_verb_run(&verb_release, argc, argv, actions);
 }
@@ -43,5 +43,5 @@ const struct verb verb_release = {
                    "SIGKILL after a grace. Returns when the devices are free.",
     .sets = id_verb_sets,
     .operand = OPERAND_LEASE,
-    .run = run,
+    .run = run_release_verb,
 };

@@ -7,8 +7,8 @@
 #include "cli/programs/history_options.h"
 #include "cli/verbs.h"
 
-static int take_count(const struct option *option, void *member, const char *value,
-                      struct berth_error *error)
+static int parse_count(const struct option *option, void *member, const char *value,
+                       struct berth_error *error)
 {
     uint64_t count;
     int code = quantity_parse_number(value, 1, INT64_MAX, &count, error);
@@ -25,7 +25,7 @@ static const struct option history_rows[] = {
      .argument = "N",
      .help = "only the last so many",
      .offset = offsetof(struct history_options, max),
-     .parse = take_count},
+     .parse = parse_count},
 };
 
 const struct option_set history_option_set = {
@@ -34,8 +34,8 @@ const struct option_set history_option_set = {
     .count = COUNT(history_rows),
 };
 
-static const struct option_set *const history_sets[] = {&past_option_set, &history_option_set,
-                                                        NULL};
+static const struct option_set *const history_sets[] = {&history_filter_option_set,
+                                                        &history_option_set, NULL};
 
 const struct verb verb_history = {
     .name = "history",

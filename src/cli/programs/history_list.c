@@ -34,8 +34,8 @@ static const struct table_column columns[] = {
     {.heading = "JOB", .min = 8, .priority = 75},
 };
 
-struct list {
-    enum past_form form;
+struct history_printer {
+    enum history_form form;
     int64_t now;
     struct text out;
     struct json json;
@@ -46,35 +46,35 @@ struct list {
 };
 
 /* Prints what there is; the next piece begins anew. */
-static int print_piece(struct list *list, struct berth_error *error)
+static int print_piece(struct history_printer *printer, struct berth_error *error)
 {
-    if (list->form == PAST_TABLE && list->rows > 0) {
+    if (printer->form == HISTORY_FORM_TABLE && printer->rows > 0) {
         const struct terminal terminal = terminal_detect(STDOUT_FILENO);
 
-        if (table_print(&list->table, &terminal, &list->out) < 0)
+        if (table_print(&printer->table, &terminal, &printer->out) < 0)
             return error_set_memory(error);
-        table_finish(&list->table);
-        table_init(&list->table, columns, COUNT(columns));
-        list->rows = 0;
+        table_finish(&printer->table);
+        table_init(&printer->table, columns, COUNT(columns));
+        printer->rows = 0;
     }
-    list->exit = output_write(&list->out);
-    text_clear(&list->out);
+    printer->exit = output_write(&printer->out);
+    text_clear(&printer->out);
     /* Why was said already. */
-    return list->exit == EXIT_GOOD ? 0 : error_set(error, BERTH_ERROR_CANCELLED, "output");
+    return printer->exit == EXIT_GOOD ? 0 : error_set(error, BERTH_ERROR_CANCELLED, "output");
 }
 
 /* A time as the clock here shows it. */
 static void add_time(struct table *table, int64_t time)
 {
     time_t seconds = (time_t)(time / DURATION_SECOND);
-    char words[64];
+    char text[64];
     struct tm local;
 
     if (localtime_r(&seconds, &local) == NULL ||
-        strftime(words, sizeof(words), "%Y-%m-%d %H:%M:%S", &local) == 0)
+        strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &local) == 0)
         table_cell(table, NULL);
     else
-        table_cell(table, words);
+        table_cell(table, text);
 }
 
 static void add_devices(struct table *table, const struct device_id_list *devices)
@@ -138,65 +138,66 @@ static void add_row(struct table *table, const struct history_lease *lease, int6
     table_cell(table, lease->name != NULL ? lease->name : lease->command);
 }
 
-static int take_lease(void *context, const struct history_lease *lease, struct berth_error *error)
+static int print_lease(void *context, const struct history_lease *lease, struct berth_error *error)
 {
-    struct list *list = context;
+    struct history_printer *printer = context;
 
-    list->has_any = true;
-    switch (list->form) {
-    case PAST_JSON:
-        history_json_lease(&list->json, lease, list->now);
+    printer->has_any = true;
+    switch (printer->form) {
+    case HISTORY_FORM_JSON:
+        history_json_lease(&printer->json, lease, printer->now);
         break;
-    case PAST_CSV:
-        history_csv_lease(lease, list->now, &list->out);
+    case HISTORY_FORM_CSV:
+        history_csv_lease(lease, printer->now, &printer->out);
         break;
-    case PAST_TABLE:
-        add_row(&list->table, lease, list->now);
-        list->rows++;
+    case HISTORY_FORM_TABLE:
+        add_row(&printer->table, lease, printer->now);
+        printer->rows++;
         break;
     }
-    if (list->out.length >= PIECE_BYTES || list->rows >= PIECE_ROWS)
-        return print_piece(list, error);
-    return text_failed(&list->out) || list->table.failed ? error_set_memory(error) : 0;
+    if (printer->out.length >= PIECE_BYTES || printer->rows >= PIECE_ROWS)
+        return print_piece(printer, error);
+    return text_failed(&printer->out) || printer->table.failed ? error_set_memory(error) : 0;
 }
 
-static void begin(struct list *list)
+static void begin_output(struct history_printer *printer)
 {
-    table_init(&list->table, columns, COUNT(columns));
-    if (list->form == PAST_CSV)
-        history_csv_begin(&list->out);
-    if (list->form == PAST_JSON) {
-        json_start(&list->json, &list->out, JSON_INDENTED);
-        history_json_begin(&list->json);
+    table_init(&printer->table, columns, COUNT(columns));
+    if (printer->form == HISTORY_FORM_CSV)
+        history_csv_begin(&printer->out);
+    if (printer->form == HISTORY_FORM_JSON) {
+        json_start(&printer->json, &printer->out, JSON_INDENTED);
+        history_json_begin(&printer->json);
     }
 }
 
-static void end(struct list *list)
+static void end_output(struct history_printer *printer)
 {
-    if (list->form == PAST_JSON) {
-        history_json_end(&list->json);
-        json_finish(&list->json);
+    if (printer->form == HISTORY_FORM_JSON) {
+        history_json_end(&printer->json);
+        json_finish(&printer->json);
     }
-    if (list->form == PAST_TABLE && !list->has_any)
-        text_append(&list->out, "no leases\n");
+    if (printer->form == HISTORY_FORM_TABLE && !printer->has_any)
+        text_append(&printer->out, "no leases\n");
 }
 
-int past_list(struct history *history, const struct history_query *query, enum past_form form)
+int history_list_print(struct history *history, const struct history_query *query,
+                       enum history_form form)
 {
-    struct list list = {.form = form, .now = query->now};
+    struct history_printer printer = {.form = form, .now = query->now};
     struct berth_error error = BERTH_ERROR_INIT;
     int code = 0;
 
-    begin(&list);
+    begin_output(&printer);
     if (history != NULL)
-        code = history_each(history, query, take_lease, &list, &error);
+        code = history_each(history, query, print_lease, &printer, &error);
     if (code == 0) {
-        end(&list);
-        code = print_piece(&list, &error);
+        end_output(&printer);
+        code = print_piece(&printer, &error);
     }
-    if (code < 0 && list.exit == EXIT_GOOD)
-        list.exit = past_fail("history", &error);
-    text_finish(&list.out);
-    table_finish(&list.table);
-    return list.exit;
+    if (code < 0 && printer.exit == EXIT_GOOD)
+        printer.exit = main_fail_verb("history", &error);
+    text_finish(&printer.out);
+    table_finish(&printer.table);
+    return printer.exit;
 }

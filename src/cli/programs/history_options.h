@@ -12,7 +12,7 @@
 #include "spec/option.h"
 
 /* What both take. */
-struct past_options {
+struct history_filter_options {
     const char *user;
     const char *name;
     const char *device; /* an id */
@@ -23,7 +23,7 @@ struct past_options {
     bool json;
     bool csv;
 };
-extern const struct option_set past_option_set;
+extern const struct option_set history_filter_option_set;
 
 struct history_options {
     struct optional_number max;

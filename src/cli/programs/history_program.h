@@ -9,19 +9,20 @@
 #include "history/history.h"
 
 /* How the answer is to look. */
-enum past_form {
-    PAST_TABLE,
-    PAST_JSON,
-    PAST_CSV,
+enum history_form {
+    HISTORY_FORM_TABLE,
+    HISTORY_FORM_JSON,
+    HISTORY_FORM_CSV,
 };
 
 /* `history` NULL: nothing was recorded yet. Each prints all, says on stderr what failed, and
  * returns the exit code. */
-int past_list(struct history *history, const struct history_query *query, enum past_form form);
-int past_report(struct history *history, const struct history_query *query, enum history_by by,
-                enum past_form form);
+int history_list_print(struct history *history, const struct history_query *query,
+                       enum history_form form);
+int history_totals_print(struct history *history, const struct history_query *query,
+                         enum history_by by, enum history_form form);
 
 /* Says on stderr what failed, as this verb. Returns the exit code. */
-int past_fail(const char *verb, struct berth_error *error);
+int main_fail_verb(const char *verb, struct berth_error *error);
 
 #endif

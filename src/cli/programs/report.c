@@ -22,7 +22,8 @@ const struct option_set report_option_set = {
     .count = COUNT(report_rows),
 };
 
-static const struct option_set *const report_sets[] = {&past_option_set, &report_option_set, NULL};
+static const struct option_set *const report_sets[] = {&history_filter_option_set,
+                                                       &report_option_set, NULL};
 
 const struct verb verb_report = {
     .name = "report",
@@ -35,5 +36,5 @@ const struct verb verb_report = {
                    "part of those.",
     .sets = report_sets,
     .program = "berth-history",
-    .called = "berth-report",
+    .program_name = "berth-report",
 };

@@ -4,7 +4,7 @@
  */
 #include "cli/programs/sim_options.h"
 
-static const struct verb *const words[] = {
+static const struct verb *const subcommands[] = {
     &verb_sim_place,
     &verb_sim_queue,
     NULL,
@@ -20,6 +20,6 @@ const struct verb verb_sim = {
                    "that gives out devices. 'berth sim place' measures how well policies fill a "
                    "cluster, 'berth sim queue' how long jobs wait.",
     .sets = no_sets,
-    .words = words,
+    .subcommands = subcommands,
     .program = "berth-sim",
 };

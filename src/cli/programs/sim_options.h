@@ -22,7 +22,7 @@ struct seed_range {
     uint64_t last;
 };
 
-struct place_options {
+struct sim_place_options {
     const char *nodes;
     const char *pods;
     struct string_list policies;
@@ -35,13 +35,13 @@ struct place_options {
     bool json;
 };
 
-extern const struct option_set place_option_set;
+extern const struct option_set sim_place_option_set;
 
 /* struct string_list: adds the parts of a list with commas, each a policy that there is. */
-int place_take_policies(const struct option *option, void *member, const char *value,
-                        struct berth_error *error);
+int sim_options_add_policies(const struct option *option, void *member, const char *value,
+                             struct berth_error *error);
 
-struct queue_options {
+struct sim_queue_options {
     const char *jobs;
     const char *nodes;
     const char *gpus;
@@ -53,6 +53,6 @@ struct queue_options {
 
 extern const struct choice queue_order_names[];
 extern const struct choice queue_estimate_names[];
-extern const struct option_set queue_option_set;
+extern const struct option_set sim_queue_option_set;
 
 #endif

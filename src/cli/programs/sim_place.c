@@ -23,8 +23,8 @@
 #define TUNE_DEFAULT 1300
 
 /* All replays that are to be done, and how many are. */
-struct work {
-    const struct place_options *options;
+struct sim_place_work {
+    const struct sim_place_options *options;
     struct seed_range seeds;
     struct progress progress;
     const char *policy; /* of the replay that is under way */
@@ -36,7 +36,7 @@ struct work {
 static void show_progress(void *context, size_t done, size_t of)
 {
     enum { STEPS = 1000 };
-    struct work *work = context;
+    struct sim_place_work *work = context;
     struct text what = {0};
 
     text_append_format(&what, "%s, seed %" PRIu64, work->policy, work->seed);
@@ -46,11 +46,11 @@ static void show_progress(void *context, size_t done, size_t of)
 }
 
 /* One policy with all seeds. */
-static int replay_seeds(struct work *work, const struct typical_pods *typical,
+static int replay_seeds(struct sim_place_work *work, const struct typical_pods *typical,
                         const struct place_report *report, struct place_series *series,
                         struct berth_error *error)
 {
-    const struct place_options *options = work->options;
+    const struct sim_place_options *options = work->options;
     struct place_settings settings = {
         .trace = report->trace,
         .typical = typical,
@@ -73,7 +73,7 @@ static int replay_seeds(struct work *work, const struct typical_pods *typical,
     return code;
 }
 
-static int replay_all(struct work *work, const struct typical_pods *typical,
+static int replay_all(struct sim_place_work *work, const struct typical_pods *typical,
                       struct place_report *report, struct berth_error *error)
 {
     char **policy;
@@ -140,7 +140,7 @@ static void finish_report(struct place_report *report)
 }
 
 /* The file's name without directories and ".csv". */
-static char *name_of(const char *path)
+static char *name_trace(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash == NULL ? path : slash + 1;
@@ -151,7 +151,7 @@ static char *name_of(const char *path)
     return strndup(name, length);
 }
 
-static struct seed_range seeds_of(const struct place_options *options)
+static struct seed_range choose_seeds(const struct sim_place_options *options)
 {
     uint64_t seed = options->seed.known ? options->seed.value : SEED_DEFAULT;
 
@@ -159,13 +159,13 @@ static struct seed_range seeds_of(const struct place_options *options)
 }
 
 /* Replays the trace and tells of it; with a chart where one is open. */
-static int simulate(const struct place_options *options, const struct pod_trace *trace, int chart,
-                    struct berth_error *error, int *ret_exit)
+static int replay_and_print(const struct sim_place_options *options, const struct pod_trace *trace,
+                            int chart, struct berth_error *error, int *ret_exit)
 {
-    struct work work = {.options = options, .seeds = seeds_of(options)};
+    struct sim_place_work work = {.options = options, .seeds = choose_seeds(options)};
     struct place_report report = {.trace = trace, .several_seeds = options->seeds.known};
     struct typical_pods typical = {0};
-    char *name = name_of(options->pods);
+    char *name = name_trace(options->pods);
     int code = name == NULL ? error_set_memory(error) : typical_pods_find(trace, &typical, error);
 
     report.name = name;
@@ -183,7 +183,7 @@ static int simulate(const struct place_options *options, const struct pod_trace 
 }
 
 /* What options alone cannot tell. */
-static int check(struct place_options *options, struct berth_error *error)
+static int check_options(struct sim_place_options *options, struct berth_error *error)
 {
     if (options->nodes == NULL)
         return error_set(error, BERTH_ERROR_INVALID, "expected --nodes FILE, got none");
@@ -192,7 +192,7 @@ static int check(struct place_options *options, struct berth_error *error)
     if (options->seed.known && options->seeds.known)
         return error_set(error, BERTH_ERROR_INVALID, "expected --seed or --seeds, got both");
     if (options->policies.count == 0)
-        return place_take_policies(NULL, &options->policies, "frag", error);
+        return sim_options_add_policies(NULL, &options->policies, "frag", error);
     return 0;
 }
 
@@ -205,21 +205,21 @@ static int open_chart(const char *path, int *ret_chart, struct berth_error *erro
     return *ret_chart < 0 ? error_set_errno(error, errno, "%s", path) : 0;
 }
 
-static int place(struct place_options *options)
+static int simulate_placement(struct sim_place_options *options)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct pod_trace trace = {0};
     uint32_t scale = options->scale.known ? (uint32_t)options->scale.value : 1;
     int chart = -1;
     int exit_code = EXIT_GOOD;
-    int code = check(options, &error);
+    int code = check_options(options, &error);
 
     if (code == 0)
         code = pod_trace_read(options->nodes, options->pods, scale, &trace, &error);
     if (code == 0)
         code = open_chart(options->chart, &chart, &error);
     if (code == 0)
-        code = simulate(options, &trace, chart, &error, &exit_code);
+        code = replay_and_print(options, &trace, chart, &error, &exit_code);
     if (chart >= 0)
         close(chart);
     pod_trace_finish(&trace);
@@ -231,12 +231,12 @@ static int place(struct place_options *options)
 
 int sim_place_run(int argc, char **argv)
 {
-    struct place_options options = {0};
-    const struct option_binding binding = {&place_option_set, &options};
+    struct sim_place_options options = {0};
+    const struct option_binding binding = {&sim_place_option_set, &options};
     int code;
 
     if (verb_begin(&verb_sim_place, &binding, 1, argc, argv, &code))
-        code = place(&options);
+        code = simulate_placement(&options);
     string_list_finish(&options.policies);
     return code;
 }

@@ -22,8 +22,8 @@ static const struct choice ties_names[] = {
     {0},
 };
 
-int place_take_policies(const struct option *option, void *member, const char *value,
-                        struct berth_error *error)
+int sim_options_add_policies(const struct option *option, void *member, const char *value,
+                             struct berth_error *error)
 {
     struct string_list *list = member;
     const char *at = value;
@@ -49,8 +49,8 @@ int place_take_policies(const struct option *option, void *member, const char *v
     }
 }
 
-static int take_seed(const struct option *option, void *member, const char *value,
-                     struct berth_error *error)
+static int parse_seed(const struct option *option, void *member, const char *value,
+                      struct berth_error *error)
 {
     uint64_t seed;
     int code = quantity_parse_number(value, 0, UINT64_MAX, &seed, error);
@@ -61,8 +61,8 @@ static int take_seed(const struct option *option, void *member, const char *valu
     return code;
 }
 
-static int take_seeds(const struct option *option, void *member, const char *value,
-                      struct berth_error *error)
+static int parse_seeds(const struct option *option, void *member, const char *value,
+                       struct berth_error *error)
 {
     const char *dash = strchr(value, '-');
     char *first = dash == NULL ? NULL : strndup(value, (size_t)(dash - value));
@@ -85,8 +85,8 @@ static int take_seeds(const struct option *option, void *member, const char *val
     return code;
 }
 
-static int take_tune(const struct option *option, void *member, const char *value,
-                     struct berth_error *error)
+static int parse_tune(const struct option *option, void *member, const char *value,
+                      struct berth_error *error)
 {
     uint64_t tune;
     int code = quantity_parse_decimal(value, PLACE_TUNE_DECIMALS, PLACE_TUNE_MAX, &tune, error);
@@ -100,8 +100,8 @@ static int take_tune(const struct option *option, void *member, const char *valu
     return code;
 }
 
-static int take_scale(const struct option *option, void *member, const char *value,
-                      struct berth_error *error)
+static int parse_scale(const struct option *option, void *member, const char *value,
+                       struct berth_error *error)
 {
     uint64_t scale;
     int code = quantity_parse_number(value, 1, TRACE_SCALE_MAX, &scale, error);
@@ -112,7 +112,7 @@ static int take_scale(const struct option *option, void *member, const char *val
     return code;
 }
 
-#define OPTION(member) .offset = offsetof(struct place_options, member)
+#define OPTION(member) .offset = offsetof(struct sim_place_options, member)
 
 static const struct option place_rows[] = {
     {.name = "nodes",
@@ -130,22 +130,22 @@ static const struct option place_rows[] = {
      .argument = "NAME,...",
      .help = "the placement policy; several are compared (default frag)",
      OPTION(policies),
-     .parse = place_take_policies},
+     .parse = sim_options_add_policies},
     {.name = "seed",
      .argument = "N",
      .help = "of the order in which the pods arrive (default 42)",
      OPTION(seed),
-     .parse = take_seed},
+     .parse = parse_seed},
     {.name = "seeds",
      .argument = "A-B",
      .help = "one replay for each of these seeds, and the mean",
      OPTION(seeds),
-     .parse = take_seeds},
+     .parse = parse_seeds},
     {.name = "tune",
      .argument = "X",
      .help = "pods arrive until they have asked for X times the cluster's GPUs (default 1.3)",
      OPTION(tune),
-     .parse = take_tune},
+     .parse = parse_tune},
     {.name = "ties",
      .argument = "name|seed",
      .choices = ties_names,
@@ -157,7 +157,7 @@ static const struct option place_rows[] = {
      .argument = "K",
      .help = "the nodes K times over, for clusters larger than the trace's",
      OPTION(scale),
-     .parse = take_scale},
+     .parse = parse_scale},
     {.name = "json",
      .help = "print JSON (berth.sim-place/1)",
      OPTION(json),
@@ -169,13 +169,13 @@ static const struct option place_rows[] = {
      .parse = option_type_string},
 };
 
-const struct option_set place_option_set = {
+const struct option_set sim_place_option_set = {
     .heading = "Options",
     .options = place_rows,
     .count = COUNT(place_rows),
 };
 
-static const struct option_set *const place_sets[] = {&place_option_set, NULL};
+static const struct option_set *const place_sets[] = {&sim_place_option_set, NULL};
 
 const struct verb verb_sim_place = {
     .name = "sim place",

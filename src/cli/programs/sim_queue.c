@@ -19,16 +19,16 @@
 #include "sim/queue_replay.h"
 
 /* What is asked, and what came of it. */
-struct question {
-    const struct queue_options *options;
+struct queue_replay_run {
+    const struct sim_queue_options *options;
     struct progress progress;
     struct queue_settings settings;
     struct queue_outcome outcome;
     int64_t took;
 };
 
-static int take_number(const char *name, const char *string, uint64_t max, uint32_t *ret_number,
-                       struct berth_error *error)
+static int parse_number(const char *name, const char *string, uint64_t max, uint32_t *ret_number,
+                        struct berth_error *error)
 {
     uint64_t number = 0;
     int code;
@@ -44,7 +44,7 @@ static int take_number(const char *name, const char *string, uint64_t max, uint3
     return 0;
 }
 
-static int take_options(const struct queue_options *given, struct queue_settings *settings,
+static int read_options(const struct sim_queue_options *given, struct queue_settings *settings,
                         struct berth_error *error)
 {
     int code;
@@ -54,10 +54,10 @@ static int take_options(const struct queue_options *given, struct queue_settings
     settings->policy = &policy_pack;
     if (given->jobs == NULL)
         return error_set(error, BERTH_ERROR_INVALID, "--jobs: expected a trace, got none");
-    code = take_number("nodes", given->nodes, QUEUE_NODES_MAX, &settings->nodes, error);
+    code = parse_number("nodes", given->nodes, QUEUE_NODES_MAX, &settings->nodes, error);
     if (code == 0)
-        code = take_number("gpus-per-node", given->gpus, QUEUE_NODE_GPUS_MAX,
-                           &settings->gpus_per_node, error);
+        code = parse_number("gpus-per-node", given->gpus, QUEUE_NODE_GPUS_MAX,
+                            &settings->gpus_per_node, error);
     if (code == 0 && given->policy != NULL) {
         code = policy_find(given->policy, &settings->policy, error);
         if (code < 0)
@@ -68,63 +68,63 @@ static int take_options(const struct queue_options *given, struct queue_settings
 
 static void show_progress(void *context, size_t ended, size_t all)
 {
-    struct question *question = context;
+    struct queue_replay_run *replay_run = context;
 
-    progress_show(&question->progress, "jobs", ended, all);
+    progress_show(&replay_run->progress, "jobs", ended, all);
 }
 
-static int replay(struct question *question, struct berth_error *error)
+static int replay_jobs(struct queue_replay_run *replay_run, struct berth_error *error)
 {
     struct job_list jobs = {0};
     int64_t began = clock_now();
-    int code = job_trace_read(question->options->jobs, &jobs, error);
+    int code = job_trace_read(replay_run->options->jobs, &jobs, error);
 
-    question->settings.progress = show_progress;
-    question->settings.context = question;
-    progress_begin(&question->progress);
+    replay_run->settings.progress = show_progress;
+    replay_run->settings.context = replay_run;
+    progress_begin(&replay_run->progress);
     if (code == 0)
-        code = queue_replay(question->options->jobs, &jobs, &question->settings, &question->outcome,
-                            error);
-    progress_end(&question->progress);
+        code = queue_replay(replay_run->options->jobs, &jobs, &replay_run->settings,
+                            &replay_run->outcome, error);
+    progress_end(&replay_run->progress);
     vector_finish(&jobs);
-    question->took = clock_now() - began;
+    replay_run->took = clock_now() - began;
     return code;
 }
 
 /* Durations in seconds to the millisecond. */
-static void seconds(struct json *json, const char *key, int64_t duration)
+static void write_seconds(struct json *json, const char *key, int64_t duration)
 {
     json_key(json, key);
     json_decimal(json, (duration + 500000) / 1000000, 3);
 }
 
-static void write_json(const struct question *question, struct text *out)
+static void write_json(const struct queue_replay_run *replay_run, struct text *out)
 {
-    const struct queue_outcome *outcome = &question->outcome;
+    const struct queue_outcome *outcome = &replay_run->outcome;
     struct json json;
 
     json_start(&json, out, JSON_INDENTED);
     json_object_begin(&json);
     json_string_member(&json, "schema", "berth.sim-queue/1");
     json_number_member(&json, "jobs", true, outcome->jobs);
-    json_number_member(&json, "nodes", true, question->settings.nodes);
-    json_number_member(&json, "gpus_per_node", true, question->settings.gpus_per_node);
-    json_string_member(&json, "order", choice_name(queue_order_names, question->settings.order));
+    json_number_member(&json, "nodes", true, replay_run->settings.nodes);
+    json_number_member(&json, "gpus_per_node", true, replay_run->settings.gpus_per_node);
+    json_string_member(&json, "order", choice_name(queue_order_names, replay_run->settings.order));
     json_string_member(&json, "estimate",
-                       choice_name(queue_estimate_names, question->settings.estimate));
-    json_string_member(&json, "policy", question->settings.policy->name);
+                       choice_name(queue_estimate_names, replay_run->settings.estimate));
+    json_string_member(&json, "policy", replay_run->settings.policy->name);
     json_key(&json, "wait_s");
     json_object_begin(&json);
-    seconds(&json, "mean", outcome->wait_mean);
-    seconds(&json, "p50", outcome->wait_p50);
-    seconds(&json, "p99", outcome->wait_p99);
-    seconds(&json, "max", outcome->wait_max);
+    write_seconds(&json, "mean", outcome->wait_mean);
+    write_seconds(&json, "p50", outcome->wait_p50);
+    write_seconds(&json, "p99", outcome->wait_p99);
+    write_seconds(&json, "max", outcome->wait_max);
     json_object_end(&json);
     json_number_member(&json, "reservations", true, outcome->promised);
     json_number_member(&json, "broken_reservations", true, outcome->broken_reservations);
     json_key(&json, "utilization");
     json_decimal(&json, (outcome->utilization + 50) / 100, 4);
-    seconds(&json, "seconds", question->took);
+    write_seconds(&json, "seconds", replay_run->took);
     json_object_end(&json);
     json_finish(&json);
 }
@@ -142,10 +142,10 @@ static const struct table_column columns[] = {
     {.heading = "IN USE", .right = true, .priority = 2},
 };
 
-static int write_table(const struct question *question, struct text *out)
+static int write_table(const struct queue_replay_run *replay_run, struct text *out)
 {
-    const struct queue_settings *settings = &question->settings;
-    const struct queue_outcome *outcome = &question->outcome;
+    const struct queue_settings *settings = &replay_run->settings;
+    const struct queue_outcome *outcome = &replay_run->outcome;
     struct terminal terminal = terminal_detect(STDOUT_FILENO);
     struct table table;
     int code;
@@ -169,26 +169,26 @@ static int write_table(const struct question *question, struct text *out)
 
 int sim_queue_run(int argc, char **argv)
 {
-    struct queue_options given = {.order = QUEUE_EASY};
-    const struct option_binding binding = {&queue_option_set, &given};
-    struct question question = {.options = &given};
+    struct sim_queue_options given = {.order = QUEUE_EASY};
+    const struct option_binding binding = {&sim_queue_option_set, &given};
+    struct queue_replay_run replay_run = {.options = &given};
     struct berth_error error = BERTH_ERROR_INIT;
     struct text out = {0};
     int code;
 
     if (!verb_begin(&verb_sim_queue, &binding, 1, argc, argv, &code))
         return code;
-    code = take_options(&given, &question.settings, &error);
+    code = read_options(&given, &replay_run.settings, &error);
     if (code == 0)
-        code = replay(&question, &error);
+        code = replay_jobs(&replay_run, &error);
     if (code < 0) {
         error_wrap(&error, code, "sim queue");
         return output_error(&error);
     }
     if (given.json)
-        write_json(&question, &out);
+        write_json(&replay_run, &out);
     else
-        code = write_table(&question, &out);
+        code = write_table(&replay_run, &out);
     if (code < 0) {
         text_finish(&out);
         error_set_memory(&error);

@@ -17,7 +17,7 @@ const struct choice queue_estimate_names[] = {
     {NULL, 0},
 };
 
-#define OPTION(member) .offset = offsetof(struct queue_options, member)
+#define OPTION(member) .offset = offsetof(struct sim_queue_options, member)
 
 static const struct option queue_rows[] = {
     {.name = "jobs",
@@ -62,13 +62,13 @@ static const struct option queue_rows[] = {
      .parse = option_type_flag},
 };
 
-const struct option_set queue_option_set = {
+const struct option_set sim_queue_option_set = {
     .heading = "Options",
     .options = queue_rows,
     .count = COUNT(queue_rows),
 };
 
-static const struct option_set *const queue_sets[] = {&queue_option_set, NULL};
+static const struct option_set *const queue_sets[] = {&sim_queue_option_set, NULL};
 
 const struct verb verb_sim_queue = {
     .name = "sim queue",

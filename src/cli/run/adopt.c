@@ -62,18 +62,18 @@ struct adopted {
 
 /* Before options are read, no device is asked for, which they cannot do: so it shows whether a
  * number was said, also the usual one. */
-static bool says_how_many(const struct request *request)
+static bool has_device_count(const struct request *request)
 {
     return request->gpus.min > 0 || request->gpus.all;
 }
 
 /* Whether something was said about which devices it is to be; else they are those that the process
  * uses. How they are held, for how long and under which name is another matter. */
-static bool says_which(const struct request_options *options)
+static bool selects_devices(const struct request_options *options)
 {
     const struct request *request = &options->request;
 
-    return says_how_many(request) || options->count_model != NULL || request->wanted.count > 0 ||
+    return has_device_count(request) || options->count_model != NULL || request->wanted.count > 0 ||
            request->avoided.count > 0 || request->vendor_rule != VENDOR_RULE_ONE ||
            request->model != NULL || request->min_free.known || request->min_memory.known ||
            request->min_cap.known || request->policy != NULL || request->affinity != NULL;
@@ -124,7 +124,7 @@ static int find_pid(const char *container, int count, char **operands, pid_t *re
                          "expected a pid or a container, got --container %s and %s",
                          quote(container).text, quote(operands[0]).text);
     if (container != NULL)
-        return container_first_process(container, ret_pid, error);
+        return container_lookup_first_process(container, ret_pid, error);
     if (count != 1)
         return error_set(error, BERTH_ERROR_INVALID, "expected the pid of one process, got %d",
                          count);
@@ -151,43 +151,44 @@ static int find_process(const char *container, int count, char **operands, struc
 }
 
 /* With a connection: claims, and appends what is to be printed. */
-static int claim_for(const struct adopted *adopted, struct reach *reach,
-                     struct adopt_options *options, bool present, struct text *out,
-                     struct berth_error *error)
+static int claim_for_process(const struct adopted *adopted, struct pool_connection *connection,
+                             struct adopt_options *options, bool present, struct text *out,
+                             struct berth_error *error)
 {
     const struct claim_facts facts = {
         .request = &options->request.request,
         .hold = LEASE_HOLD_PROCESS,
         .command = adopted->command.length == 0 ? NULL : text_string(&adopted->command),
-        .inventory = reach->address.inventory,
+        .inventory = connection->address.inventory,
         .pid = adopted->pid,
         .started = adopted->started,
         .present = present,
     };
-    const struct awaiting awaiting = {.verbose = options->verbose, .notify = options->notify};
-    struct claim claim;
+    const struct claim_await_options awaiting = {.verbose = options->verbose,
+                                                 .notify = options->notify};
+    struct client_claim claim;
     int code = claim_init(&claim, &facts, error);
 
     if (code == 0)
-        code = claim_await(&claim, &reach->session, &awaiting, error);
+        code = claim_await(&claim, &connection->session, &awaiting, error);
     if (code == 0 && options->verbose)
-        claim_say_granted(&claim);
+        claim_await_print_grant(&claim);
     if (code == 0)
         text_append_format(out, "%" PRIu64 "\n", claim.id);
     claim_finish(&claim);
     return code;
 }
 
-static int adopt(struct adopt_options *options, int count, char **operands, struct text *out,
-                 struct berth_error *error)
+static int adopt_process(struct adopt_options *options, int count, char **operands,
+                         struct text *out, struct berth_error *error)
 {
     struct request *request = &options->request.request;
     struct adopted adopted = {0};
-    bool present = !says_which(&options->request);
-    struct reach reach;
+    bool present = !selects_devices(&options->request);
+    struct pool_connection connection;
     int code;
 
-    if (!says_how_many(request))
+    if (!has_device_count(request))
         request->gpus = (struct device_count){.min = 1, .max = 1};
     code = request_options_complete(&options->request, error);
     if (code == 0)
@@ -195,16 +196,16 @@ static int adopt(struct adopt_options *options, int count, char **operands, stru
     if (code == 0)
         code = find_process(options->container, count, operands, &adopted, error);
     if (code == 0)
-        code = reach_open_for(&reach, &options->request, error);
+        code = connect_open_for_request(&connection, &options->request, error);
     if (code == 0) {
-        code = claim_for(&adopted, &reach, options, present, out, error);
-        reach_close(&reach);
+        code = claim_for_process(&adopted, &connection, options, present, out, error);
+        connect_close(&connection);
     }
     text_finish(&adopted.command);
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_adopt_verb(int argc, char **argv)
 {
     struct adopt_options options = {0};
     const struct option_binding bindings[] = {
@@ -220,7 +221,7 @@ static int run(int argc, char **argv)
     request_options_init(&options.request);
     options.request.request.gpus = (struct device_count){0};
     if (verb_begin_mixed(&verb_adopt, bindings, COUNT(bindings), argc, argv, &operand, &code)) {
-        code = adopt(&options, argc - operand, argv + operand, &out, &error);
+        code = adopt_process(&options, argc - operand, argv + operand, &out, &error);
         code = code < 0 ? run_fail(&verb_adopt, &error) : output_write(&out);
     }
     text_finish(&out);
@@ -240,5 +241,5 @@ const struct verb verb_adopt = {
         "exit codes are those of 'berth run'.",
     .sets = adopt_sets,
     .operand = OPERAND_PROCESS,
-    .run = run,
+    .run = run_adopt_verb,
 };

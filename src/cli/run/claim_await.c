@@ -10,11 +10,11 @@
 struct listeners {
     struct claim_listener line;
     struct notify notify;
-    const struct claim *claim;
+    const struct client_claim *claim;
 };
 
-static int take_waiting(void *context, const struct wire_message *waiting,
-                        struct berth_error *error)
+static int handle_waiting(void *context, const struct wire_message *waiting,
+                          struct berth_error *error)
 {
     struct listeners *listeners = context;
     const struct claim_listener *line = &listeners->line;
@@ -23,18 +23,18 @@ static int take_waiting(void *context, const struct wire_message *waiting,
     return line->waiting == NULL ? 0 : line->waiting(line->context, waiting, error);
 }
 
-static void take_leases(void *context, const struct wire_message *page, uint64_t parent)
+static void forward_leases(void *context, const struct wire_message *page, uint64_t parent)
 {
     const struct listeners *listeners = context;
 
     listeners->line.leases(listeners->line.context, page, parent);
 }
 
-int claim_await(struct claim *claim, struct session *session, const struct awaiting *how,
-                struct berth_error *error)
+int claim_await(struct client_claim *claim, struct session *session,
+                const struct claim_await_options *how, struct berth_error *error)
 {
     struct listeners listeners = {.claim = claim};
-    struct claim_listener listener = {.context = &listeners, .waiting = take_waiting};
+    struct claim_listener listener = {.context = &listeners, .waiting = handle_waiting};
     struct waiting_line line = {0};
     int code = notify_init(&listeners.notify, &how->notify, claim->question.request->name, error);
 
@@ -47,7 +47,7 @@ int claim_await(struct claim *claim, struct session *session, const struct await
     if (listener.pause == 0)
         listener.pause = notify_pause(&listeners.notify);
     if (listeners.line.leases != NULL)
-        listener.leases = take_leases;
+        listener.leases = forward_leases;
     code = claim_wait(claim, session, &listener, error);
     waiting_line_finish(&line);
     if (code == 0)
@@ -55,7 +55,7 @@ int claim_await(struct claim *claim, struct session *session, const struct await
     return code;
 }
 
-void claim_say_granted(const struct claim *claim)
+void claim_await_print_grant(const struct client_claim *claim)
 {
     const struct device *device;
 

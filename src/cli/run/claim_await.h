@@ -9,17 +9,17 @@
 #include "cli/claim.h"
 #include "cli/run/notify.h"
 
-struct awaiting {
+struct claim_await_options {
     bool verbose;
     bool quiet; /* another one shows that it waits; unless verbose */
     struct notify_options notify;
 };
 
 /* As claim_wait. Fails also with BERTH_ERROR_INVALID: notify_init. */
-int claim_await(struct claim *claim, struct session *session, const struct awaiting *how,
-                struct berth_error *error);
+int claim_await(struct client_claim *claim, struct session *session,
+                const struct claim_await_options *how, struct berth_error *error);
 
 /* Says on standard error what was granted: "berth: lease 12: nvidia0 nvidia1". */
-void claim_say_granted(const struct claim *claim);
+void claim_await_print_grant(const struct client_claim *claim);
 
 #endif

@@ -12,11 +12,11 @@
 #include "base/system/process_stat.h"
 #include "base/text/quote.h"
 
-enum { PREFIX_SHORTEST = 4 };
+enum { PREFIX_MIN = 4 };
 
-void contained_list_finish(struct contained_list *list)
+void container_lookup_finish(struct container_process_list *list)
 {
-    struct contained *process;
+    struct container_process *process;
 
     vector_for_each (process, list)
         free(process->container);
@@ -32,12 +32,12 @@ static bool is_digits(const char *text)
 
 static bool begins_with(const char *container, const char *wanted)
 {
-    return strlen(wanted) >= PREFIX_SHORTEST && is_digits(wanted) && is_digits(container) &&
+    return strlen(wanted) >= PREFIX_MIN && is_digits(wanted) && is_digits(container) &&
            strncmp(container, wanted, strlen(wanted)) == 0;
 }
 
 /* How much of both ids shows that they are two. */
-static int tell_apart(const char *one, const char *other)
+static int distinct_length(const char *one, const char *other)
 {
     int shown = 0;
 
@@ -48,10 +48,10 @@ static int tell_apart(const char *one, const char *other)
 
 /* The whole id or name of the one that is meant; NULL: none is, or several (BERTH_ERROR_NOT_FOUND).
  */
-static const char *find_container(const struct contained_list *list, const char *wanted,
+static const char *find_container(const struct container_process_list *list, const char *wanted,
                                   struct berth_error *error)
 {
-    const struct contained *process;
+    const struct container_process *process;
     const char *found = NULL;
     const char *other = NULL;
 
@@ -73,16 +73,17 @@ static const char *find_container(const struct contained_list *list, const char 
     if (other != NULL)
         error_set(error, BERTH_ERROR_NOT_FOUND,
                   "expected one container, got several whose ids begin with %s: %.*s, %.*s",
-                  quote(wanted).text, tell_apart(found, other), found, tell_apart(found, other),
-                  other);
+                  quote(wanted).text, distinct_length(found, other), found,
+                  distinct_length(found, other), other);
     return other == NULL ? found : NULL;
 }
 
 /* ---- Which process ---- */
 
-static bool is_in(const struct contained_list *list, pid_t pid, const char *container)
+static bool is_in_container(const struct container_process_list *list, pid_t pid,
+                            const char *container)
 {
-    const struct contained *process;
+    const struct container_process *process;
 
     vector_for_each (process, list) {
         if (process->pid == pid && strcmp(process->container, container) == 0)
@@ -91,25 +92,26 @@ static bool is_in(const struct contained_list *list, pid_t pid, const char *cont
     return false;
 }
 
-static bool is_older(const struct contained *process, const struct contained *other)
+static bool is_older(const struct container_process *process, const struct container_process *other)
 {
     if (process->started != other->started)
         return process->started < other->started;
     return process->pid < other->pid;
 }
 
-int contained_list_choose(const struct contained_list *list, const char *wanted, pid_t *ret_pid,
-                          struct berth_error *error)
+int container_lookup_choose(const struct container_process_list *list, const char *wanted,
+                            pid_t *ret_pid, struct berth_error *error)
 {
-    const struct contained *first = NULL;
-    const struct contained *process;
+    const struct container_process *first = NULL;
+    const struct container_process *process;
     const char *container = find_container(list, wanted, error);
 
     if (container == NULL)
         return BERTH_ERROR_NOT_FOUND;
     vector_for_each (process, list) {
         if (strcmp(process->container, container) == 0 &&
-            !is_in(list, process->parent, container) && (first == NULL || is_older(process, first)))
+            !is_in_container(list, process->parent, container) &&
+            (first == NULL || is_older(process, first)))
             first = process;
     }
     /* Unless they change parents while they are looked at, one has a parent outside. */
@@ -124,11 +126,11 @@ int contained_list_choose(const struct contained_list *list, const char *wanted,
 /* ---- The machine's processes ---- */
 
 /* Adds the process if it is there and in a container. */
-static int add_process(struct contained_list *list, pid_t pid, struct berth_error *error)
+static int add_process(struct container_process_list *list, pid_t pid, struct berth_error *error)
 {
     struct text container = {0};
     uint64_t started = process_stat_started(pid);
-    struct contained *process;
+    struct container_process *process;
     int code = 0;
 
     if (started != 0 && process_container(pid, &container)) {
@@ -136,7 +138,7 @@ static int add_process(struct contained_list *list, pid_t pid, struct berth_erro
         if (process == NULL)
             code = error_set_memory(error);
         else
-            *process = (struct contained){
+            *process = (struct container_process){
                 .pid = pid,
                 .parent = process_stat_parent(pid),
                 .started = started,
@@ -149,7 +151,7 @@ static int add_process(struct contained_list *list, pid_t pid, struct berth_erro
     return code;
 }
 
-static int find_all(struct contained_list *list, struct berth_error *error)
+static int find_container_processes(struct container_process_list *list, struct berth_error *error)
 {
     DIR *directory = opendir("/proc");
     const struct dirent *entry;
@@ -167,13 +169,13 @@ static int find_all(struct contained_list *list, struct berth_error *error)
     return code;
 }
 
-int container_first_process(const char *wanted, pid_t *ret_pid, struct berth_error *error)
+int container_lookup_first_process(const char *wanted, pid_t *ret_pid, struct berth_error *error)
 {
-    struct contained_list list = {0};
-    int code = find_all(&list, error);
+    struct container_process_list list = {0};
+    int code = find_container_processes(&list, error);
 
     if (code == 0)
-        code = contained_list_choose(&list, wanted, ret_pid, error);
-    contained_list_finish(&list);
+        code = container_lookup_choose(&list, wanted, ret_pid, error);
+    container_lookup_finish(&list);
     return code;
 }

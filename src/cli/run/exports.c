@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* The entry with the same name as this one; NULL when there is none. */
-static const char *find(char *const *environment, const char *entry)
+static const char *find_entry(char *const *environment, const char *entry)
 {
     size_t length = strcspn(entry, "=");
 
@@ -31,14 +31,14 @@ static void append_quoted(const char *value, struct text *out)
 void exports_write(char *const *before, char *const *after, struct text *out)
 {
     for (char *const *entry = before; *entry != NULL; entry++) {
-        if (strchr(*entry, '=') == NULL || find(after, *entry) != NULL)
+        if (strchr(*entry, '=') == NULL || find_entry(after, *entry) != NULL)
             continue;
         text_append(out, "unset ");
         text_append_bytes(out, *entry, strcspn(*entry, "="));
         text_append_char(out, '\n');
     }
     for (char *const *entry = after; *entry != NULL; entry++) {
-        const char *old = find(before, *entry);
+        const char *old = find_entry(before, *entry);
         size_t length = strcspn(*entry, "=");
 
         if (strchr(*entry, '=') == NULL || (old != NULL && strcmp(old, *entry) == 0))

@@ -7,13 +7,13 @@
 #ifndef CLI_RUN_LEASED_COMMAND_H
 #define CLI_RUN_LEASED_COMMAND_H
 
-#include "cli/run/launching.h"
+#include "cli/run/command_launch.h"
 #include "client/session.h"
 #include "launch/labelled_output.h"
 #include "launch/supervise.h"
 
 /* Copies that run under no lease of ours. */
-struct job_copies {
+struct command_copies {
     const char *verb; /* for messages */
     uint32_t count;
     struct labelled_output *labels; /* NULL: none */
@@ -25,24 +25,26 @@ struct job_copies {
                  const struct launch_copy *streams);
 };
 
-/* Runs them to their end. Returns the exit code, as job_run. */
-int job_run_copies(const struct job_copies *copies);
+/* Runs them to their end. Returns the exit code, as leased_command_run. */
+int leased_command_run_copies(const struct command_copies *copies);
 
 /* Runs all copies to their end, and that of everything that they started. Returns the exit code:
  * that of the first that failed, what the end of the lease stands for, or what berth failed with,
  * having said so. Without a claim nobody is listened to, and the session may be NULL. What labels
- * have not written yet is the caller's to wait for, with job_finish_labels. */
-int job_run(const struct launch *launch, struct labelled_output *labels, struct session *session);
+ * have not written yet is the caller's to wait for, with leased_command_finish_labels. */
+int leased_command_run(const struct command_launch *launch, struct labelled_output *labels,
+                       struct session *session);
 
 /* Waits until all is written, and says so where that fails. Returns the exit code of the whole:
  * that of the commands, unless it is good and output was lost. The verb is for messages. */
-int job_finish_labels(const char *verb, struct labelled_output *labels, int exit_code);
+int leased_command_finish_labels(const char *verb, struct labelled_output *labels, int exit_code);
 
 /* Gives the lease back; nobody of it is left. A daemon that does not answer finds out by our end.
  */
-void job_release(const struct claim *claim, struct session *session, int exit_code);
+void leased_command_release(const struct client_claim *claim, struct session *session,
+                            int exit_code);
 
 /* Appends what a WIRE_WARNING says, as a line for people. */
-void job_describe_warning(const struct wire_message *warning, struct text *out);
+void leased_command_describe_warning(const struct wire_message *warning, struct text *out);
 
 #endif

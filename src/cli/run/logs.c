@@ -42,11 +42,11 @@ static const struct option_set logs_option_set = {
     .count = COUNT(logs_rows),
 };
 
-static const struct option_set *const logs_sets[] = {&logs_option_set, &reach_option_set, NULL};
+static const struct option_set *const logs_sets[] = {&logs_option_set, &connect_option_set, NULL};
 
 /* How long after its end a job may take to say so, and how often that is looked for. */
-#define LAST_WORDS_MAX   (5 * DURATION_SECOND)
-#define LAST_WORDS_PAUSE 10 /* milliseconds */
+#define EXIT_FILE_TIMEOUT  (5 * DURATION_SECOND)
+#define EXIT_FILE_INTERVAL 10 /* milliseconds */
 
 /* A log that is followed. */
 struct following {
@@ -70,7 +70,7 @@ static int print_bytes(const char *bytes, size_t length, struct berth_error *err
 }
 
 /* Prints from where it is to the end. */
-static int copy(int log, struct berth_error *error)
+static int print_new_output(int log, struct berth_error *error)
 {
     char bytes[65536];
     ssize_t got;
@@ -89,24 +89,24 @@ static int copy(int log, struct berth_error *error)
 }
 
 /* Asks to be told of the end, as often as the daemon goes away. */
-static int watch(struct following *following, struct berth_error *error)
+static int subscribe_end(struct following *following, struct berth_error *error)
 {
     struct session *session = following->session;
     int code = 0;
 
     do {
         if (session->socket < 0)
-            code = session_again(session, error);
+            code = session_reconnect(session, error);
         if (code < 0)
             return code;
-        following->question.number = session_number(session);
+        following->question.number = session_next_number(session);
         code = session_send(session, &following->question, error);
     } while (code == BERTH_ERROR_IO && session->socket < 0 && !session->closed);
     return code;
 }
 
 /* How long the log has not been written to. */
-static int64_t quiet_for(const struct following *following)
+static int64_t time_since_write(const struct following *following)
 {
     struct stat status;
 
@@ -118,15 +118,15 @@ static int64_t quiet_for(const struct following *following)
 
 /* How long its last words are waited for: not at all where nobody is left to say them, or it seems
  * to have ended long ago. */
-static int64_t timeout_for(const struct following *following, const struct wire_message *answer)
+static int64_t choose_timeout(const struct following *following, const struct wire_message *answer)
 {
-    bool is_late = answer->type == WIRE_REFUSED && quiet_for(following) > LAST_WORDS_MAX;
+    bool is_late = answer->type == WIRE_REFUSED && time_since_write(following) > EXIT_FILE_TIMEOUT;
 
-    return is_late || answer->end == LEASE_END_DIED ? 0 : LAST_WORDS_MAX;
+    return is_late || answer->end == LEASE_END_DIED ? 0 : EXIT_FILE_TIMEOUT;
 }
 
 /* Takes in what the daemon has said. */
-static int listen_to_daemon(struct following *following, struct berth_error *error)
+static int receive_messages(struct following *following, struct berth_error *error)
 {
     struct session *session = following->session;
     struct wire_message message;
@@ -136,17 +136,17 @@ static int listen_to_daemon(struct following *following, struct berth_error *err
         /* WIRE_ENDED, or WIRE_REFUSED: it ended long ago. */
         if (message.number == following->question.number && !following->over) {
             following->over = true;
-            following->give_up_at = clock_after(clock_now(), timeout_for(following, &message));
+            following->give_up_at = clock_after(clock_now(), choose_timeout(following, &message));
         }
         wire_message_finish(&message);
     }
     if (code == BERTH_ERROR_IO && !session->closed)
-        code = watch(following, error);
+        code = subscribe_end(following, error);
     return code;
 }
 
 /* Sleeps until there may be something new. */
-static int turn(struct following *following, struct berth_error *error)
+static int wait_for_change(struct following *following, struct berth_error *error)
 {
     char events[4096];
     struct pollfd waiting[] = {
@@ -154,12 +154,12 @@ static int turn(struct following *following, struct berth_error *error)
         {.fd = following->session->socket, .events = POLLIN},
     };
 
-    if (poll(waiting, COUNT(waiting), following->over ? LAST_WORDS_PAUSE : -1) < 0)
+    if (poll(waiting, COUNT(waiting), following->over ? EXIT_FILE_INTERVAL : -1) < 0)
         return errno == EINTR ? 0 : error_set_errno(error, errno, "poll");
     if (waiting[0].revents != 0 && read(following->changes, events, sizeof(events)) < 0 &&
         errno != EAGAIN)
         return error_set_errno(error, errno, "inotify");
-    return waiting[1].revents != 0 ? listen_to_daemon(following, error) : 0;
+    return waiting[1].revents != 0 ? receive_messages(following, error) : 0;
 }
 
 /* Whether nothing more will be written: the job's process leaves its exit code after its last
@@ -170,8 +170,8 @@ static bool is_complete(const struct following *following)
            (access(following->files->exit, F_OK) == 0 || clock_now() >= following->give_up_at);
 }
 
-static int follow(struct session *session, uint64_t id, const struct state_files *files, int log,
-                  struct berth_error *error)
+static int follow_log(struct session *session, uint64_t id, const struct state_files *files,
+                      int log, struct berth_error *error)
 {
     struct following following = {
         .log = log,
@@ -185,16 +185,16 @@ static int follow(struct session *session, uint64_t id, const struct state_files
     if (following.changes < 0 || inotify_add_watch(following.changes, files->log, IN_MODIFY) < 0) {
         code = error_set_errno(error, errno, "%s", files->log);
     } else {
-        code = watch(&following, error);
+        code = subscribe_end(&following, error);
         while (code == 0) {
             /* Looked at first: what was written before the end is printed after it. */
             bool over = is_complete(&following);
 
-            code = copy(log, error);
+            code = print_new_output(log, error);
             if (over)
                 break;
             if (code == 0)
-                code = turn(&following, error);
+                code = wait_for_change(&following, error);
         }
     }
     if (following.changes >= 0)
@@ -203,8 +203,8 @@ static int follow(struct session *session, uint64_t id, const struct state_files
 }
 
 /* With the names of its files: prints the log. */
-static int print(struct session *session, uint64_t id, const struct state_files *files,
-                 bool following, struct berth_error *error)
+static int print_log(struct session *session, uint64_t id, const struct state_files *files,
+                     bool following, struct berth_error *error)
 {
     int log = open(files->log, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     int code;
@@ -214,38 +214,39 @@ static int print(struct session *session, uint64_t id, const struct state_files 
                          "expected the log of a submitted job, got none of %" PRIu64, id);
     if (log < 0)
         return error_set_errno(error, errno, "%s", files->log);
-    code = following ? follow(session, id, files, log, error) : copy(log, error);
+    code = following ? follow_log(session, id, files, log, error) : print_new_output(log, error);
     close(log);
     return code;
 }
 
-static int logs(const char *inventory, uint64_t id, bool following, struct berth_error *error)
+static int print_job_log(const char *inventory, uint64_t id, bool following,
+                         struct berth_error *error)
 {
     struct state_files files = {0};
-    struct reach reach;
+    struct pool_connection connection;
     char *pool = NULL;
-    int code = reach_open(&reach, inventory, error);
+    int code = connect_open(&connection, inventory, error);
 
     if (code < 0)
         return code;
-    code = state_files_pool(&reach.session, &pool, error);
+    code = state_files_pool(&connection.session, &pool, error);
     if (code == 0)
         code = state_files_find(pool, id, &files, error);
     if (code == 0)
-        code = print(&reach.session, id, &files, following, error);
+        code = print_log(&connection.session, id, &files, following, error);
     state_files_finish(&files);
     free(pool);
-    reach_close(&reach);
+    connect_close(&connection);
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_logs_verb(int argc, char **argv)
 {
     struct logs_options options = {0};
-    struct reach_options where = {0};
+    struct connect_options where = {0};
     const struct option_binding bindings[] = {
         {&logs_option_set, &options},
-        {&reach_option_set, &where},
+        {&connect_option_set, &where},
     };
     struct berth_error error = BERTH_ERROR_INIT;
     uint64_t id = 0;
@@ -259,7 +260,7 @@ static int run(int argc, char **argv)
     else
         code = id_parse(argv[operand], &id, &error);
     if (code == 0)
-        code = logs(where.inventory, id, options.follow, &error);
+        code = print_job_log(where.inventory, id, options.follow, &error);
     if (code == 0)
         return EXIT_GOOD;
     error_wrap(&error, code, "%s", verb_logs.name);
@@ -274,5 +275,5 @@ const struct verb verb_logs = {
                    "started, from its first byte.",
     .sets = logs_sets,
     .operand = OPERAND_JOB,
-    .run = run,
+    .run = run_logs_verb,
 };

@@ -16,7 +16,7 @@
 #include "base/text/utf8.h"
 #include "spec/option_types.h"
 
-#define USUALLY_AFTER DURATION_MINUTE
+#define AFTER_DEFAULT DURATION_MINUTE
 #define SOON          DURATION_MINUTE
 #define PAUSE_MIN     (DURATION_SECOND / 10)
 #define PAUSE_MAX     (10 * DURATION_SECOND)
@@ -36,18 +36,18 @@ const struct option_set notify_option_set = {
 };
 
 /* What is told. */
-struct news {
-    const char *event;
+struct notify_event {
+    const char *kind;
     uint64_t id; /* 0: none */
     int64_t waited;
     struct text devices; /* nvidia0,nvidia1 */
     struct text line;    /* for people */
 };
 
-static void news_finish(struct news *news)
+static void finish_event(struct notify_event *event)
 {
-    text_finish(&news->devices);
-    text_finish(&news->line);
+    text_finish(&event->devices);
+    text_finish(&event->line);
 }
 
 int notify_init(struct notify *notify, const struct notify_options *options, const char *name,
@@ -55,7 +55,7 @@ int notify_init(struct notify *notify, const struct notify_options *options, con
 {
     const char *after = getenv("BERTH_NOTIFY_AFTER");
 
-    *notify = (struct notify){.command = options->command, .name = name, .after = USUALLY_AFTER};
+    *notify = (struct notify){.command = options->command, .name = name, .after = AFTER_DEFAULT};
     if (after == NULL || *after == '\0')
         return 0;
     if (quantity_parse_duration(after, &notify->after, error) < 0)
@@ -94,33 +94,33 @@ static int add_number(struct string_list *list, const char *name, uint64_t numbe
 }
 
 /* What the command finds in its environment, ended by NULL. */
-static int make_variables(const struct notify *notify, const struct news *news,
+static int make_variables(const struct notify *notify, const struct notify_event *event,
                           struct string_list *list)
 {
     char seconds[24];
 
-    snprintf(seconds, sizeof(seconds), "%" PRId64, news->waited / DURATION_SECOND);
-    if (text_failed(&news->line) || text_failed(&news->devices) ||
-        add_variable(list, "BERTH_EVENT", news->event) < 0 ||
-        add_number(list, "BERTH_ID", news->id) < 0 ||
+    snprintf(seconds, sizeof(seconds), "%" PRId64, event->waited / DURATION_SECOND);
+    if (text_failed(&event->line) || text_failed(&event->devices) ||
+        add_variable(list, "BERTH_EVENT", event->kind) < 0 ||
+        add_number(list, "BERTH_ID", event->id) < 0 ||
         add_variable(list, "BERTH_WAITED_S", seconds) < 0 ||
         add_variable(list, "BERTH_NAME", notify->name == NULL ? "" : notify->name) < 0 ||
-        add_variable(list, "BERTH_DEVICES", text_string(&news->devices)) < 0 ||
-        add_variable(list, "BERTH_MESSAGE", text_string(&news->line)) < 0 ||
+        add_variable(list, "BERTH_DEVICES", text_string(&event->devices)) < 0 ||
+        add_variable(list, "BERTH_MESSAGE", text_string(&event->line)) < 0 ||
         vector_append(list) == NULL)
         return BERTH_ERROR_MEMORY;
     return 0;
 }
 
 /* A file in memory with the line, to be read from its beginning; -1: none is to be had. */
-static int make_input(const struct news *news)
+static int make_input(const struct notify_event *event)
 {
     int descriptor = memfd_create("berth-message", MFD_CLOEXEC);
-    const char *line = text_string(&news->line);
+    const char *line = text_string(&event->line);
 
     if (descriptor < 0)
         return -1;
-    if (write(descriptor, line, news->line.length) != (ssize_t)news->line.length ||
+    if (write(descriptor, line, event->line.length) != (ssize_t)event->line.length ||
         write(descriptor, "\n", 1) != 1 || lseek(descriptor, 0, SEEK_SET) != 0) {
         close(descriptor);
         return -1;
@@ -129,7 +129,7 @@ static int make_input(const struct news *news)
 }
 
 /* Nobody waits for it, and whether it works is the user's own matter: the claim goes on. */
-static void run_command(const struct notify *notify, const struct news *news)
+static void run_command(const struct notify *notify, const struct notify_event *event)
 {
     char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)notify->command, NULL};
     struct string_list variables = {0};
@@ -142,8 +142,8 @@ static void run_command(const struct notify *notify, const struct news *news)
         .here = true,
     };
 
-    if (make_variables(notify, news, &variables) == 0) {
-        detached.input = make_input(news);
+    if (make_variables(notify, event, &variables) == 0) {
+        detached.input = make_input(event);
         detached.added = variables.items;
         spawn_detached(&detached, NULL);
         if (detached.input >= 0)
@@ -166,46 +166,47 @@ static bool may_print(void)
     return tcgetattr(STDERR_FILENO, &settings) == 0 && (settings.c_lflag & TOSTOP) == 0;
 }
 
-static void print(const struct news *news)
+static void print_line(const struct notify_event *event)
 {
     struct text line = {0};
 
-    text_append_format(&line, "%s\n", text_string(&news->line));
+    text_append_format(&line, "%s\n", text_string(&event->line));
     /* A terminal that takes nothing is no reason to give up. */
-    if (!text_failed(&news->line) && !text_failed(&line) && may_print() &&
+    if (!text_failed(&event->line) && !text_failed(&line) && may_print() &&
         write(STDERR_FILENO, line.bytes, line.length) < 0)
         text_clear(&line);
     text_finish(&line);
 }
 
-static void tell(struct notify *notify, const struct news *news)
+static void send_event(struct notify *notify, const struct notify_event *event)
 {
-    notify->told = true;
+    notify->is_sent = true;
     if (notify->command != NULL)
-        run_command(notify, news);
+        run_command(notify, event);
     else
-        print(news);
+        print_line(event);
 }
 
 static bool is_due(const struct notify *notify, int64_t waited)
 {
-    return !notify->told && waited >= notify->after;
+    return !notify->is_sent && waited >= notify->after;
 }
 
-void notify_waiting(struct notify *notify, const struct claim *claim,
+void notify_waiting(struct notify *notify, const struct client_claim *claim,
                     const struct wire_message *waiting)
 {
-    struct news news = {.event = "soon", .id = claim->id, .waited = clock_now() - claim->asked};
+    struct notify_event event = {
+        .kind = "soon", .id = claim->id, .waited = clock_now() - claim->requested_at};
     struct optional_number estimate = waiting->estimate;
 
-    if (notify->command == NULL || !is_due(notify, news.waited) || !estimate.known ||
+    if (notify->command == NULL || !is_due(notify, event.waited) || !estimate.known ||
         estimate.value > SOON)
         return;
-    text_append_format(&news.line, "berth: claim %" PRIu64 " starts in about %s, after %s",
+    text_append_format(&event.line, "berth: claim %" PRIu64 " starts in about %s, after %s",
                        claim->id, quantity_format_duration((int64_t)estimate.value).text,
-                       quantity_format_duration(news.waited).text);
-    tell(notify, &news);
-    news_finish(&news);
+                       quantity_format_duration(event.waited).text);
+    send_event(notify, &event);
+    finish_event(&event);
 }
 
 static void append_devices(const struct device_list *devices, const char *between, struct text *out)
@@ -219,29 +220,30 @@ static void append_devices(const struct device_list *devices, const char *betwee
     }
 }
 
-void notify_granted(struct notify *notify, const struct claim *claim)
+void notify_granted(struct notify *notify, const struct client_claim *claim)
 {
-    struct news news = {.event = "granted", .id = claim->id, .waited = clock_now() - claim->asked};
+    struct notify_event event = {
+        .kind = "granted", .id = claim->id, .waited = clock_now() - claim->requested_at};
 
-    if (!is_due(notify, news.waited))
+    if (!is_due(notify, event.waited))
         return;
-    append_devices(&claim->grant.devices, ",", &news.devices);
-    text_append(&news.line, "berth: granted ");
-    append_devices(&claim->grant.devices, ", ", &news.line);
-    text_append_format(&news.line, " after %s (lease %" PRIu64 ")",
-                       quantity_format_duration(news.waited).text, claim->id);
-    tell(notify, &news);
-    news_finish(&news);
+    append_devices(&claim->grant.devices, ",", &event.devices);
+    text_append(&event.line, "berth: granted ");
+    append_devices(&claim->grant.devices, ", ", &event.line);
+    text_append_format(&event.line, " after %s (lease %" PRIu64 ")",
+                       quantity_format_duration(event.waited).text, claim->id);
+    send_event(notify, &event);
+    finish_event(&event);
 }
 
 void notify_possible(struct notify *notify, int64_t waited)
 {
-    struct news news = {.event = "granted", .waited = waited};
+    struct notify_event event = {.kind = "granted", .waited = waited};
 
     if (!is_due(notify, waited))
         return;
-    text_append_format(&news.line, "berth: it would be granted now, after %s",
+    text_append_format(&event.line, "berth: it would be granted now, after %s",
                        quantity_format_duration(waited).text);
-    tell(notify, &news);
-    news_finish(&news);
+    send_event(notify, &event);
+    finish_event(&event);
 }

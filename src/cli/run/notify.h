@@ -20,7 +20,7 @@ struct notify {
     const char *command; /* the caller's; NULL: a line on the terminal */
     const char *name;    /* the request's; NULL: none */
     int64_t after;       /* nanoseconds: who has waited for less is not told */
-    bool told;
+    bool is_sent;
 };
 
 /* `name` is the request's. The time is 1 minute unless BERTH_NOTIFY_AFTER says another. Fails with
@@ -32,11 +32,11 @@ int notify_init(struct notify *notify, const struct notify_options *options, con
 int64_t notify_pause(const struct notify *notify);
 
 /* The claim waits: runs the command, once, when it is to start within a minute. */
-void notify_waiting(struct notify *notify, const struct claim *claim,
+void notify_waiting(struct notify *notify, const struct client_claim *claim,
                     const struct wire_message *waiting);
 
 /* The claim is granted: tells so, unless it told something before. */
-void notify_granted(struct notify *notify, const struct claim *claim);
+void notify_granted(struct notify *notify, const struct client_claim *claim);
 
 /* What was only tested would be granted now, after so many nanoseconds. */
 void notify_possible(struct notify *notify, int64_t waited);

@@ -12,8 +12,8 @@
 #include "cli/connect.h"
 #include "cli/output.h"
 #include "cli/run/claim_await.h"
+#include "cli/run/command_launch.h"
 #include "cli/run/exports.h"
-#include "cli/run/launching.h"
 #include "cli/run/run.h"
 #include "model/mps_directories.h"
 #include "spec/option_types.h"
@@ -56,8 +56,8 @@ static const struct option_set *const reserve_sets[] = {
 };
 
 /* The two ways to say how long are one. */
-static int settle_time(const struct reserve_options *options, struct request *request,
-                       struct berth_error *error)
+static int merge_time(const struct reserve_options *options, struct request *request,
+                      struct berth_error *error)
 {
     if (!options->time.known && !request->time.known)
         return error_set(error, BERTH_ERROR_INVALID, "expected --for DURATION, got none");
@@ -72,13 +72,13 @@ static int settle_time(const struct reserve_options *options, struct request *re
 }
 
 /* Appends what is to be printed of the lease. */
-static int describe(struct claim *claim, const struct request_options *request, bool exports,
-                    struct text *out, struct berth_error *error)
+static int append_lease(struct client_claim *claim, const struct request_options *request,
+                        bool exports, struct text *out, struct berth_error *error)
 {
-    struct claim whole = *claim;
-    struct request_options told = *request;
-    struct launch launch = {.claim = &whole, .options = &told};
-    struct prepared prepared;
+    struct client_claim whole = *claim;
+    struct request_options adjusted = *request;
+    struct command_launch launch = {.claim = &whole, .options = &adjusted};
+    struct prepared_copy prepared;
     int code;
 
     if (!exports) {
@@ -86,37 +86,39 @@ static int describe(struct claim *claim, const struct request_options *request, 
         return 0;
     }
     whole.grant.replicas = 1; /* the shell sees the devices of all */
-    told.request.ranks = false;
-    told.pin = false;
-    code = launch_init(&launch, error);
+    adjusted.request.ranks = false;
+    adjusted.pin = false;
+    code = command_launch_init(&launch, error);
     if (code == 0)
-        code = launch_prepare(&launch, 0, &prepared, error);
+        code = command_launch_prepare(&launch, 0, &prepared, error);
     if (code == 0) {
         exports_write(environ, prepared.environment.items, out);
-        prepared_finish(&prepared);
+        command_launch_finish_copy(&prepared);
     }
-    launch_finish(&launch);
+    command_launch_finish(&launch);
     return code;
 }
 
 /* With a connection: claims, and appends what is to be printed. */
-static int claim_devices_for(struct reach *reach, const struct reserve_options *options,
-                             struct request_options *request, struct text *out,
-                             struct berth_error *error)
+static int claim_and_describe(struct pool_connection *connection,
+                              const struct reserve_options *options,
+                              struct request_options *request, struct text *out,
+                              struct berth_error *error)
 {
     const struct claim_facts facts = {
         .request = &request->request,
         .hold = LEASE_HOLD_NOTHING,
-        .inventory = reach->address.inventory,
+        .inventory = connection->address.inventory,
     };
-    const struct awaiting awaiting = {.verbose = options->verbose, .notify = options->notify};
-    struct claim claim;
+    const struct claim_await_options awaiting = {.verbose = options->verbose,
+                                                 .notify = options->notify};
+    struct client_claim claim;
     int code = claim_init(&claim, &facts, error);
 
     if (code == 0)
-        code = claim_await(&claim, &reach->session, &awaiting, error);
+        code = claim_await(&claim, &connection->session, &awaiting, error);
     if (code == 0)
-        code = describe(&claim, request, options->exports, out, error);
+        code = append_lease(&claim, request, options->exports, out, error);
     claim_finish(&claim);
     return code;
 }
@@ -132,11 +134,11 @@ static int refuse_exports(const struct reserve_options *options, const struct re
     return 0;
 }
 
-static int reserve(const struct reserve_options *options, struct request_options *request,
-                   struct text *out, struct berth_error *error)
+static int reserve_devices(const struct reserve_options *options, struct request_options *request,
+                           struct text *out, struct berth_error *error)
 {
-    struct reach reach;
-    int code = settle_time(options, &request->request, error);
+    struct pool_connection connection;
+    int code = merge_time(options, &request->request, error);
 
     if (code == 0)
         code = request_options_complete(request, error);
@@ -145,15 +147,15 @@ static int reserve(const struct reserve_options *options, struct request_options
     if (code == 0)
         code = refuse_exports(options, &request->request, error);
     if (code == 0)
-        code = reach_open_for(&reach, request, error);
+        code = connect_open_for_request(&connection, request, error);
     if (code < 0)
         return code;
-    code = claim_devices_for(&reach, options, request, out, error);
-    reach_close(&reach);
+    code = claim_and_describe(&connection, options, request, out, error);
+    connect_close(&connection);
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_reserve_verb(int argc, char **argv)
 {
     struct reserve_options options = {0};
     struct request_options request;
@@ -168,7 +170,7 @@ static int run(int argc, char **argv)
 
     request_options_init(&request);
     if (verb_begin(&verb_reserve, bindings, COUNT(bindings), argc, argv, &code)) {
-        code = reserve(&options, &request, &out, &error);
+        code = reserve_devices(&options, &request, &out, &error);
         code = code < 0 ? run_fail(&verb_reserve, &error) : output_write(&out);
     }
     text_finish(&out);
@@ -184,5 +186,5 @@ const struct verb verb_reserve = {
         "Waits for devices and holds them until the time is over or 'berth release' ends "
         "it. Prints the id of the lease. Ctrl-C while it waits cancels it.",
     .sets = reserve_sets,
-    .run = run,
+    .run = run_reserve_verb,
 };

@@ -12,58 +12,58 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/run/claim_await.h"
-#include "cli/run/launching.h"
+#include "cli/run/command_launch.h"
 #include "cli/run/leased_command.h"
 
 /* A copy of a run whose replicas are claims of their own. */
-struct replica {
-    bool is_one;
+struct started_replica {
+    bool is_replica;
     uint32_t number;
 };
 
 /* Whether somebody has to stay beside the command: to end it, to hear of it, because there are
  * several, to label what they print, or to hold the port where ranks meet. */
-static bool needs_supervisor(const struct launch *launch, const struct request *request)
+static bool needs_supervisor(const struct command_launch *launch, const struct request *request)
 {
-    if (launch_copies(launch) > 1 || launch->plan.ranks || launch->options->label)
+    if (command_launch_copies(launch) > 1 || launch->plan.ranks || launch->options->label)
         return true;
     return launch->claim != NULL && (request->opportunistic || launch->claim->grant.expires.known ||
                                      launch->claim->grant.stay);
 }
 
 /* Runs the copies and stays beside them. Returns the exit code. */
-static int supervise(const struct launch *launch, struct session *session)
+static int supervise_copies(const struct command_launch *launch, struct session *session)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct labelled_output *labels;
     int code;
 
-    if (launch_make_labels(launch, &labels, &error) < 0)
-        return launch_fail(launch, &error);
-    code = job_run(launch, labels, session);
+    if (command_launch_make_labels(launch, &labels, &error) < 0)
+        return command_launch_fail(launch, &error);
+    code = leased_command_run(launch, labels, session);
     /* Who has not read all yet does not keep the devices. */
     if (launch->claim != NULL)
-        job_release(launch->claim, session, code);
-    return job_finish_labels(launch->verb, labels, code);
+        leased_command_release(launch->claim, session, code);
+    return leased_command_finish_labels(launch->verb, labels, code);
 }
 
 /* Runs the command under the claim, or on the CPU. Returns the exit code, if at all. */
-static int launch(struct launch *launch, struct session *session)
+static int launch_command(struct command_launch *launch, struct session *session)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int code;
 
     if (launch->verbose && launch->claim != NULL)
-        claim_say_granted(launch->claim);
+        claim_await_print_grant(launch->claim);
     else if (launch->verbose)
         fprintf(stderr, "berth: no device here could ever do: on the CPU\n");
-    if (launch_init(launch, &error) < 0)
-        code = launch_fail(launch, &error);
+    if (command_launch_init(launch, &error) < 0)
+        code = command_launch_fail(launch, &error);
     else if (needs_supervisor(launch, &launch->options->request))
-        code = supervise(launch, session);
+        code = supervise_copies(launch, session);
     else
-        code = launch_exec(launch);
-    launch_finish(launch);
+        code = command_launch_exec(launch);
+    command_launch_finish(launch);
     return code;
 }
 
@@ -73,61 +73,62 @@ static bool is_impossible(int code)
 }
 
 /* With a connection: claims and launches. Returns the exit code, or a negative error code. */
-static int claim_and_launch(struct run_line *line, struct reach *reach,
-                            const struct replica *replica, const struct launch *how,
+static int claim_and_launch(struct run_line *line, struct pool_connection *connection,
+                            const struct started_replica *replica, const struct command_launch *how,
                             struct berth_error *error)
 {
-    struct launch with_claim = *how;
+    struct command_launch with_claim = *how;
     const struct claim_facts facts = {
         .request = &line->request.request,
         .hold = LEASE_HOLD_PROCESS,
-        .words = line->words,
-        .inventory = reach->address.inventory,
+        .argv = line->argv,
+        .inventory = connection->address.inventory,
     };
     /* One line is enough for all copies. */
-    const struct awaiting awaiting = {
+    const struct claim_await_options awaiting = {
         .verbose = line->verbose,
         .quiet = replica->number > 0,
         .notify = line->notify,
     };
-    struct claim claim;
+    struct client_claim claim;
     int code = claim_init(&claim, &facts, error);
 
     if (code == 0)
-        code = claim_await(&claim, &reach->session, &awaiting, error);
+        code = claim_await(&claim, &connection->session, &awaiting, error);
     if (code == 0)
         with_claim.claim = &claim;
     if (code == 0 || (is_impossible(code) && line->request.request.or_cpu))
-        code = launch(&with_claim, &reach->session);
+        code = launch_command(&with_claim, &connection->session);
     claim_finish(&claim);
     return code;
 }
 
-static int run_line(const struct verb *verb, struct run_line *line, const struct replica *replica)
+static int run_line(const struct verb *verb, struct run_line *line,
+                    const struct started_replica *replica)
 {
-    const struct launch how = {
+    const struct command_launch how = {
         .verb = verb->name,
-        .words = line->words,
+        .argv = line->argv,
         .options = &line->request,
         .verbose = line->verbose,
         .warns = line->warns,
-        .is_replica = replica->is_one,
+        .is_replica = replica->is_replica,
         .replica = replica->number,
     };
     struct berth_error error = BERTH_ERROR_INIT;
-    struct reach reach;
-    int code = reach_open_for(&reach, &line->request, &error);
+    struct pool_connection connection;
+    int code = connect_open_for_request(&connection, &line->request, &error);
 
     if (code == 0) {
-        code = claim_and_launch(line, &reach, replica, &how, &error);
-        reach_close(&reach);
+        code = claim_and_launch(line, &connection, replica, &how, &error);
+        connect_close(&connection);
     }
     return code < 0 ? run_fail(verb, &error) : code;
 }
 
-static int run(int argc, char **argv)
+static int run_run_verb(int argc, char **argv)
 {
-    const struct replica none = {0};
+    const struct started_replica none = {0};
     struct run_line line;
     int code;
 
@@ -140,7 +141,7 @@ static int run(int argc, char **argv)
 
 int run_replica(struct run_line *line, uint32_t number)
 {
-    const struct replica replica = {.is_one = true, .number = number};
+    const struct started_replica replica = {.is_replica = true, .number = number};
 
     line->request.request.replicas = 1;
     line->request.request.scheduling = SCHEDULING_UNSAID;
@@ -167,5 +168,5 @@ const struct verb verb_run = {
         "failed, 126 or 127 when the command could not be executed or was not found.",
     .sets = run_sets,
     .operand = OPERAND_COMMAND,
-    .run = run,
+    .run = run_run_verb,
 };

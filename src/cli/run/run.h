@@ -14,8 +14,8 @@ struct run_line {
     struct request_options request;
     struct notify_options notify;
     bool verbose;
-    bool warns;   /* say what the pool warns of: verbose, or standard error is a terminal */
-    char **words; /* CMD..., ended by NULL; argv's, or of the spec file */
+    bool warns;  /* say what the pool warns of: verbose, or standard error is a terminal */
+    char **argv; /* CMD..., ended by NULL; argv's, or of the spec file */
 };
 
 /* -v, --verbose; fills in a struct run_line. */

@@ -50,7 +50,7 @@ int run_refuse_commands(const struct request_options *options, struct berth_erro
 }
 
 /* What the options of a set go to. */
-static void *target_of(const struct option_set *set, struct run_line *line)
+static void *find_target(const struct option_set *set, struct run_line *line)
 {
     if (set == &run_option_set)
         return line;
@@ -58,7 +58,7 @@ static void *target_of(const struct option_set *set, struct run_line *line)
 }
 
 /* The command of the spec file, as the line has none. */
-static int take_command(struct run_line *line, struct berth_error *error)
+static int use_file_command(struct run_line *line, struct berth_error *error)
 {
     struct string_list *command = &line->request.command;
 
@@ -66,12 +66,12 @@ static int take_command(struct run_line *line, struct berth_error *error)
         return error_set(error, BERTH_ERROR_INVALID, "expected a command, got none");
     if (vector_append(command) == NULL)
         return error_set_memory(error);
-    line->words = command->items;
+    line->argv = command->items;
     return 0;
 }
 
 /* What the spec file says in vain. */
-static void say_notes(const struct verb *verb, const struct string_list *notes)
+static void print_notes(const struct verb *verb, const struct string_list *notes)
 {
     char *const *note;
 
@@ -92,18 +92,18 @@ bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, ch
     request_options_init(&line->request);
     for (; verb->sets[count] != NULL; count++)
         bindings[count] =
-            (struct option_binding){verb->sets[count], target_of(verb->sets[count], line)};
+            (struct option_binding){verb->sets[count], find_target(verb->sets[count], line)};
     if (!verb_begin_operands(verb, bindings, count, argc, argv, &operand, ret_exit))
         return false;
     line->warns = line->verbose || isatty(STDERR_FILENO) == 1;
-    line->words = argv + operand;
-    code = operand < argc ? 0 : take_command(line, &error);
+    line->argv = argv + operand;
+    code = operand < argc ? 0 : use_file_command(line, &error);
     if (code == 0)
         code = request_options_complete(&line->request, &error);
     if (code < 0)
         *ret_exit = run_fail(verb, &error);
     else if (line->verbose)
-        say_notes(verb, &line->request.notes);
+        print_notes(verb, &line->request.notes);
     return code == 0;
 }
 

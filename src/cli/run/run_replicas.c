@@ -14,14 +14,14 @@
 #include "launch/supervise.h"
 
 /* Asks whether one replica could ever be: a refusal is then said once, not by each of them. */
-static int ask_first(struct run_line *line, struct berth_error *error)
+static int test_one_replica(struct run_line *line, struct berth_error *error)
 {
     struct request one;
     struct claim_facts facts = {.request = &one};
     struct wire_message answer;
-    struct claim claim;
-    struct reach reach;
-    int code = reach_open_for(&reach, &line->request, error);
+    struct client_claim claim;
+    struct pool_connection connection;
+    int code = connect_open_for_request(&connection, &line->request, error);
 
     if (code < 0)
         return code;
@@ -30,15 +30,15 @@ static int ask_first(struct run_line *line, struct berth_error *error)
     one.scheduling = SCHEDULING_UNSAID;
     one.nonblock = true;
     one.wait.known = false;
-    facts.inventory = reach.address.inventory;
+    facts.inventory = connection.address.inventory;
     code = claim_init(&claim, &facts, error);
     claim.question.type = WIRE_TEST;
     if (code == 0)
-        code = session_ask(&reach.session, &claim.question, WIRE_DONE, &answer, error);
+        code = session_request(&connection.session, &claim.question, WIRE_DONE, &answer, error);
     if (code == 0)
         wire_message_finish(&answer);
     claim_finish(&claim);
-    reach_close(&reach);
+    connect_close(&connection);
     if (code == BERTH_ERROR_BUSY || code == BERTH_ERROR_TIMED_OUT)
         return 0;
     if (one.or_cpu && (code == BERTH_ERROR_IMPOSSIBLE || code == BERTH_ERROR_NO_DEVICE))
@@ -51,25 +51,25 @@ struct copies {
     struct labelled_output *labels; /* NULL: none */
 };
 
-struct copy {
+struct replica_copy {
     const struct copies *all;
     uint32_t number;
 };
 
 static int run_copy(void *context)
 {
-    const struct copy *copy = context;
+    const struct replica_copy *copy = context;
 
     if (copy->all->labels != NULL)
         labelled_output_abandon(copy->all->labels);
     return run_replica(copy->all->line, copy->number);
 }
 
-/* A start of job_copies: the context is a struct copies. */
+/* A start of command_copies: the context is a struct copies. */
 static int start_copy(const void *context, struct launch_supervisor *supervisor, uint32_t number,
                       const struct launch_copy *streams)
 {
-    struct copy copy = {context, number};
+    struct replica_copy copy = {context, number};
     struct launch_copy launch = *streams;
     struct berth_error error = BERTH_ERROR_INIT;
 
@@ -90,20 +90,20 @@ static int make_labels(uint32_t count, struct labelled_output **ret_labels,
 int run_replicas(struct run_line *line)
 {
     struct copies all = {.line = line};
-    struct job_copies copies = {
+    struct command_copies copies = {
         .verb = verb_run.name,
         .count = line->request.request.replicas,
         .context = &all,
         .start = start_copy,
     };
     struct berth_error error = BERTH_ERROR_INIT;
-    int code = ask_first(line, &error);
+    int code = test_one_replica(line, &error);
 
     if (code == 0 && line->request.label)
         code = make_labels(copies.count, &all.labels, &error);
     if (code < 0)
         return run_fail(&verb_run, &error);
     copies.labels = all.labels;
-    code = job_run_copies(&copies);
-    return job_finish_labels(copies.verb, all.labels, code);
+    code = leased_command_run_copies(&copies);
+    return leased_command_finish_labels(copies.verb, all.labels, code);
 }

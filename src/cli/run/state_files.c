@@ -36,7 +36,7 @@ int state_files_pool(struct session *session, char **ret_pool, struct berth_erro
 {
     struct wire_message question = {.type = WIRE_HELLO};
     struct wire_message answer;
-    int code = session_ask(session, &question, WIRE_POOL, &answer, error);
+    int code = session_request(session, &question, WIRE_POOL, &answer, error);
 
     if (code < 0)
         return code;

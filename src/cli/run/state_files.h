@@ -19,8 +19,8 @@ struct state_files {
 };
 
 /* Asks the daemon which pool it is, as ids count within it. The caller frees *ret_pool, which is
- * untouched on failure. Fails as session_ask, or with BERTH_ERROR_SYNTAX for a name that could be
- * no directory's. */
+ * untouched on failure. Fails as session_request, or with BERTH_ERROR_SYNTAX for a name that could
+ * be no directory's. */
 int state_files_pool(struct session *session, char **ret_pool, struct berth_error *error);
 
 /* Finds their names; makes nothing. The caller finishes them; untouched on failure. Fails with

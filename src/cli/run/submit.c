@@ -17,7 +17,7 @@
 #include "cli/connect.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/run/launching.h"
+#include "cli/run/command_launch.h"
 #include "cli/run/leased_command.h"
 #include "cli/run/notify.h"
 #include "cli/run/run.h"
@@ -32,7 +32,7 @@ struct job_report {
 };
 
 /* One of several that are jobs of their own. */
-struct replica {
+struct submitted_replica {
     uint32_t number;
     uint32_t count; /* 0: it is none */
 };
@@ -40,8 +40,8 @@ struct replica {
 /* The job's process. */
 struct submission {
     struct run_line *line;
-    struct reach reach;
-    struct claim claim;
+    struct pool_connection connection;
+    struct client_claim claim;
     struct notify notify;
     char *pool;
     struct state_files files; /* once it was reported */
@@ -90,8 +90,8 @@ static int report_id(struct submission *submission, struct berth_error *error)
     return 0;
 }
 
-static int tell_waiting(void *context, const struct wire_message *waiting,
-                        struct berth_error *error)
+static int handle_waiting(void *context, const struct wire_message *waiting,
+                          struct berth_error *error)
 {
     struct submission *submission = context;
     int code = report_id(submission, error);
@@ -102,15 +102,15 @@ static int tell_waiting(void *context, const struct wire_message *waiting,
 }
 
 /* Claims, reports, and waits until the claim is granted. */
-static int claim(struct submission *submission, struct berth_error *error)
+static int claim_and_report(struct submission *submission, struct berth_error *error)
 {
     const struct claim_facts facts = {
         .request = (struct request *)&submission->line->request.request,
         .hold = LEASE_HOLD_PROCESS,
-        .words = submission->line->words,
-        .inventory = submission->reach.address.inventory,
+        .argv = submission->line->argv,
+        .inventory = submission->connection.address.inventory,
     };
-    struct claim_listener listener = {.context = submission, .waiting = tell_waiting};
+    struct claim_listener listener = {.context = submission, .waiting = handle_waiting};
     int code = claim_init(&submission->claim, &facts, error);
 
     if (code == 0)
@@ -118,9 +118,9 @@ static int claim(struct submission *submission, struct berth_error *error)
             notify_init(&submission->notify, &submission->line->notify, facts.request->name, error);
     listener.pause = notify_pause(&submission->notify);
     if (code == 0)
-        code = state_files_pool(&submission->reach.session, &submission->pool, error);
+        code = state_files_pool(&submission->connection.session, &submission->pool, error);
     if (code == 0)
-        code = claim_wait(&submission->claim, &submission->reach.session, &listener, error);
+        code = claim_wait(&submission->claim, &submission->connection.session, &listener, error);
     if (code == 0)
         code = report_id(submission, error);
     if (code == 0)
@@ -129,13 +129,13 @@ static int claim(struct submission *submission, struct berth_error *error)
 }
 
 /* Claims and runs. Returns the exit code, or a negative error code. */
-static int claim_and_run(struct submission *submission, const struct replica *replica,
+static int claim_and_run(struct submission *submission, const struct submitted_replica *replica,
                          struct berth_error *error)
 {
-    struct launch launch = {
+    struct command_launch launch = {
         .verb = verb_submit.name,
         .claim = &submission->claim,
-        .words = submission->line->words,
+        .argv = submission->line->argv,
         .options = &submission->line->request,
         .warns = true,
         .is_replica = replica->count > 0,
@@ -143,38 +143,38 @@ static int claim_and_run(struct submission *submission, const struct replica *re
         .replica_count = replica->count,
     };
     struct labelled_output *labels;
-    int code = claim(submission, error);
+    int code = claim_and_report(submission, error);
 
     if (code < 0)
         return code;
-    code = launch_init(&launch, error);
+    code = command_launch_init(&launch, error);
     if (code == 0)
-        code = launch_make_labels(&launch, &labels, error);
+        code = command_launch_make_labels(&launch, &labels, error);
     if (code == 0) {
-        code = job_run(&launch, labels, &submission->reach.session);
-        code = job_finish_labels(launch.verb, labels, code);
+        code = leased_command_run(&launch, labels, &submission->connection.session);
+        code = leased_command_finish_labels(launch.verb, labels, code);
     }
-    launch_finish(&launch);
+    command_launch_finish(&launch);
     return code;
 }
 
 /* The job is over: leaves its exit code, and gives the lease back. */
-static void leave(struct submission *submission, int exit_code)
+static void leave_exit_code(struct submission *submission, int exit_code)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
     if (state_files_write_exit(&submission->files, exit_code, &error) < 0)
         run_fail(&verb_submit, &error);
     if (submission->claim.granted)
-        job_release(&submission->claim, &submission->reach.session, exit_code);
+        leased_command_release(&submission->claim, &submission->connection.session, exit_code);
 }
 
 /* The job's process, from its beginning to its end. Returns its exit code. */
-static int work(struct run_line *line, const struct replica *replica)
+static int run_job(struct run_line *line, const struct submitted_replica *replica)
 {
     struct submission submission = {.line = line};
     struct job_report report = {0};
-    int code = reach_open_for(&submission.reach, &line->request, &report.error);
+    int code = connect_open_for_request(&submission.connection, &line->request, &report.error);
     int exit_code = code;
 
     if (code == 0) {
@@ -182,11 +182,11 @@ static int work(struct run_line *line, const struct replica *replica)
         if (exit_code < 0 && submission.reported)
             exit_code = run_fail(&verb_submit, &report.error);
         if (submission.reported)
-            leave(&submission, exit_code);
+            leave_exit_code(&submission, exit_code);
         state_files_finish(&submission.files);
         free(submission.pool);
         claim_finish(&submission.claim);
-        reach_close(&submission.reach);
+        connect_close(&submission.connection);
     }
     if (!submission.reported)
         job_report_send(&report);
@@ -195,7 +195,7 @@ static int work(struct run_line *line, const struct replica *replica)
 
 /* Leaves terminal, session and descriptors of whoever called us behind; the directory and the
  * environment stay. Returns whether that worked. */
-static bool detach(int report)
+static bool detach_from_caller(int report)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     bool good = nothing >= 0 && setsid() >= 0 && dup2(nothing, STDIN_FILENO) >= 0;
@@ -213,7 +213,7 @@ static void print_id(uint64_t id, struct text *out)
 }
 
 /* Waits for the report. Returns the exit code. */
-static int hear(int from, pid_t job)
+static int wait_for_report(int from, pid_t job)
 {
     struct job_report report;
     struct text out = {0};
@@ -238,7 +238,7 @@ static int hear(int from, pid_t job)
 }
 
 /* Submits one job. Returns the exit code. */
-static int submit(struct run_line *line, const struct replica *replica)
+static int submit_job(struct run_line *line, const struct submitted_replica *replica)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     int ends[2];
@@ -252,14 +252,14 @@ static int submit(struct run_line *line, const struct replica *replica)
     job = fork();
     if (job == 0) {
         close(ends[0]);
-        _exit(detach(ends[1]) ? work(line, replica) : EXIT_BERTH);
+        _exit(detach_from_caller(ends[1]) ? run_job(line, replica) : EXIT_BERTH);
     }
     close(ends[1]);
     if (job < 0) {
         error_set_errno(&error, errno, "fork");
         code = run_fail(&verb_submit, &error);
     } else {
-        code = hear(ends[0], job);
+        code = wait_for_report(ends[0], job);
     }
     close(ends[0]);
     return code;
@@ -269,16 +269,16 @@ static int submit(struct run_line *line, const struct replica *replica)
 static int submit_all(struct run_line *line)
 {
     struct request *request = &line->request.request;
-    struct replica replica = {0};
+    struct submitted_replica replica = {0};
     int code = EXIT_GOOD;
 
     if (!run_line_is_best_effort(line))
-        return submit(line, &replica);
+        return submit_job(line, &replica);
     replica.count = request->replicas;
     request->replicas = 1;
     request->scheduling = SCHEDULING_UNSAID;
     for (; replica.number < replica.count && code == EXIT_GOOD; replica.number++)
-        code = submit(line, &replica);
+        code = submit_job(line, &replica);
     return code;
 }
 
@@ -291,7 +291,7 @@ static int refuse_cpu(void)
     return run_fail(&verb_submit, &error);
 }
 
-static int run(int argc, char **argv)
+static int run_submit_verb(int argc, char **argv)
 {
     struct run_line line;
     int code;
@@ -317,5 +317,5 @@ const struct verb verb_submit = {
         "end it. With best-effort scheduling each replica is a job with an id of its own.",
     .sets = submit_sets,
     .operand = OPERAND_COMMAND,
-    .run = run,
+    .run = run_submit_verb,
 };

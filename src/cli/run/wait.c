@@ -26,27 +26,27 @@ struct wait_options {
 };
 
 /* Waits until the request would be granted. Returns EXIT_GOOD, or a negative error code. */
-static int wait_for_request(struct reach *reach, struct wait_options *options,
+static int wait_for_request(struct pool_connection *connection, struct wait_options *options,
                             struct berth_error *error)
 {
     const struct claim_facts facts = {
         .request = &options->request.request,
-        .inventory = reach->address.inventory,
+        .inventory = connection->address.inventory,
     };
-    int64_t asked = clock_now();
+    int64_t requested_at = clock_now();
     struct wire_message answer;
     struct notify notify;
-    struct claim claim;
+    struct client_claim claim;
     int code = claim_init(&claim, &facts, error);
 
     claim.question.type = WIRE_TEST;
     if (code == 0)
         code = notify_init(&notify, &options->notify, facts.request->name, error);
     if (code == 0)
-        code = session_ask(&reach->session, &claim.question, WIRE_DONE, &answer, error);
+        code = session_request(&connection->session, &claim.question, WIRE_DONE, &answer, error);
     if (code == 0) {
         wire_message_finish(&answer);
-        notify_possible(&notify, clock_now() - asked);
+        notify_possible(&notify, clock_now() - requested_at);
     }
     claim_finish(&claim);
     return code;
@@ -55,7 +55,7 @@ static int wait_for_request(struct reach *reach, struct wait_options *options,
 /* The exit code that a job has left, if it has. The daemon may have forgotten it, or may never have
  * been told. Returns it, BERTH_ERROR_NOT_FOUND where there is no such job, or EXIT_KILLED where it
  * has only left a log. */
-static int exit_code_left(struct session *session, uint64_t id, struct berth_error *error)
+static int read_exit_code(struct session *session, uint64_t id, struct berth_error *error)
 {
     struct state_files files;
     char *pool;
@@ -78,13 +78,13 @@ static int exit_code_left(struct session *session, uint64_t id, struct berth_err
 }
 
 /* The exit code of something that ended without telling one. */
-static int exit_code_untold(struct session *session, const struct wire_message *ended,
-                            struct berth_error *error)
+static int guess_exit_code(struct session *session, const struct wire_message *ended,
+                           struct berth_error *error)
 {
     int code = exit_code_of_end(ended->end);
 
     if (code == EXIT_GOOD)
-        code = exit_code_left(session, ended->id, error);
+        code = read_exit_code(session, ended->id, error);
     /* Not submitted: what came of it is known to whoever ran it. */
     return code == BERTH_ERROR_NOT_FOUND ? EXIT_GOOD : code;
 }
@@ -95,10 +95,10 @@ static int wait_for_end(struct session *session, uint64_t id, struct berth_error
 {
     struct wire_message question = {.type = WIRE_WATCH, .id = id};
     struct wire_message ended;
-    int code = session_ask(session, &question, WIRE_ENDED, &ended, error);
+    int code = session_request(session, &question, WIRE_ENDED, &ended, error);
 
     if (code == BERTH_ERROR_NOT_FOUND) {
-        code = exit_code_left(session, id, error);
+        code = read_exit_code(session, id, error);
         if (code == BERTH_ERROR_NOT_FOUND)
             error_set(error, code, "expected a job, got no job %" PRIu64, id);
         return code;
@@ -108,13 +108,13 @@ static int wait_for_end(struct session *session, uint64_t id, struct berth_error
     if (ended.exit_code.known && ended.exit_code.value <= UINT8_MAX)
         code = (int)ended.exit_code.value;
     else
-        code = exit_code_untold(session, &ended, error);
+        code = guess_exit_code(session, &ended, error);
     wire_message_finish(&ended);
     return code;
 }
 
 /* Whether something about devices was said. */
-static bool says_something(const struct request_options *options)
+static bool has_request(const struct request_options *options)
 {
     struct request_options nothing;
     bool same;
@@ -126,41 +126,41 @@ static bool says_something(const struct request_options *options)
 }
 
 /* Which of the two it is: *ret_id is 0 for a request. */
-static int understand(const struct wait_options *options, int count, char **operands,
-                      uint64_t *ret_id, struct berth_error *error)
+static int parse_operands(const struct wait_options *options, int count, char **operands,
+                          uint64_t *ret_id, struct berth_error *error)
 {
     *ret_id = 0;
     if (count == 0)
         return 0;
     if (count > 1)
         return error_set(error, BERTH_ERROR_INVALID, "expected one id, got %d", count);
-    if (says_something(&options->request))
+    if (has_request(&options->request))
         return error_set(error, BERTH_ERROR_INVALID, "expected an id or a request, got both");
     if (options->notify.command != NULL)
         return error_set(error, BERTH_ERROR_INVALID, "--notify: goes with a request, got an id");
     return id_parse(operands[0], ret_id, error);
 }
 
-static int wait_for(struct wait_options *options, int count, char **operands,
-                    struct berth_error *error)
+static int wait_for_operand(struct wait_options *options, int count, char **operands,
+                            struct berth_error *error)
 {
-    struct reach reach;
+    struct pool_connection connection;
     uint64_t id;
-    int code = understand(options, count, operands, &id, error);
+    int code = parse_operands(options, count, operands, &id, error);
 
     if (code == 0)
         code = request_options_complete(&options->request, error);
     if (code == 0)
-        code = reach_open_for(&reach, &options->request, error);
+        code = connect_open_for_request(&connection, &options->request, error);
     if (code < 0)
         return code;
-    code = id != 0 ? wait_for_end(&reach.session, id, error)
-                   : wait_for_request(&reach, options, error);
-    reach_close(&reach);
+    code = id != 0 ? wait_for_end(&connection.session, id, error)
+                   : wait_for_request(&connection, options, error);
+    connect_close(&connection);
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_wait_verb(int argc, char **argv)
 {
     struct wait_options options = {0};
     const struct option_binding bindings[] = {
@@ -173,7 +173,7 @@ static int run(int argc, char **argv)
 
     request_options_init(&options.request);
     if (verb_begin_operands(&verb_wait, bindings, COUNT(bindings), argc, argv, &operand, &code)) {
-        code = wait_for(&options, argc - operand, argv + operand, &error);
+        code = wait_for_operand(&options, argc - operand, argv + operand, &error);
         if (code < 0)
             code = run_fail(&verb_wait, &error);
     }
@@ -192,5 +192,5 @@ const struct verb verb_wait = {
         "--nonblock said so.",
     .sets = wait_sets,
     .operand = OPERAND_JOB,
-    .run = run,
+    .run = run_wait_verb,
 };

@@ -13,7 +13,7 @@
 
 #define CLEAR_LINE "\r\033[K"
 
-static void print(const char *bytes, size_t length)
+static void write_stderr(const char *bytes, size_t length)
 {
     /* A terminal that takes nothing is no reason to give up waiting. */
     if (write(STDERR_FILENO, bytes, length) < 0)
@@ -21,7 +21,7 @@ static void print(const char *bytes, size_t length)
 }
 
 /* Whether the cursor of stderr's terminal may be moved about. */
-static bool knows_the_cursor(void)
+static bool can_move_cursor(void)
 {
     const char *kind = getenv("TERM");
 
@@ -34,13 +34,13 @@ void waiting_line_init(struct waiting_line *line, bool verbose)
     if (verbose)
         line->style = WAITING_LINES;
     else if (isatty(STDERR_FILENO) == 1)
-        line->style = knows_the_cursor() ? WAITING_LINE : WAITING_LINES;
+        line->style = can_move_cursor() ? WAITING_LINE : WAITING_LINES;
 }
 
 void waiting_line_finish(struct waiting_line *line)
 {
     if (line->drawn)
-        print(CLEAR_LINE, strlen(CLEAR_LINE));
+        write_stderr(CLEAR_LINE, strlen(CLEAR_LINE));
     text_finish(&line->holders);
     text_finish(&line->last);
     user_names_finish(&line->users);
@@ -56,21 +56,21 @@ static void append_ordinal(uint32_t number, struct text *out)
     text_append_format(out, "%u%s", number, teen || digit > 3 ? "th" : endings[digit]);
 }
 
-static void append_times(const struct waiting_words *words, struct text *out)
+static void append_times(const struct waiting_line_parts *parts, struct text *out)
 {
-    struct optional_number estimate = words->waiting->estimate;
+    struct optional_number estimate = parts->waiting->estimate;
 
     if (estimate.known && estimate.value <= INT64_MAX)
         text_append_format(out, ", starts in about %s",
                            quantity_format_duration((int64_t)estimate.value).text);
-    if (words->so_far >= DURATION_SECOND)
-        text_append_format(out, " (%s so far)", quantity_format_duration(words->so_far).text);
+    if (parts->so_far >= DURATION_SECOND)
+        text_append_format(out, " (%s so far)", quantity_format_duration(parts->so_far).text);
 }
 
 /* What matters most comes first: the end may be cut. */
-void waiting_describe(const struct waiting_words *words, struct text *out)
+void waiting_line_describe(const struct waiting_line_parts *parts, struct text *out)
 {
-    const struct wire_message *waiting = words->waiting;
+    const struct wire_message *waiting = parts->waiting;
     const char *why = waiting->text != NULL ? waiting->text : "";
 
     text_append(out, "berth: waiting");
@@ -80,12 +80,12 @@ void waiting_describe(const struct waiting_words *words, struct text *out)
     }
     if (waiting->position > 0 && waiting->pending >= waiting->position)
         text_append_format(out, " of %u", waiting->pending);
-    if (words->times)
-        append_times(words, out);
-    if (*words->holders != '\0' || *why != '\0')
+    if (parts->times)
+        append_times(parts, out);
+    if (*parts->holders != '\0' || *why != '\0')
         text_append(out, ": ");
-    text_append(out, words->holders);
-    if (*words->holders != '\0' && *why != '\0')
+    text_append(out, parts->holders);
+    if (*parts->holders != '\0' && *why != '\0')
         text_append(out, "; ");
     utf8_append_inert(out, why);
 }
@@ -100,7 +100,7 @@ struct holdings {
 };
 
 /* NULL: no memory. */
-static struct holding *holding_of(struct holdings *holdings, uint32_t uid)
+static struct holding *find_holding(struct holdings *holdings, uint32_t uid)
 {
     struct holding *holding;
 
@@ -124,8 +124,8 @@ static int compare_holdings(const void *one, const void *other)
     return left->uid < right->uid ? -1 : left->uid > right->uid;
 }
 
-void waiting_describe_holders(const struct wire_message *page, uint64_t parent,
-                              struct user_names *users, struct text *out)
+void waiting_line_describe_holders(const struct wire_message *page, uint64_t parent,
+                                   struct user_names *users, struct text *out)
 {
     enum { NAMED_MAX = 3 };
     struct holdings holdings = {0};
@@ -133,7 +133,7 @@ void waiting_describe_holders(const struct wire_message *page, uint64_t parent,
 
     vector_for_each (lease, &page->leases) {
         struct holding *holding =
-            lease->parent == parent ? holding_of(&holdings, lease->uid) : NULL;
+            lease->parent == parent ? find_holding(&holdings, lease->uid) : NULL;
 
         if (holding != NULL)
             holding->devices += lease->devices.count;
@@ -150,7 +150,7 @@ void waiting_describe_holders(const struct wire_message *page, uint64_t parent,
     vector_finish(&holdings);
 }
 
-void waiting_append_cut(const char *string, size_t columns, struct text *out)
+void waiting_line_append_cut(const char *string, size_t columns, struct text *out)
 {
     size_t length = strlen(string);
     size_t used = 0;
@@ -177,7 +177,7 @@ static bool is_in_the_foreground(void)
     return group < 0 || group == getpgrp();
 }
 
-static void draw(struct waiting_line *line, const char *words)
+static void draw_line(struct waiting_line *line, const char *parts)
 {
     size_t width = terminal_detect(STDERR_FILENO).width;
     struct text out = {0};
@@ -186,46 +186,45 @@ static void draw(struct waiting_line *line, const char *words)
         return;
     text_append(&out, CLEAR_LINE);
     /* The last column stays empty: some terminals go on to the next line there. */
-    waiting_append_cut(words, width > 1 ? width - 1 : width, &out);
+    waiting_line_append_cut(parts, width > 1 ? width - 1 : width, &out);
     if (!text_failed(&out)) {
-        print(out.bytes, out.length);
+        write_stderr(out.bytes, out.length);
         line->drawn = true;
     }
     text_finish(&out);
 }
 
 /* Prints a line, unless only times have changed since the last. */
-static void print_line(struct waiting_line *line, const struct waiting_words *words,
+static void print_line(struct waiting_line *line, const struct waiting_line_parts *parts,
                        const char *line_text)
 {
-    struct waiting_words lasting = *words;
+    struct waiting_line_parts lasting = *parts;
     struct text now = {0};
     struct text out = {0};
 
     lasting.times = false;
-    waiting_describe(&lasting, &now);
+    waiting_line_describe(&lasting, &now);
     text_append_format(&out, "%s\n", line_text);
     if (!text_failed(&out) && strcmp(text_string(&now), text_string(&line->last)) != 0)
-        print(out.bytes, out.length);
+        write_stderr(out.bytes, out.length);
     text_finish(&out);
     text_finish(&line->last);
     line->last = now;
 }
 
-static void take_leases(void *context, const struct wire_message *page, uint64_t parent)
+static void update_holders(void *context, const struct wire_message *page, uint64_t parent)
 {
     struct waiting_line *line = context;
 
     text_clear(&line->holders);
-    waiting_describe_holders(page, parent, &line->users, &line->holders);
+    waiting_line_describe_holders(page, parent, &line->users, &line->holders);
 }
 
-static int take_waiting(void *context, const struct wire_message *waiting,
-                        struct berth_error *error)
+static int update_line(void *context, const struct wire_message *waiting, struct berth_error *error)
 {
     struct waiting_line *line = context;
     bool first = line->since == 0;
-    struct waiting_words words = {
+    struct waiting_line_parts parts = {
         .waiting = waiting,
         .holders = text_string(&line->holders),
         .times = true,
@@ -235,15 +234,15 @@ static int take_waiting(void *context, const struct wire_message *waiting,
     (void)error;
     if (first)
         line->since = clock_now();
-    words.so_far = clock_now() - line->since;
+    parts.so_far = clock_now() - line->since;
     /* At first it only says that it waits; more is asked for. */
     if (first && waiting->text == NULL)
         return 0;
-    waiting_describe(&words, &out);
+    waiting_line_describe(&parts, &out);
     if (line->style == WAITING_LINE)
-        draw(line, text_string(&out));
+        draw_line(line, text_string(&out));
     else
-        print_line(line, &words, text_string(&out));
+        print_line(line, &parts, text_string(&out));
     text_finish(&out);
     return 0;
 }
@@ -255,7 +254,7 @@ struct claim_listener waiting_line_listener(struct waiting_line *line)
     return (struct claim_listener){
         .context = line,
         .pause = DURATION_SECOND,
-        .waiting = take_waiting,
-        .leases = take_leases,
+        .waiting = update_line,
+        .leases = update_holders,
     };
 }

@@ -35,11 +35,11 @@ void waiting_line_finish(struct waiting_line *line);
 struct claim_listener waiting_line_listener(struct waiting_line *line);
 
 /* Appends who holds devices under the leases of a page: "ann holds 6, bob 2 and others". */
-void waiting_describe_holders(const struct wire_message *page, uint64_t parent,
-                              struct user_names *users, struct text *out);
+void waiting_line_describe_holders(const struct wire_message *page, uint64_t parent,
+                                   struct user_names *users, struct text *out);
 
 /* What a line is made of. */
-struct waiting_words {
+struct waiting_line_parts {
     const struct wire_message *waiting;
     const char *holders; /* "": not known */
     int64_t so_far;      /* nanoseconds */
@@ -47,9 +47,9 @@ struct waiting_words {
 };
 
 /* Appends "berth: waiting, 3rd of 5, starts in about 12m (1m20s so far): ann holds 6; <why>". */
-void waiting_describe(const struct waiting_words *words, struct text *out);
+void waiting_line_describe(const struct waiting_line_parts *parts, struct text *out);
 
 /* Appends as much of the text as fits into so many columns; 0: all. */
-void waiting_append_cut(const char *string, size_t columns, struct text *out);
+void waiting_line_append_cut(const char *string, size_t columns, struct text *out);
 
 #endif

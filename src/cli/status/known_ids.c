@@ -28,7 +28,7 @@ static bool is_ours(uint32_t uid)
 }
 
 /* The end of a line: what it is about, as far as that is known. */
-static void append_word(struct text *out, const char *word)
+static void append_line_end(struct text *out, const char *word)
 {
     text_append_char(out, '\t');
     if (word != NULL)
@@ -39,20 +39,20 @@ static void append_word(struct text *out, const char *word)
 static void append_job(struct text *out, uint64_t id, const char *name, const char *command)
 {
     text_append_number(out, id);
-    append_word(out, name != NULL ? name : command);
+    append_line_end(out, name != NULL ? name : command);
 }
 
 static void append_device(struct text *out, const struct device *device)
 {
     device_id_append(device->id, out);
-    append_word(out, device->name);
+    append_line_end(out, device->name);
 }
 
 static void append_leases(struct text *out, const struct pool_view *view)
 {
     const struct lease_info *lease;
 
-    vector_for_each (lease, &view->look.leases) {
+    vector_for_each (lease, &view->snapshot.leases) {
         if (is_ours(lease->uid) && !lease->draining)
             append_job(out, lease->id, lease->name, lease->command);
     }
@@ -62,7 +62,7 @@ static void append_claims(struct text *out, const struct pool_view *view)
 {
     const struct claim_info *claim;
 
-    vector_for_each (claim, &view->look.claims) {
+    vector_for_each (claim, &view->snapshot.claims) {
         if (is_ours(claim->uid))
             append_job(out, claim->id, claim->name, claim->command);
     }
@@ -72,12 +72,12 @@ static void append_devices(struct text *out, const struct pool_view *view)
 {
     const struct slot_info *slot;
 
-    vector_for_each (slot, &view->look.slots)
+    vector_for_each (slot, &view->snapshot.slots)
         append_device(out, slot->device);
 }
 
 /* What a pool knows, if its daemon runs. Returns whether it does. */
-static bool ask_pool(enum known_ids which, const char *inventory, struct text *out)
+static bool append_from_pool(enum known_ids which, const char *inventory, struct text *out)
 {
     struct pool_address address;
     struct session session;
@@ -86,11 +86,11 @@ static bool ask_pool(enum known_ids which, const char *inventory, struct text *o
 
     if (pool_address_find(inventory, &address, NULL) < 0)
         return false;
-    if (session_open_for(&session, &address, DIAL_ONLY, timeout, NULL) < 0) {
+    if (session_open_with_timeout(&session, &address, DIAL_ONLY, timeout, NULL) < 0) {
         pool_address_finish(&address);
         return false;
     }
-    known = pool_view_take_within(&session, timeout, &view, NULL) == 0;
+    known = pool_view_fetch_within(&session, timeout, &view, NULL) == 0;
     if (known) {
         if (which == KNOWN_IDS_DEVICES)
             append_devices(out, &view);
@@ -106,7 +106,7 @@ static bool ask_pool(enum known_ids which, const char *inventory, struct text *o
 }
 
 /* The devices without a pool. */
-static void look_for_devices(const char *inventory, struct text *out)
+static void append_from_machine(const char *inventory, struct text *out)
 {
     struct machine_source source = {0};
     struct machine_report report;
@@ -115,7 +115,7 @@ static void look_for_devices(const char *inventory, struct text *out)
     if (machine_source_open(&source, inventory, deadline, NULL) < 0)
         return;
     source.without_processes = true;
-    if (machine_source_look(&source, &report, NULL) == 0) {
+    if (machine_source_scan(&source, &report, NULL) == 0) {
         vector_for_each (device, &report.machine.devices)
             append_device(out, device);
         machine_report_finish(&report);
@@ -128,8 +128,8 @@ int known_ids_print(enum known_ids which, const char *inventory)
     struct text out = {0};
     int code;
 
-    if (!ask_pool(which, inventory, &out) && which == KNOWN_IDS_DEVICES)
-        look_for_devices(inventory, &out);
+    if (!append_from_pool(which, inventory, &out) && which == KNOWN_IDS_DEVICES)
+        append_from_machine(inventory, &out);
     code = text_failed(&out) ? EXIT_BERTH : output_write(&out);
     text_finish(&out);
     return code;

@@ -51,22 +51,22 @@ static const struct option_set status_option_set = {
 
 static const struct option_set *const status_sets[] = {&status_option_set, NULL};
 
-static int show_once(const struct status_options *options, struct reach *reach)
+static int show_once(const struct status_options *options, struct pool_connection *connection)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct user_names users = {0};
-    struct status_shown shown = {
-        .address = &reach->address, .users = &users, .json = options->json};
+    struct status_display shown = {
+        .address = &connection->address, .users = &users, .json = options->json};
     struct pool_view view;
     struct text out = {0};
-    int code = pool_view_get(&reach->session, &view, &error);
+    int code = pool_view_fetch_retrying(&connection->session, &view, &error);
 
     if (code < 0) {
         error_wrap(&error, code, "status");
         return output_refusal(&error);
     }
-    shown.now = view.look.time;
-    status_append(&shown, &view, NULL, &out);
+    shown.now = view.snapshot.time;
+    status_append_view(&shown, &view, NULL, &out);
     code = output_write(&out);
     text_finish(&out);
     pool_view_finish(&view);
@@ -74,12 +74,12 @@ static int show_once(const struct status_options *options, struct reach *reach)
     return code;
 }
 
-static int run(int argc, char **argv)
+static int run_status_verb(int argc, char **argv)
 {
     struct status_options options = {0};
     const struct option_binding bindings[] = {{&status_option_set, &options}};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct reach reach;
+    struct pool_connection connection;
     int code;
 
     if (!verb_begin(&verb_status, bindings, 1, argc, argv, &code))
@@ -88,13 +88,13 @@ static int run(int argc, char **argv)
         return status_watch(options.inventory, options.json);
     if (options.complete != KNOWN_IDS_NONE)
         return known_ids_print(options.complete, options.inventory);
-    code = reach_open(&reach, options.inventory, &error);
+    code = connect_open(&connection, options.inventory, &error);
     if (code < 0) {
         error_wrap(&error, code, "status");
         return output_refusal(&error);
     }
-    code = show_once(&options, &reach);
-    reach_close(&reach);
+    code = show_once(&options, &connection);
+    connect_close(&connection);
     return code;
 }
 
@@ -106,5 +106,5 @@ const struct verb verb_status = {
                    "longer, and who waits, in the order of the queue, with the reason and, where "
                    "the holders' time limits allow one, an estimate of the start.",
     .sets = status_sets,
-    .run = run,
+    .run = run_status_verb,
 };

@@ -14,8 +14,8 @@
 #include "cli/status/status_output.h"
 
 enum {
-    INDENT = 2,    /* of the lines after the first */
-    NARROWEST = 40 /* that words are wrapped to */
+    INDENT = 2,         /* of the lines after the first */
+    WRAP_WIDTH_MIN = 40 /* that words are wrapped to */
 };
 
 /* A command has no usual length, so it comes last. */
@@ -30,27 +30,27 @@ static const struct table_column columns[] = {
 };
 
 /* Which columns that many processes have nothing for are shown. */
-struct shown {
+struct blocker_columns {
     bool any;
     bool container;
     const struct device_process *contained; /* the first of a container without a lease; NULL */
 };
 
-static bool is_in_the_way(const struct pool_view *view, const struct slot_info *slot,
-                          const struct device_process *process)
+static bool is_blocking(const struct pool_view *view, const struct slot_info *slot,
+                        const struct device_process *process)
 {
-    return process->squats || view_lingers(view, slot, process);
+    return process->squats || view_is_leftover(view, slot, process);
 }
 
-static struct shown find_shown(const struct pool_view *view)
+static struct blocker_columns find_columns(const struct pool_view *view)
 {
     const struct device_process *process;
     const struct slot_info *slot;
-    struct shown shown = {0};
+    struct blocker_columns shown = {0};
 
-    vector_for_each (slot, &view->look.slots) {
+    vector_for_each (slot, &view->snapshot.slots) {
         vector_for_each (process, &slot->device->processes) {
-            if (!is_in_the_way(view, slot, process))
+            if (!is_blocking(view, slot, process))
                 continue;
             shown.any = true;
             shown.container |= process->container != NULL;
@@ -63,13 +63,14 @@ static struct shown find_shown(const struct pool_view *view)
 
 static void add_process(struct table *table, const struct status_picture *picture,
                         const struct slot_info *slot, const struct device_process *process,
-                        struct shown shown)
+                        struct blocker_columns shown)
 {
     table_cell_styled(table, STYLE_STRONG, device_id_format(slot->device->id).text);
     table_cell_format(table, "%" PRIu64, process->pid);
-    table_cell(table, user_names_find_known(picture->users, process->uid));
-    table_cell(table,
-               process->started == 0 ? NULL : view_duration(process->started, picture->now).text);
+    table_cell(table, user_names_find_optional(picture->users, process->uid));
+    table_cell(table, process->started == 0
+                          ? NULL
+                          : view_format_duration(process->started, picture->now).text);
     if (process->squats)
         table_cell(table, "none");
     else if (process->lease == 0)
@@ -85,8 +86,8 @@ static void add_process(struct table *table, const struct status_picture *pictur
 }
 
 /* Writes a line of words, in as many as it takes. */
-static void write_words(const struct status_picture *picture, enum style style,
-                        const struct text *words, struct text *out)
+static void write_wrapped(const struct status_picture *picture, enum style style,
+                          const struct text *words, struct text *out)
 {
     size_t width = picture->terminal.width == 0 ? SIZE_MAX : picture->terminal.width;
     struct text inert = {0};
@@ -94,7 +95,8 @@ static void write_words(const struct status_picture *picture, enum style style,
     char *rest;
 
     utf8_append_inert(&inert, text_string(words));
-    options_wrap(text_string(&inert), INDENT, width < NARROWEST ? NARROWEST : width, &lines);
+    options_wrap(text_string(&inert), INDENT, width < WRAP_WIDTH_MIN ? WRAP_WIDTH_MIN : width,
+                 &lines);
     out->failed |= words->failed || inert.failed || lines.failed;
     rest = lines.bytes;
     while (rest != NULL && *rest != '\0')
@@ -110,14 +112,14 @@ static void write_advice(const struct status_picture *picture, const struct devi
 
     text_append_format(&line, "process %" PRIu64 " is in a container: ", process->pid);
     device_process_advise(process, &line);
-    write_words(picture, STYLE_PLAIN, &line, out);
+    write_wrapped(picture, STYLE_PLAIN, &line, out);
     text_finish(&line);
 }
 
 static void write_processes(const struct status_picture *picture, struct text *out)
 {
     const struct pool_view *view = picture->view;
-    struct shown shown = find_shown(view);
+    struct blocker_columns shown = find_columns(view);
     const struct device_process *process;
     const struct slot_info *slot;
     struct table table;
@@ -125,9 +127,9 @@ static void write_processes(const struct status_picture *picture, struct text *o
     if (!shown.any)
         return;
     table_init(&table, columns, COUNT(columns));
-    vector_for_each (slot, &view->look.slots) {
+    vector_for_each (slot, &view->snapshot.slots) {
         vector_for_each (process, &slot->device->processes) {
-            if (is_in_the_way(view, slot, process))
+            if (is_blocking(view, slot, process))
                 add_process(&table, picture, slot, process, shown);
         }
     }
@@ -144,15 +146,15 @@ static void describe_drain(const struct status_picture *picture, const struct sl
                            struct text *line)
 {
     const struct pool_view *view = picture->view;
-    size_t place = (size_t)(slot - view->look.slots.items);
+    size_t place = (size_t)(slot - view->snapshot.slots.items);
     bool leased = pool_view_first_use(view, place) < view->uses.count;
-    const char *user = user_names_find_known(picture->users, slot->reason_uid);
+    const char *user = user_names_find_optional(picture->users, slot->reason_uid);
 
     text_append_format(line, "%s %s drained", device_id_format(slot->device->id).text,
                        leased ? "will be" : "is");
     if (slot->reason_time != 0)
         text_append_format(line, " (%s, %s ago)", user == NULL ? "the pool" : user,
-                           view_duration(slot->reason_time, picture->now).text);
+                           view_format_duration(slot->reason_time, picture->now).text);
     if (slot->reason != NULL)
         text_append_format(line, ": %s", slot->reason);
 }
@@ -163,17 +165,17 @@ static void write_drain(const struct status_picture *picture, const struct slot_
     struct text line = {0};
 
     describe_drain(picture, slot, &line);
-    write_words(picture, STYLE_WARNING, &line, out);
+    write_wrapped(picture, STYLE_WARNING, &line, out);
     text_finish(&line);
 }
 
-void status_write_hindrances(const struct status_picture *picture, struct text *out)
+void status_write_blockers(const struct status_picture *picture, struct text *out)
 {
     const struct slot_info *slot;
     bool first = true;
 
     write_processes(picture, out);
-    vector_for_each (slot, &picture->view->look.slots) {
+    vector_for_each (slot, &picture->view->snapshot.slots) {
         if (!view_is_drained(slot))
             continue;
         if (first)

@@ -30,7 +30,7 @@ static const struct table_column columns[] = {
 
 /* Which columns have something to say. Their cells are unknown otherwise, all of them, and the
  * column is left out. */
-struct shown {
+struct device_columns {
     bool model;
     bool memory;
     bool used;
@@ -54,22 +54,22 @@ static bool has_note(const struct lease_info *lease)
            view_is_idle(lease);
 }
 
-static struct shown find_shown(const struct pool_view *view)
+static struct device_columns find_columns(const struct pool_view *view)
 {
-    struct shown shown = {0};
-    const struct slot_info *first = view->look.slots.items;
+    struct device_columns shown = {0};
+    const struct slot_info *first = view->snapshot.slots.items;
     const struct slot_info *slot;
     const struct pool_use *use;
 
-    vector_for_each (slot, &view->look.slots) {
+    vector_for_each (slot, &view->snapshot.slots) {
         shown.model |= !same_name(slot->device->name, first->device->name);
         shown.memory |= slot->device->memory_total.known;
         shown.used |= view_memory_used(slot->device).known;
         shown.utilization |= slot->device->load.utilization.known;
-        shown.note |= view_note(slot) != NULL;
+        shown.note |= view_device_note(slot) != NULL;
     }
     vector_for_each (use, &view->uses) {
-        const struct lease_info *lease = &view->look.leases.items[use->lease];
+        const struct lease_info *lease = &view->snapshot.leases.items[use->lease];
 
         shown.holder = true;
         shown.share |= lease->sharing != SHARING_EXCLUSIVE;
@@ -104,25 +104,25 @@ static void add_state(struct table *table, const struct slot_info *slot, bool pr
     else if (slot->state == SLOT_STATE_SHARED && slot->sharing != SHARING_EXCLUSIVE)
         table_cell(table, choice_name(sharing_names, (int)slot->sharing));
     else
-        table_cell_styled(table, view_style(slot->state),
+        table_cell_styled(table, view_state_style(slot->state),
                           choice_name(slot_state_names, (int)slot->state));
 }
 
 /* The device's own part of its first line; whether it is being checked for its first lease. */
-static void add_device(struct table *table, const struct shown *shown, const struct slot_info *slot,
-                       bool preparing)
+static void add_device(struct table *table, const struct device_columns *shown,
+                       const struct slot_info *slot, bool preparing)
 {
     const struct device *device = slot->device;
 
     table_cell_styled(table, STYLE_STRONG, device_id_format(device->id).text);
-    table_cell(table, shown->model ? view_model(device) : NULL);
-    view_add_memory(table, device, shown->used);
+    table_cell(table, shown->model ? view_device_model(device) : NULL);
+    view_add_memory_cell(table, device, shown->used);
     add_utilization(table, &device->load.utilization);
     add_state(table, slot, preparing);
 }
 
 /* In its place at the further lines of a device. */
-static void add_device_again(struct table *table, const struct shown *shown,
+static void add_device_again(struct table *table, const struct device_columns *shown,
                              const struct slot_info *slot)
 {
     table_cell_styled(table, STYLE_FAINT, device_id_format(slot->device->id).text);
@@ -156,7 +156,7 @@ static void add_share(struct table *table, bool shown, const struct lease_info *
 }
 
 /* "adopted, idle 45m". */
-static void add_habits(struct table *table, const struct lease_info *lease)
+static void add_lease_note(struct table *table, const struct lease_info *lease)
 {
     const char *kind = "";
     struct quantity_text idle = {.text = ""};
@@ -168,7 +168,7 @@ static void add_habits(struct table *table, const struct lease_info *lease)
     else if (lease->adopted)
         kind = "adopted";
     if (view_is_idle(lease))
-        idle = view_duration(0, view_time(lease->idle.value));
+        idle = view_format_duration(0, view_time_from_wire(lease->idle.value));
     snprintf(note, sizeof(note), "%s%s%s%s", kind,
              *kind != '\0' && idle.text[0] != '\0' ? ", " : "", idle.text[0] != '\0' ? "idle " : "",
              idle.text);
@@ -183,9 +183,9 @@ static void add_note(struct table *table, bool shown, const struct lease_info *l
     else if (lease->draining)
         table_cell_styled(table, STYLE_WARNING, "ended, processes are left");
     else if (has_note(lease))
-        add_habits(table, lease);
-    else if (view_note(slot) != NULL)
-        table_cell_styled(table, STYLE_WARNING, view_note(slot));
+        add_lease_note(table, lease);
+    else if (view_device_note(slot) != NULL)
+        table_cell_styled(table, STYLE_WARNING, view_device_note(slot));
     else
         add_empty(table, shown);
 }
@@ -209,32 +209,32 @@ static void add_left(struct table *table, bool shown, const struct lease_info *l
         add_empty(table, shown);
         return;
     }
-    left = view_span(now, view_time(lease->expires.value));
+    left = view_time_between(now, view_time_from_wire(lease->expires.value));
     table_cell_styled(table, left < 5 * DURATION_MINUTE ? STYLE_WARNING : STYLE_PLAIN,
-                      view_duration(0, left).text);
+                      view_format_duration(0, left).text);
 }
 
-static void add_holder(struct table *table, const struct shown *shown,
+static void add_holder(struct table *table, const struct device_columns *shown,
                        const struct status_picture *picture, const struct pool_use *use)
 {
-    const struct lease_info *lease = &picture->view->look.leases.items[use->lease];
+    const struct lease_info *lease = &picture->view->snapshot.leases.items[use->lease];
     const char *job = lease->name != NULL ? lease->name : lease->command;
     int64_t now = picture->now;
 
     add_lease_id(table, lease);
     table_cell(table, user_names_find(picture->users, lease->uid));
-    table_cell(table, view_duration(lease->granted, now).text);
+    table_cell(table, view_format_duration(lease->granted, now).text);
     add_left(table, shown->left, lease, now);
     add_share(table, shown->share, lease);
     add_replica(table, shown->replica, lease, use->number);
-    add_note(table, shown->note, lease, &picture->view->look.slots.items[use->slot]);
+    add_note(table, shown->note, lease, &picture->view->snapshot.slots.items[use->slot]);
     table_cell(table, job == NULL && lease->pid == 0 ? "(reserved)" : job);
 }
 
-static void add_no_holder(struct table *table, const struct shown *shown,
+static void add_no_holder(struct table *table, const struct device_columns *shown,
                           const struct slot_info *slot)
 {
-    const char *note = view_note(slot);
+    const char *note = view_device_note(slot);
 
     add_empty(table, shown->holder);
     add_empty(table, shown->holder);
@@ -249,21 +249,21 @@ static void add_no_holder(struct table *table, const struct shown *shown,
 void status_write_devices(const struct status_picture *picture, struct text *out)
 {
     const struct pool_view *view = picture->view;
-    struct shown shown = find_shown(view);
+    struct device_columns shown = find_columns(view);
     size_t use = 0;
     struct table table;
 
-    if (view->look.slots.count == 0)
+    if (view->snapshot.slots.count == 0)
         return;
     table_init(&table, columns, COUNT(columns));
-    for (size_t i = 0; i < view->look.slots.count; i++) {
-        const struct slot_info *slot = &view->look.slots.items[i];
+    for (size_t i = 0; i < view->snapshot.slots.count; i++) {
+        const struct slot_info *slot = &view->snapshot.slots.items[i];
         bool first = true;
 
         for (; use < view->uses.count && view->uses.items[use].slot == i; use++) {
             if (first)
                 add_device(&table, &shown, slot,
-                           view->look.leases.items[view->uses.items[use].lease].preparing);
+                           view->snapshot.leases.items[view->uses.items[use].lease].preparing);
             else
                 add_device_again(&table, &shown, slot);
             add_holder(&table, &shown, picture, &view->uses.items[use]);

@@ -8,10 +8,10 @@
 #include "base/text/quantity.h"
 #include "base/text/terminal.h"
 #include "base/text/text.h"
-#include "client/address.h"
-#include "view/judge.h"
+#include "client/pool_address.h"
 #include "view/pool_view.h"
 #include "view/user_names.h"
+#include "view/view_facts.h"
 
 /* What is shown, and how. Points to the caller's. */
 struct status_picture {
@@ -32,7 +32,7 @@ void status_write(const struct status_picture *picture, struct text *out);
  * nobody waits and nothing is wrong. Hindrances begin with an empty line. */
 void status_write_headline(const struct status_picture *picture, struct text *out);
 void status_write_devices(const struct status_picture *picture, struct text *out);
-void status_write_hindrances(const struct status_picture *picture, struct text *out);
+void status_write_blockers(const struct status_picture *picture, struct text *out);
 void status_write_queue(const struct status_picture *picture, struct text *out);
 void status_write_problems(const struct status_picture *picture, struct text *out);
 

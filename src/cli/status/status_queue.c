@@ -14,8 +14,8 @@
 #include "cli/status/status_output.h"
 
 enum {
-    INDENT = 7,    /* of reasons in lines of their own */
-    NARROWEST = 40 /* that words are wrapped to */
+    INDENT = 7,         /* of reasons in lines of their own */
+    WRAP_WIDTH_MIN = 40 /* that words are wrapped to */
 };
 
 /* The last one only where it fits. */
@@ -35,13 +35,14 @@ static void add_claim(struct table *table, const struct status_picture *picture,
 {
     int64_t now = picture->now;
     /* Estimates were made when the view was. */
-    int64_t past = view_span(picture->view->look.time, now);
+    int64_t past = view_time_between(picture->view->snapshot.time, now);
 
     table_cell_format(table, "%u", claim->position);
     table_cell_format(table, "%llu", (unsigned long long)claim->id);
     table_cell(table, user_names_find(picture->users, claim->uid));
-    table_cell(table, view_duration(claim->since, now).text);
-    table_cell(table, claim->estimate.known ? view_start(claim->estimate.value, past).text : NULL);
+    table_cell(table, view_format_duration(claim->since, now).text);
+    table_cell(table,
+               claim->estimate.known ? view_format_start(claim->estimate.value, past).text : NULL);
     table_cell(table, claim->request);
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
 }
@@ -49,8 +50,9 @@ static void add_claim(struct table *table, const struct status_picture *picture,
 static void append_reason(const struct claim_info *claim, const struct status_picture *picture,
                           struct text *out)
 {
-    size_t width = picture->terminal.width < NARROWEST ? NARROWEST : picture->terminal.width;
-    const char *reason = view_reason(claim);
+    size_t width =
+        picture->terminal.width < WRAP_WIDTH_MIN ? WRAP_WIDTH_MIN : picture->terminal.width;
+    const char *reason = view_claim_reason(claim);
     struct text inert = {0};
     struct text lines = {0};
 
@@ -73,8 +75,8 @@ static void append_reason(const struct claim_info *claim, const struct status_pi
 static void append_with_reasons(const struct status_picture *picture, const char *table,
                                 struct text *out)
 {
-    const struct claim_info *claim = picture->view->look.claims.items;
-    const struct claim_info *end = claim + picture->view->look.claims.count;
+    const struct claim_info *claim = picture->view->snapshot.claims.items;
+    const struct claim_info *end = claim + picture->view->snapshot.claims.count;
     bool heading = true;
 
     while (*table != '\0') {
@@ -97,10 +99,10 @@ static void print_table(const struct status_picture *picture, const struct termi
     struct table table;
 
     table_init(&table, columns, with_reasons ? COUNT(columns) : COUNT(columns) - 1);
-    vector_for_each (claim, &picture->view->look.claims) {
+    vector_for_each (claim, &picture->view->snapshot.claims) {
         add_claim(&table, picture, claim);
         if (with_reasons)
-            table_cell(&table, view_reason(claim));
+            table_cell(&table, view_claim_reason(claim));
     }
     if (table_print(&table, terminal, out) < 0)
         out->failed = true;
@@ -108,7 +110,7 @@ static void print_table(const struct status_picture *picture, const struct termi
 }
 
 /* Whether every line fits as it is. */
-static bool fits(const struct status_picture *picture, struct text *out)
+static bool reasons_fit(const struct status_picture *picture, struct text *out)
 {
     const struct terminal endless = {.unicode = picture->terminal.unicode};
     struct text lines = {0};
@@ -133,9 +135,9 @@ void status_write_queue(const struct status_picture *picture, struct text *out)
 {
     struct text lines = {0};
 
-    if (picture->view->look.claims.count == 0)
+    if (picture->view->snapshot.claims.count == 0)
         return;
-    if (fits(picture, out)) {
+    if (reasons_fit(picture, out)) {
         print_table(picture, &picture->terminal, true, out);
         return;
     }

@@ -15,26 +15,26 @@
 #include "view/pool_json.h"
 
 /* Times are shown in seconds, so a screen is drawn at least this often. */
-#define REDRAWN_EVERY DURATION_SECOND
+#define REDRAW_INTERVAL DURATION_SECOND
 /* What changes faster is not shown faster. */
-#define SHOWN_EVERY (DURATION_SECOND / 5)
+#define SHOW_INTERVAL (DURATION_SECOND / 5)
 /* For how long a daemon that is gone is looked for. */
-#define GONE_FOR (30 * DURATION_SECOND)
+#define RECONNECT_TIMEOUT (30 * DURATION_SECOND)
 
-struct watch {
+struct status_watcher {
     struct follower follower;
     struct user_names users;
     bool json;
     bool on_screen;
     uint64_t printed; /* the fingerprint of what was printed last */
     bool has_printed;
-    int64_t drawn_at;        /* when the screen was drawn last */
-    enum follow_state drawn; /* and how it stood with the daemon then */
-    int64_t gone_since;      /* 0: it is there */
+    int64_t drawn_at;          /* when the screen was drawn last */
+    enum follower_state drawn; /* and how it stood with the daemon then */
+    int64_t gone_since;        /* 0: it is there */
 };
 
-void status_append(const struct status_shown *shown, const struct pool_view *view, const char *note,
-                   struct text *out)
+void status_append_view(const struct status_display *shown, const struct pool_view *view,
+                        const char *note, struct text *out)
 {
     struct status_picture picture = {
         .view = view,
@@ -47,27 +47,28 @@ void status_append(const struct status_shown *shown, const struct pool_view *vie
     };
 
     if (shown->json)
-        pool_write_json(view, shown->users, shown->goes_on ? JSON_COMPACT : JSON_INDENTED, out);
+        pool_json_write(view, shown->users, shown->repeats ? JSON_COMPACT : JSON_INDENTED, out);
     else
         status_write(&picture, out);
 }
 
-static void append(struct watch *watch, const char *note, bool stale, struct text *out)
+static void append_newest_view(struct status_watcher *watch, const char *note, bool stale,
+                               struct text *out)
 {
-    const struct status_shown shown = {
+    const struct status_display shown = {
         .address = &watch->follower.address,
         .users = &watch->users,
         .now = follower_time(&watch->follower),
         .json = watch->json,
-        .goes_on = true,
+        .repeats = true,
         .stale = stale,
     };
 
-    status_append(&shown, &watch->follower.view, note, out);
+    status_append_view(&shown, &watch->follower.view, note, out);
 }
 
 /* Prints a block, or a line of JSON, when something has changed since the last. */
-static int print_change(struct watch *watch)
+static int print_change(struct status_watcher *watch)
 {
     uint64_t fingerprint = pool_view_fingerprint(&watch->follower.view);
     struct text out = {0};
@@ -77,7 +78,8 @@ static int print_change(struct watch *watch)
         return EXIT_GOOD;
     if (watch->has_printed && !watch->json)
         text_append_char(&out, '\n');
-    append(watch, quantity_format_time(watch->follower.view.look.time).text, false, &out);
+    append_newest_view(watch, quantity_format_time(watch->follower.view.snapshot.time).text, false,
+                       &out);
     code = output_write(&out);
     text_finish(&out);
     watch->printed = fingerprint;
@@ -86,17 +88,17 @@ static int print_change(struct watch *watch)
 }
 
 /* Draws the view; where it is old, a note says why. */
-static int draw(struct watch *watch)
+static int draw_view(struct status_watcher *watch)
 {
-    enum follow_state state = follower_state(&watch->follower);
+    enum follower_state state = follower_get_state(&watch->follower);
     struct text out = {0};
     char note[128];
     int code;
 
     snprintf(note, sizeof(note), "as it was at %s: the daemon %s",
              quantity_format_time(follower_time(&watch->follower)).text,
-             state == FOLLOW_GONE ? "is gone, dialling again" : "does not answer");
-    append(watch, state == FOLLOW_LIVE ? NULL : note, state != FOLLOW_LIVE, &out);
+             state == FOLLOWER_GONE ? "is gone, dialling again" : "does not answer");
+    append_newest_view(watch, state == FOLLOWER_LIVE ? NULL : note, state != FOLLOWER_LIVE, &out);
     code = screen_draw(&out);
     text_finish(&out);
     watch->drawn_at = clock_now();
@@ -106,11 +108,11 @@ static int draw(struct watch *watch)
 
 /* Notes since when the daemon is gone, and says so once where no screen does. Returns whether it is
  * still worth waiting for. */
-static bool is_patient(struct watch *watch)
+static bool is_worth_waiting(struct status_watcher *watch)
 {
     struct berth_error lost = watch->follower.reason;
 
-    if (follower_state(&watch->follower) != FOLLOW_GONE) {
+    if (follower_get_state(&watch->follower) != FOLLOWER_GONE) {
         watch->gone_since = 0;
         return true;
     }
@@ -121,31 +123,31 @@ static bool is_patient(struct watch *watch)
             output_error(&lost);
         }
     }
-    return clock_now() - watch->gone_since < GONE_FOR;
+    return clock_now() - watch->gone_since < RECONNECT_TIMEOUT;
 }
 
 /* Whether a screen is to be drawn though nothing is new. A long queue comes in many parts, each of
  * which wakes us up. */
-static bool is_due(const struct watch *watch)
+static bool is_due(const struct status_watcher *watch)
 {
     return screen_is_dirty() || watch->drawn_at == 0 ||
-           watch->drawn != follower_state(&watch->follower) ||
-           clock_now() - watch->drawn_at >= REDRAWN_EVERY;
+           watch->drawn != follower_get_state(&watch->follower) ||
+           clock_now() - watch->drawn_at >= REDRAW_INTERVAL;
 }
 
-static int show(struct watch *watch, uint32_t news)
+static int show_change(struct status_watcher *watch, uint32_t news)
 {
     if (!watch->follower.has_view)
         return EXIT_GOOD;
     if (watch->on_screen)
-        return news != 0 || is_due(watch) ? draw(watch) : EXIT_GOOD;
+        return news != 0 || is_due(watch) ? draw_view(watch) : EXIT_GOOD;
     return news == 0 ? EXIT_GOOD : print_change(watch);
 }
 
-static int64_t wait_of(const struct watch *watch)
+static int64_t find_timeout(const struct status_watcher *watch)
 {
-    int64_t wait = follower_wait(&watch->follower);
-    int64_t left = watch->drawn_at + REDRAWN_EVERY - clock_now();
+    int64_t wait = follower_next_timeout(&watch->follower);
+    int64_t left = watch->drawn_at + REDRAW_INTERVAL - clock_now();
 
     if (!watch->on_screen || watch->drawn_at == 0 || wait <= left)
         return wait;
@@ -153,7 +155,7 @@ static int64_t wait_of(const struct watch *watch)
 }
 
 /* Shows it for ever. Returns an exit code, or 0 with an error. */
-static int watch_pool(struct watch *watch, struct berth_error *error)
+static int watch_pool(struct status_watcher *watch, struct berth_error *error)
 {
     int code = EXIT_GOOD;
     int news = 0;
@@ -162,24 +164,24 @@ static int watch_pool(struct watch *watch, struct berth_error *error)
         news = follower_step(&watch->follower, error);
         if (news < 0)
             return EXIT_GOOD;
-        code = show(watch, (uint32_t)news);
-        if (!is_patient(watch)) {
+        code = show_change(watch, (uint32_t)news);
+        if (!is_worth_waiting(watch)) {
             *error = watch->follower.reason;
             return EXIT_GOOD;
         }
     } while (code == EXIT_GOOD &&
-             screen_pause(follower_descriptor(&watch->follower), wait_of(watch)));
+             screen_pause(follower_descriptor(&watch->follower), find_timeout(watch)));
     return code;
 }
 
 int status_watch(const char *inventory, bool json)
 {
-    const struct follow_settings settings = {
+    const struct follower_settings settings = {
         .inventory = inventory,
         .kinds = WIRE_NEWS_ALL,
-        .interval = SHOWN_EVERY,
+        .interval = SHOW_INTERVAL,
     };
-    struct watch watch = {.json = json, .on_screen = !json && screen_works()};
+    struct status_watcher watch = {.json = json, .on_screen = !json && screen_is_supported()};
     struct berth_error error = BERTH_ERROR_INIT;
     int code = follower_open(&watch.follower, &settings, &error);
 

@@ -8,23 +8,23 @@
 #include <stdbool.h>
 
 #include "base/text/text.h"
-#include "client/address.h"
+#include "client/pool_address.h"
 #include "view/pool_view.h"
 #include "view/user_names.h"
 
 /* How it is shown. */
-struct status_shown {
+struct status_display {
     const struct pool_address *address;
     struct user_names *users;
     int64_t now; /* by the pool's clock */
     bool json;
-    bool goes_on; /* it is not shown once only */
+    bool repeats; /* it is not shown once only */
     bool stale;   /* the note says that it is old */
 };
 
 /* Appends a view, for people with a note at its headline; NULL: none. */
-void status_append(const struct status_shown *shown, const struct pool_view *view, const char *note,
-                   struct text *out);
+void status_append_view(const struct status_display *shown, const struct pool_view *view,
+                        const char *note, struct text *out);
 
 /* Shows the pool until somebody ends it, or the daemon is gone for too long. Returns the exit code,
  * after saying why. */

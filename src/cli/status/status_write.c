@@ -39,7 +39,7 @@ static const char *common_model(const struct pool_view *view)
     const struct slot_info *slot;
     const char *model = NULL;
 
-    vector_for_each (slot, &view->look.slots) {
+    vector_for_each (slot, &view->snapshot.slots) {
         if (slot->device->name == NULL || (model != NULL && strcmp(model, slot->device->name) != 0))
             return NULL;
         model = slot->device->name;
@@ -62,12 +62,12 @@ void status_write_headline(const struct status_picture *picture, struct text *ou
     struct text line = {0};
     struct text pool = {0};
 
-    append_devices(view_count(view), &line);
-    if (view->look.slots.count + view->look.claims.count > 0)
-        append_waiting(view->look.claims.count, &line);
-    view_append_pool(view, picture->address, &pool);
+    append_devices(view_count_devices(view), &line);
+    if (view->snapshot.slots.count + view->snapshot.claims.count > 0)
+        append_waiting(view->snapshot.claims.count, &line);
+    view_append_pool_name(view, picture->address, &pool);
     if (common_model(view) != NULL)
-        text_append_format(&pool, ", %s%s", view->look.slots.count > 1 ? "all " : "",
+        text_append_format(&pool, ", %s%s", view->snapshot.slots.count > 1 ? "all " : "",
                            common_model(view));
     status_write_line(picture, STYLE_STRONG, text_string(&line), out);
     status_write_line(picture, STYLE_FAINT, text_string(&pool), out);
@@ -83,7 +83,7 @@ void status_write_problems(const struct status_picture *picture, struct text *ou
 {
     const struct problem *problem;
 
-    vector_for_each (problem, &picture->view->look.problems) {
+    vector_for_each (problem, &picture->view->snapshot.problems) {
         struct text line = {0};
 
         text_append_format(&line, "%s: %s", problem->backend, problem->message);
@@ -95,19 +95,19 @@ void status_write_problems(const struct status_picture *picture, struct text *ou
 
 void status_write(const struct status_picture *picture, struct text *out)
 {
-    const struct wire_message *look = &picture->view->look;
+    const struct wire_message *snapshot = &picture->view->snapshot;
 
     status_write_headline(picture, out);
-    if (look->slots.count > 0) {
+    if (snapshot->slots.count > 0) {
         text_append_char(out, '\n');
         status_write_devices(picture, out);
-        status_write_hindrances(picture, out);
+        status_write_blockers(picture, out);
     }
-    if (look->claims.count > 0) {
+    if (snapshot->claims.count > 0) {
         text_append_char(out, '\n');
         status_write_queue(picture, out);
     }
-    if (look->problems.count > 0) {
+    if (snapshot->problems.count > 0) {
         text_append_char(out, '\n');
         status_write_problems(picture, out);
     }

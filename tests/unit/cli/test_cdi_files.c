@@ -165,7 +165,7 @@ static void what_is_no_file_of_theirs_is_skipped(void **state)
     offer("one/good.yaml", "a.com/gpu", "0", "/dev/a");
     write_file("one/broken.yaml", "cdiVersion: [");
     write_file("one/empty.json", "");
-    text_append_repeated(&large, ' ', CDI_FILE_LARGEST + 1);
+    text_append_repeated(&large, ' ', CDI_FILE_SIZE_MAX + 1);
     write_file("one/large.yaml", text_string(&large));
     text_finish(&large);
     /* Whoever opened it to read would wait. */
@@ -231,11 +231,11 @@ static void writing(void **state)
     umask(077);
     text_append(&document, "first\n");
     assert_int_equal(cdi_files_write("made", &document, &error), 0);
-    check_content("made/" CDI_FILE, "first\n");
+    check_content("made/" CDI_FILE_NAME, "first\n");
     text_append(&document, "second\n");
     assert_int_equal(cdi_files_write("made/", &document, &error), 0);
-    check_content("made/" CDI_FILE, "first\nsecond\n");
-    assert_int_equal(unlink("made/" CDI_FILE), 0);
+    check_content("made/" CDI_FILE_NAME, "first\nsecond\n");
+    assert_int_equal(unlink("made/" CDI_FILE_NAME), 0);
     assert_int_equal(rmdir("made"), 0); /* nothing else was in it */
     text_finish(&document);
     umask(022);
@@ -254,10 +254,10 @@ static void writing_fails(void **state)
     assert_fails(cdi_files_write("file", &document, &error), BERTH_ERROR_NOT_FOUND, &error,
                  "file: Not a directory");
     /* In the way of the file itself: what was begun goes. */
-    assert_int_equal(mkdir("taken", 0700) | mkdir("taken/" CDI_FILE, 0700), 0);
+    assert_int_equal(mkdir("taken", 0700) | mkdir("taken/" CDI_FILE_NAME, 0700), 0);
     assert_fails(cdi_files_write("taken", &document, &error), BERTH_ERROR_IO, &error,
                  "taken: Is a directory");
-    assert_int_equal(rmdir("taken/" CDI_FILE) | rmdir("taken"), 0);
+    assert_int_equal(rmdir("taken/" CDI_FILE_NAME) | rmdir("taken"), 0);
     document.failed = true;
     assert_int_equal(cdi_files_write("made", &document, &error), BERTH_ERROR_MEMORY);
     assert_int_equal(access("made", F_OK), -1);

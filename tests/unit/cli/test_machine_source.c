@@ -46,11 +46,11 @@ static void check_file(const char *inventory, size_t devices)
 
     assert_int_equal(machine_source_open(&source, inventory, NULL, &error), 0);
     assert_true(source.is_virtual);
-    assert_int_equal(machine_source_look(&source, &report, &error), 0);
+    assert_int_equal(machine_source_scan(&source, &report, &error), 0);
     assert_string_equal(error.message, "");
     assert_int_equal(report.machine.devices.count, devices);
     machine_report_finish(&report);
-    assert_int_equal(machine_source_look(&source, &report, &error), 0);
+    assert_int_equal(machine_source_scan(&source, &report, &error), 0);
     assert_int_equal(report.machine.devices.count, 0);
     machine_report_finish(&report);
     machine_source_close(&source);
@@ -138,7 +138,7 @@ static void a_probe_that_is_not_there(void **state)
     (void)state;
     assert_int_equal(setenv("BERTH_PROBE", "/nonexistent/probe", 1), 0);
     assert_int_equal(machine_source_open(&source, NULL, NULL, &error), 0);
-    assert_fails(machine_source_look(&source, &report, &error), BERTH_ERROR_IO, &error,
+    assert_fails(machine_source_scan(&source, &report, &error), BERTH_ERROR_IO, &error,
                  "/nonexistent/probe: cannot start it: No such file or directory");
     assert_int_equal(error.code, BERTH_ERROR_IO);
     assert_int_equal(report.listed, 4711);

@@ -129,7 +129,7 @@ static void check_lines(const struct line *lines, size_t count)
             assert_int_equal(error.code, result);
             continue;
         }
-        if (result == OPTIONS_GO_ON)
+        if (result == OPTIONS_CONTINUE)
             assert_int_equal(operand, lines[i].operand);
         check_text(kitchen.oven, lines[i].kitchen.oven);
         check_text(kitchen.spoon, lines[i].kitchen.spoon);
@@ -243,7 +243,7 @@ static void unknown_options_are_refused(void **state)
     for (size_t i = 0; i < COUNT(lines); i++) {
         struct line line = lines[i];
 
-        line.result = line.message == NULL ? OPTIONS_GO_ON : BERTH_ERROR_INVALID;
+        line.result = line.message == NULL ? OPTIONS_CONTINUE : BERTH_ERROR_INVALID;
         check_lines(&line, 1);
     }
 }
@@ -408,7 +408,8 @@ static void check_mixed(const struct mixed_line *line)
         argv[argc] = (char *)line->words[argc - 1];
         argc++;
     }
-    assert_int_equal(options_parse_mixed(&binding, 1, argc, argv, &operand, &error), OPTIONS_GO_ON);
+    assert_int_equal(options_parse_mixed(&binding, 1, argc, argv, &operand, &error),
+                     OPTIONS_CONTINUE);
     for (int i = 0; line->operands[i] != NULL; i++, operand++) {
         assert_true(operand < argc);
         assert_string_equal(argv[operand], line->operands[i]);

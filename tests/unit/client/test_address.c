@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "client/address.h"
+#include "client/pool_address.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static struct pool_address found(const char *machine, const char *inventory)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct pool_address address = {0};
-    int code = pool_address_find_beside(machine, inventory, &address, &error);
+    int code = pool_address_find_with_machine_socket(machine, inventory, &address, &error);
 
     assert_string_equal(error.message, "");
     assert_int_equal(code, 0);
@@ -162,16 +162,18 @@ static void wrong_paths_are_refused(void **state)
     struct pool_address address = {.own = true};
 
     (void)state;
-    assert_fails(pool_address_find_beside(nowhere, "", &address, &error), BERTH_ERROR_INVALID,
-                 &error, "--inventory: expected a file, got nothing");
-    assert_fails(pool_address_find_beside(nowhere, "absent.yaml", &address, &error),
+    assert_fails(pool_address_find_with_machine_socket(nowhere, "", &address, &error),
+                 BERTH_ERROR_INVALID, &error, "--inventory: expected a file, got nothing");
+    assert_fails(pool_address_find_with_machine_socket(nowhere, "absent.yaml", &address, &error),
                  BERTH_ERROR_NOT_FOUND, &error, "absent.yaml: No such file or directory");
     setenv("BERTH_RUNTIME_DIR", "here", 1);
-    assert_fails(pool_address_find_beside(nowhere, NULL, &address, &error), BERTH_ERROR_INVALID,
-                 &error, "BERTH_RUNTIME_DIR: expected an absolute path, got 'here'");
+    assert_fails(pool_address_find_with_machine_socket(nowhere, NULL, &address, &error),
+                 BERTH_ERROR_INVALID, &error,
+                 "BERTH_RUNTIME_DIR: expected an absolute path, got 'here'");
     setenv("BERTH_SOCKET", "there", 1);
-    assert_fails(pool_address_find_beside(nowhere, NULL, &address, &error), BERTH_ERROR_INVALID,
-                 &error, "BERTH_SOCKET: expected an absolute path, got 'there'");
+    assert_fails(pool_address_find_with_machine_socket(nowhere, NULL, &address, &error),
+                 BERTH_ERROR_INVALID, &error,
+                 "BERTH_SOCKET: expected an absolute path, got 'there'");
     assert_true(address.own);
     assert_null(address.socket);
 }
@@ -187,7 +189,7 @@ static void a_closed_directory_of_the_machine_is_an_error(void **state)
     assert_int_equal(mkdir("closed", 0), 0);
     if (getuid() == 0)
         assert_int_equal(seteuid(12345), 0);
-    assert_int_equal(pool_address_find_beside(path, NULL, &address, &error),
+    assert_int_equal(pool_address_find_with_machine_socket(path, NULL, &address, &error),
                      BERTH_ERROR_PERMISSION);
     if (getuid() == 0)
         assert_int_equal(seteuid(0), 0);
@@ -197,7 +199,7 @@ static void a_closed_directory_of_the_machine_is_an_error(void **state)
 static int find_with_little_memory(void *context)
 {
     struct pool_address address = {0};
-    int code = pool_address_find_beside(context, "/dev/null", &address, NULL);
+    int code = pool_address_find_with_machine_socket(context, "/dev/null", &address, NULL);
 
     if (code == 0)
         pool_address_finish(&address);
@@ -225,21 +227,25 @@ static void within_a_lease_the_socket_may_be_our_own(void **state)
     setenv("BERTH_RUNTIME_DIR", "/else/where", 1);
     setenv("BERTH_SOCKET", "/else/where/berth.sock", 1);
     /* Whoever sets it by hand means a daemon that is there. */
-    assert_int_equal(pool_address_find_beside("/no/machine", NULL, &address, &error), 0);
+    assert_int_equal(pool_address_find_with_machine_socket("/no/machine", NULL, &address, &error),
+                     0);
     assert_false(address.own || address.machine);
     pool_address_finish(&address);
     setenv("BERTH_LEASE", "7", 1);
-    assert_int_equal(pool_address_find_beside("/no/machine", NULL, &address, &error), 0);
+    assert_int_equal(pool_address_find_with_machine_socket("/no/machine", NULL, &address, &error),
+                     0);
     assert_true(address.own);
     assert_string_equal(address.socket, "/else/where/berth.sock");
     assert_string_equal(address.directory, "/else/where");
     pool_address_finish(&address);
     setenv("BERTH_SOCKET", "/the/machines/berth.sock", 1);
-    assert_int_equal(pool_address_find_beside("/the/machines/berth.sock", NULL, &address, &error),
-                     0);
+    assert_int_equal(
+        pool_address_find_with_machine_socket("/the/machines/berth.sock", NULL, &address, &error),
+        0);
     assert_true(!address.own && address.machine);
     pool_address_finish(&address);
-    assert_int_equal(pool_address_find_beside("/no/machine", NULL, &address, &error), 0);
+    assert_int_equal(pool_address_find_with_machine_socket("/no/machine", NULL, &address, &error),
+                     0);
     assert_false(address.own || address.machine);
     pool_address_finish(&address);
 }

@@ -16,7 +16,7 @@ static int listen_at(const char *directory, bool stays)
     int listening = -1;
 
     assert_true(place >= 0);
-    assert_int_equal(unix_listen(place, "berth.sock", &listening), 0);
+    assert_int_equal(unix_socket_listen(place, "berth.sock", &listening), 0);
     close(place);
     if (!stays) {
         close(listening);
@@ -258,7 +258,7 @@ static void a_full_daemon_is_waited_for_in_vain(void **state)
     assert_int_equal(mkdir(address.directory, 0700), 0);
     listening = listen_at(address.directory, true);
     assert_int_equal(listen(listening, 0), 0);
-    assert_int_equal(unix_connect(address.socket, &waiting), 0);
+    assert_int_equal(unix_socket_connect(address.socket, &waiting), 0);
     dial_settings.refusal_timeout = DURATION_SECOND / 50;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, address.socket,
                           ": the daemon takes no more connections");

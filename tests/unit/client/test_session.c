@@ -33,7 +33,8 @@ static void end(struct scene *scene)
 
 static int ask(struct scene *scene)
 {
-    return session_ask(&scene->session, &scene->question, WIRE_POOL, &scene->answer, &scene->error);
+    return session_request(&scene->session, &scene->question, WIRE_POOL, &scene->answer,
+                           &scene->error);
 }
 
 static void check_answers(struct scene *scene)
@@ -67,7 +68,7 @@ static void answers_reach_who_asked(void **state)
         check_answers(&scene);
         assert_int_equal(scene.question.number, i);
     }
-    assert_int_equal(session_number(&scene.session), 4);
+    assert_int_equal(session_next_number(&scene.session), 4);
     end(&scene);
 }
 
@@ -103,7 +104,7 @@ static void a_question_that_kills_every_daemon_ends(void **state)
     struct scene scene;
 
     begin(&scene, state, "dies always");
-    dial_settings.again_timeout = DURATION_SECOND / 20;
+    dial_settings.reconnect_timeout = DURATION_SECOND / 20;
     check_fails(&scene, BERTH_ERROR_IO, ": the daemon is gone");
     assert_in_range(fake_end_all(scene.address.directory), 2, 20);
     end(&scene);
@@ -120,7 +121,7 @@ static void what_it_says_when_it_closes_is_the_error(void **state)
         assert_fails(ask(&scene), BERTH_ERROR_LIMIT, &scene.error, "too many");
         assert_true(scene.session.closed);
         assert_int_equal(scene.session.socket, -1);
-        assert_int_equal(session_again(&scene.session, &scene.error), 0);
+        assert_int_equal(session_reconnect(&scene.session, &scene.error), 0);
         assert_false(scene.session.closed);
         assert_int_equal(fake_end_all(scene.address.directory), i + 1);
         end(&scene);
@@ -230,10 +231,10 @@ static void a_lost_daemon_is_seen_and_found_again(void **state)
     assert_int_equal(session_send(&scene.session, &scene.question, &scene.error), BERTH_ERROR_IO);
     assert_int_equal(session_receive(&scene.session, -1, &scene.answer, &scene.error),
                      BERTH_ERROR_IO);
-    assert_int_equal(session_again(&scene.session, &scene.error), 0);
+    assert_int_equal(session_reconnect(&scene.session, &scene.error), 0);
     scene.error = (struct berth_error)BERTH_ERROR_INIT;
     check_answers(&scene);
-    assert_int_equal(scene.session.looking.until, 0);
+    assert_int_equal(scene.session.reconnecting.until, 0);
     fake_end_all(scene.address.directory);
     assert_int_equal(chmod(scene.address.directory, 0777), 0);
     assert_int_equal(ask(&scene), BERTH_ERROR_PERMISSION);
@@ -248,7 +249,7 @@ static void a_daemon_that_stays_away_is_an_error(void **state)
     begin(&scene, state, "good");
     fake_end_all(scene.address.directory);
     scene.address.own = false;
-    dial_settings.again_timeout = DURATION_SECOND / 20;
+    dial_settings.reconnect_timeout = DURATION_SECOND / 20;
     check_fails(&scene, BERTH_ERROR_NOT_FOUND,
                 ": expected a running daemon, got a socket that nobody listens on");
     end(&scene);
@@ -273,7 +274,7 @@ static int talk_with_little_memory(void *context)
 
     if (code < 0)
         return code;
-    code = session_ask(&session, &question, WIRE_POOL, &answer, NULL);
+    code = session_request(&session, &question, WIRE_POOL, &answer, NULL);
     if (code == 0)
         wire_message_finish(&answer);
     session_close(&session);

@@ -256,7 +256,7 @@ static void hostile_texts_stay_in_their_columns(void **state)
     view_lease(&view, 12, 0, 1)->name = view_text(hostile);
     view_lease(&view, 13, 1, 2)->name = view_text("plain");
     view_claim(&view, 14, hostile, hostile)->name = view_text(hostile);
-    view.look.slots.items[0].device->name[0] = '\033';
+    view.snapshot.slots.items[0].device->name[0] = '\033';
     stage = stage_of(view);
     for (size_t width = 1; width < 130; width++) {
         check_screen(stage_draw(stage, width, 24, true), width, 24);
@@ -274,14 +274,14 @@ static void old_data_is_marked(void **state)
     struct top_stage *stage = stage_of(view_of_everything(8));
 
     (void)state;
-    stage->picture.state = FOLLOW_GONE;
+    stage->picture.state = FOLLOWER_GONE;
     stage->picture.reason = "nobody listens";
     assert_shows(stage_draw(stage, 100, 30, true),
                  "as of 12:00:00: the daemon is gone, dialling again (nobody listens)\n");
     assert_true(stage->grid.cells[stage->grid.width].reverse);
-    stage->picture.state = FOLLOW_SILENT;
+    stage->picture.state = FOLLOWER_SILENT;
     assert_shows(stage_draw(stage, 100, 30, true), "as of 12:00:00: the daemon does not answer\n");
-    stage->picture.state = FOLLOW_LIVE;
+    stage->picture.state = FOLLOWER_LIVE;
     assert_hides(stage_draw(stage, 100, 30, true), "as of");
     stage_type(stage, "p");
     assert_shows(stage_draw(stage, 100, 30, true), "paused at 12:00:00: p goes on\n");
@@ -291,7 +291,7 @@ static void old_data_is_marked(void **state)
 static void problems_are_told(void **state)
 {
     struct pool_view view = view_of(1);
-    struct problem *problem = vector_append(&view.look.problems);
+    struct problem *problem = vector_append(&view.snapshot.problems);
     struct top_stage *stage;
 
     (void)state;
@@ -359,7 +359,7 @@ static void the_history_is_drawn(void **state)
     view_load(&view, 0, 0);
     stage = stage_of(view);
     for (int64_t step = 2; step <= 9; step++) {
-        stage->view.look.slots.items[0].device->load.utilization.value = (step - 1) * 125;
+        stage->view.snapshot.slots.items[0].device->load.utilization.value = (step - 1) * 125;
         assert_int_equal(top_history_add(&stage->history, step, &stage->view), 0);
     }
     screen = stage_draw(stage, 132, 24, true);

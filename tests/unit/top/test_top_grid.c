@@ -145,8 +145,9 @@ static int value_of(const struct load_history *history, uint32_t index, size_t b
 
 static void note(struct load_history *history, int64_t step, struct pool_view *view, int64_t load)
 {
-    for (size_t i = 0; i < view->look.slots.count; i++)
-        view->look.slots.items[i].device->load.utilization = load_figure_sampled(load, VIEW_NOW);
+    for (size_t i = 0; i < view->snapshot.slots.count; i++)
+        view->snapshot.slots.items[i].device->load.utilization =
+            load_figure_sampled(load, VIEW_NOW);
     assert_int_equal(top_history_add(history, step, view), 0);
 }
 
@@ -177,7 +178,7 @@ static void steps_that_were_left_out(void **state)
 static void what_was_not_sampled_is_unknown(void **state)
 {
     struct pool_view view = view_of(1);
-    struct device *device = view.look.slots.items[0].device;
+    struct device *device = view.snapshot.slots.items[0].device;
     struct load_history history = {0};
 
     (void)state;

@@ -249,7 +249,7 @@ static void the_selection_stays_with_what_was_selected(void **state)
     sort_by(stage, VIEW_COLUMN_LOAD, false);
     row = top_model_selected(&stage->control.model, PANE_DEVICES);
     assert_int_equal(row->slot, 2);
-    assert_int_equal(stage->view.look.leases.items[row->lease].id, 15);
+    assert_int_equal(stage->view.snapshot.leases.items[row->lease].id, 15);
     stage_type(stage, "2j"); /* lease 14 */
     view_lease(&other, 11, 0, 1);
     view_lease(&other, 13, 1, 2);
@@ -327,7 +327,7 @@ static void what_cannot_be_released_says_so(void **state)
     assert_shows(text_string(&control->message), "no lease is selected");
     stage_type(stage, "3x");
     assert_shows(text_string(&control->message), "c cancels it");
-    stage->view.look.leases.items[0].end = LEASE_END_STOPPED;
+    stage->view.snapshot.leases.items[0].end = LEASE_END_STOPPED;
     stage_type(stage, "2x");
     assert_shows(text_string(&control->message), "lease 12 is ending already");
     assert_int_equal(control->mode, CONTROL_WATCHING);

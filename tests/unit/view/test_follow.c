@@ -20,7 +20,7 @@ struct stage {
     struct follower follower;
 };
 
-static struct stage *begin(struct follow_settings settings)
+static struct stage *begin(struct follower_settings settings)
 {
     struct stage *stage = malloc(sizeof(*stage));
     int ends[2];
@@ -29,7 +29,7 @@ static struct stage *begin(struct follow_settings settings)
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     stage->daemon = ends[0];
-    assert_int_equal(follower_open_on(&stage->follower, ends[1], &settings, NULL), 0);
+    assert_int_equal(follower_open_connected(&stage->follower, ends[1], &settings, NULL), 0);
     return stage;
 }
 
@@ -105,11 +105,11 @@ static void tell(struct stage *stage, uint64_t follow, uint64_t epoch, uint64_t 
 }
 
 /* Answers a look with a view's items, as one page, and forgets the view. */
-static void show(struct stage *stage, uint64_t look, struct pool_view view)
+static void show(struct stage *stage, uint64_t snapshot, struct pool_view view)
 {
-    view.look.type = WIRE_PAGE;
-    view.look.number = look;
-    say(stage, &view.look);
+    view.snapshot.type = WIRE_PAGE;
+    view.snapshot.number = snapshot;
+    say(stage, &view.snapshot);
     pool_view_finish(&view);
 }
 
@@ -120,7 +120,7 @@ static struct pool_view busy(void)
 
     view_lease(&view, 7, 0, 1);
     for (uint32_t i = 0; i < 2; i++) {
-        struct claim_info *claim = vector_append(&view.look.claims);
+        struct claim_info *claim = vector_append(&view.snapshot.claims);
 
         assert_non_null(claim);
         *claim = (struct claim_info){.id = 8 + i, .position = 1 + i};
@@ -132,13 +132,13 @@ static struct pool_view busy(void)
 static uint64_t settle(struct stage *stage)
 {
     uint64_t follow = introduce(stage);
-    uint64_t look;
+    uint64_t snapshot;
 
     tell(stage, follow, 5, 1, WIRE_NEWS_ALL);
     assert_int_equal(step(stage), 0);
-    look = hear(stage, WIRE_LOOK).number;
+    snapshot = hear(stage, WIRE_LOOK).number;
     follow = hear(stage, WIRE_FOLLOW).number;
-    show(stage, look, busy());
+    show(stage, snapshot, busy());
     assert_int_equal(step(stage), WIRE_NEWS_ALL);
     assert_true(stage->follower.has_view);
     return follow;
@@ -146,46 +146,46 @@ static uint64_t settle(struct stage *stage)
 
 static void everything_is_looked_at_first(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
 
     (void)state;
     assert_false(stage->follower.has_view);
     settle(stage);
-    assert_int_equal(stage->follower.view.look.slots.count, 2);
-    assert_int_equal(stage->follower.view.look.leases.count, 1);
+    assert_int_equal(stage->follower.view.snapshot.slots.count, 2);
+    assert_int_equal(stage->follower.view.snapshot.leases.count, 1);
     assert_int_equal(stage->follower.view.uses.count, 1);
     assert_string_equal(stage->follower.view.about.pool, "p");
-    assert_int_equal(follower_state(&stage->follower), FOLLOW_LIVE);
+    assert_int_equal(follower_get_state(&stage->follower), FOLLOWER_LIVE);
     assert_true(hears_nothing(stage));
     end(stage);
 }
 
 static void only_what_changed_is_looked_at(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
     uint64_t follow = settle(stage);
     struct pool_view loads = view_of(2);
-    struct wire_message look;
+    struct wire_message snapshot;
 
     (void)state;
     tell(stage, follow, 5, 2, WIRE_NEWS_LOAD);
     assert_int_equal(step(stage), 0);
-    look = hear(stage, WIRE_LOOK);
-    assert_int_equal(look.sections, 1U << WIRE_SECTION_DEVICES);
-    loads.look.slots.items[1].state = SLOT_STATE_SICK;
-    show(stage, look.number, loads);
+    snapshot = hear(stage, WIRE_LOOK);
+    assert_int_equal(snapshot.sections, 1U << WIRE_SECTION_DEVICES);
+    loads.snapshot.slots.items[1].state = SLOT_STATE_SICK;
+    show(stage, snapshot.number, loads);
     assert_int_equal(step(stage), WIRE_NEWS_LOAD);
-    assert_int_equal(stage->follower.view.look.slots.items[1].state, SLOT_STATE_SICK);
+    assert_int_equal(stage->follower.view.snapshot.slots.items[1].state, SLOT_STATE_SICK);
     /* What was not looked at is as it was, and belongs to the devices that are there now. */
-    assert_int_equal(stage->follower.view.look.leases.count, 1);
-    assert_int_equal(stage->follower.view.look.claims.count, 2);
+    assert_int_equal(stage->follower.view.snapshot.leases.count, 1);
+    assert_int_equal(stage->follower.view.snapshot.claims.count, 2);
     assert_int_equal(stage->follower.view.uses.count, 1);
     end(stage);
 }
 
 static void it_asks_on_from_where_it_is(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){
+    struct stage *stage = begin((struct follower_settings){
         .kinds = WIRE_NEWS_LEASE, .interval = 9, .epoch = 4, .ended_known = 3});
     struct wire_message follow;
 
@@ -213,35 +213,35 @@ static void it_asks_on_from_where_it_is(void **state)
 
 static void what_changes_while_it_looks_is_looked_at_again(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
     uint64_t follow = settle(stage);
-    struct wire_message look;
+    struct wire_message snapshot;
 
     (void)state;
     tell(stage, follow, 5, 2, WIRE_NEWS_QUEUE);
     step(stage);
-    look = hear(stage, WIRE_LOOK);
-    assert_int_equal(look.sections, 1U << WIRE_SECTION_QUEUE);
+    snapshot = hear(stage, WIRE_LOOK);
+    assert_int_equal(snapshot.sections, 1U << WIRE_SECTION_QUEUE);
     tell(stage, hear(stage, WIRE_FOLLOW).number, 5, 3, WIRE_NEWS_LOAD);
     assert_int_equal(step(stage), 0);
     hear(stage, WIRE_FOLLOW);
     assert_true(hears_nothing(stage));
-    show(stage, look.number, view_of(0));
+    show(stage, snapshot.number, view_of(0));
     assert_int_equal(step(stage), WIRE_NEWS_QUEUE);
-    assert_int_equal(stage->follower.view.look.claims.count, 0);
-    assert_int_equal(stage->follower.view.look.slots.count, 2);
+    assert_int_equal(stage->follower.view.snapshot.claims.count, 0);
+    assert_int_equal(stage->follower.view.snapshot.slots.count, 2);
     /* What came meanwhile is told when it was looked at, and not before. */
-    look = hear(stage, WIRE_LOOK);
-    assert_int_equal(look.sections, 1U << WIRE_SECTION_DEVICES);
-    show(stage, look.number, view_of(3));
+    snapshot = hear(stage, WIRE_LOOK);
+    assert_int_equal(snapshot.sections, 1U << WIRE_SECTION_DEVICES);
+    show(stage, snapshot.number, view_of(3));
     assert_int_equal(step(stage), WIRE_NEWS_LOAD);
-    assert_int_equal(stage->follower.view.look.slots.count, 3);
+    assert_int_equal(stage->follower.view.snapshot.slots.count, 3);
     end(stage);
 }
 
 static void who_wants_to_know_now_need_not_wait_for_news(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){
+    struct stage *stage = begin((struct follower_settings){
         .kinds = WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE, .interval = DURATION_HOUR, .claims_max = 1});
     struct duration_histogram waited = {.counts = {[1] = 2}};
     struct pool_tally tally = {.busy = 3, .waited = &waited};
@@ -262,19 +262,19 @@ static void who_wants_to_know_now_need_not_wait_for_news(void **state)
     /* Another one, who came later, sees something later, and all of the queue. */
     assert_int_equal(follower_refresh(&stage->follower, true), 3);
     assert_true(hears_nothing(stage));
-    counted.look.tally = &tally;
-    counted.look.type = WIRE_PAGE;
-    counted.look.number = first.number;
-    say(stage, &counted.look);
-    counted.look.tally = NULL;
+    counted.snapshot.tally = &tally;
+    counted.snapshot.type = WIRE_PAGE;
+    counted.snapshot.number = first.number;
+    say(stage, &counted.snapshot);
+    counted.snapshot.tally = NULL;
     pool_view_finish(&counted);
     assert_int_equal(step(stage), WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE);
     assert_int_equal(stage->follower.seen, 2);
     assert_int_equal(stage->follower.tally.busy, 3);
     assert_int_equal(stage->follower.tally.waited->counts[1], 2);
     second = hear(stage, WIRE_LOOK);
-    front.look.section = WIRE_SECTION_QUEUE;
-    front.look.after = 2;
+    front.snapshot.section = WIRE_SECTION_QUEUE;
+    front.snapshot.after = 2;
     show(stage, second.number, front);
     assert_int_equal(step(stage), 0);
     second = hear(stage, WIRE_LOOK);
@@ -282,33 +282,34 @@ static void who_wants_to_know_now_need_not_wait_for_news(void **state)
     show(stage, second.number, view_of(0));
     assert_int_equal(step(stage), WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE);
     assert_int_equal(stage->follower.seen, 3);
-    assert_int_equal(stage->follower.view.look.claims.count, 2);
+    assert_int_equal(stage->follower.view.snapshot.claims.count, 2);
     end(stage);
 }
 
 static void a_long_queue_is_cut(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL, .claims_max = 2});
+    struct stage *stage =
+        begin((struct follower_settings){.kinds = WIRE_NEWS_ALL, .claims_max = 2});
     uint64_t follow = introduce(stage);
     struct pool_view first = busy();
     struct pool_view last = view_of(0);
-    struct wire_message look;
+    struct wire_message snapshot;
 
     (void)state;
     tell(stage, follow, 5, 1, WIRE_NEWS_ALL);
     step(stage);
-    first.look.section = WIRE_SECTION_QUEUE;
-    first.look.after = 2;
+    first.snapshot.section = WIRE_SECTION_QUEUE;
+    first.snapshot.after = 2;
     show(stage, hear(stage, WIRE_LOOK).number, first);
     hear(stage, WIRE_FOLLOW);
     assert_int_equal(step(stage), 0);
-    look = hear(stage, WIRE_LOOK);
-    assert_true(look.section == WIRE_SECTION_QUEUE && look.after == UINT32_MAX);
-    assert_int_equal(machine_report_add_problem(&last.look.problems, "nvidia", "it hangs"), 0);
-    show(stage, look.number, last);
+    snapshot = hear(stage, WIRE_LOOK);
+    assert_true(snapshot.section == WIRE_SECTION_QUEUE && snapshot.after == UINT32_MAX);
+    assert_int_equal(machine_report_add_problem(&last.snapshot.problems, "nvidia", "it hangs"), 0);
+    show(stage, snapshot.number, last);
     assert_int_equal(step(stage), WIRE_NEWS_ALL);
-    assert_int_equal(stage->follower.view.look.claims.count, 2);
-    assert_int_equal(stage->follower.view.look.problems.count, 1);
+    assert_int_equal(stage->follower.view.snapshot.claims.count, 2);
+    assert_int_equal(stage->follower.view.snapshot.problems.count, 1);
     end(stage);
 }
 
@@ -335,7 +336,7 @@ static void tell_ended(struct stage *stage, uint64_t follow)
 static void what_has_ended_is_kept_until_it_is_forgotten(void **state)
 {
     struct stage *stage =
-        begin((struct follow_settings){.kinds = WIRE_NEWS_LEASE, .keeps_ended = true});
+        begin((struct follower_settings){.kinds = WIRE_NEWS_LEASE, .keeps_ended = true});
 
     (void)state;
     tell_ended(stage, introduce(stage));
@@ -353,7 +354,7 @@ static void what_has_ended_is_kept_until_it_is_forgotten(void **state)
 
 static void who_does_not_want_them_has_none(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_LEASE});
+    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_LEASE});
 
     (void)state;
     tell_ended(stage, introduce(stage));
@@ -364,8 +365,8 @@ static void who_does_not_want_them_has_none(void **state)
 
 static void only_some_sections(void **state)
 {
-    struct stage *stage = begin(
-        (struct follow_settings){.kinds = WIRE_NEWS_LEASE, .sections = 1U << WIRE_SECTION_LEASES});
+    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_LEASE,
+                                                           .sections = 1U << WIRE_SECTION_LEASES});
     uint64_t follow = introduce(stage);
 
     (void)state;
@@ -377,24 +378,24 @@ static void only_some_sections(void **state)
 
 static void other_kinds_from_now_on(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_LEASE});
+    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_LEASE});
     struct wire_message follow;
 
     (void)state;
     settle(stage);
-    follower_want(&stage->follower, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD, DURATION_SECOND);
+    follower_set_interests(&stage->follower, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD, DURATION_SECOND);
     assert_int_equal(hear(stage, WIRE_LOOK).sections, 1U << WIRE_SECTION_DEVICES);
     follow = hear(stage, WIRE_FOLLOW);
     assert_int_equal(follow.kinds, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD);
     assert_int_equal(follow.duration, DURATION_SECOND);
-    follower_want(&stage->follower, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD, DURATION_SECOND);
+    follower_set_interests(&stage->follower, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD, DURATION_SECOND);
     assert_true(hears_nothing(stage));
     end(stage);
 }
 
 static void a_connection_that_was_given_is_not_dialled_again(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
     struct berth_error error = BERTH_ERROR_INIT;
 
     (void)state;
@@ -403,15 +404,15 @@ static void a_connection_that_was_given_is_not_dialled_again(void **state)
     stage->daemon = -1;
     assert_fails(follower_step(&stage->follower, &error), BERTH_ERROR_IO, &error,
                  "berthd: the daemon is gone");
-    assert_int_equal(follower_state(&stage->follower), FOLLOW_GONE);
+    assert_int_equal(follower_get_state(&stage->follower), FOLLOWER_GONE);
     assert_int_equal(follower_descriptor(&stage->follower), -1);
-    assert_int_equal(stage->follower.view.look.slots.count, 2);
+    assert_int_equal(stage->follower.view.snapshot.slots.count, 2);
     end(stage);
 }
 
 static void an_older_daemon_says_no(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
     struct berth_error error = BERTH_ERROR_INIT;
 
     (void)state;
@@ -432,18 +433,18 @@ static void pages_that_come_again_and_answers_that_are_none(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+        struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
         uint64_t follow = introduce(stage);
-        uint64_t look;
+        uint64_t snapshot;
 
         tell(stage, follow, 5, 1, WIRE_NEWS_ALL);
         step(stage);
-        look = hear(stage, WIRE_LOOK).number;
+        snapshot = hear(stage, WIRE_LOOK).number;
         if (i == 0)
             say(stage, &(struct wire_message){
-                           .type = WIRE_PAGE, .number = look, .section = WIRE_SECTION_DEVICES});
+                           .type = WIRE_PAGE, .number = snapshot, .section = WIRE_SECTION_DEVICES});
         else
-            say(stage, &(struct wire_message){.type = WIRE_DONE, .number = look});
+            say(stage, &(struct wire_message){.type = WIRE_DONE, .number = snapshot});
         assert_fails(follower_step(&stage->follower, &error), BERTH_ERROR_SYNTAX, &error,
                      i == 0 ? "expected the next page of the pool, got one that was there already"
                             : "expected an answer of the pool, got 'done'");
@@ -455,7 +456,7 @@ static void pages_that_come_again_and_answers_that_are_none(void **state)
 static void looking_is_a_small_part_of_the_time(void **state)
 {
     static const struct {
-        int64_t look_time;
+        int64_t snapshot_duration;
         int64_t pace;
     } rows[] = {
         {0, DURATION_SECOND / 5},
@@ -465,23 +466,23 @@ static void looking_is_a_small_part_of_the_time(void **state)
         {INT64_MAX, 2 * DURATION_SECOND},
     };
     struct stage *stage =
-        begin((struct follow_settings){.kinds = WIRE_NEWS_ALL, .interval = DURATION_SECOND / 5});
+        begin((struct follower_settings){.kinds = WIRE_NEWS_ALL, .interval = DURATION_SECOND / 5});
     uint64_t follow = settle(stage);
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct wire_message asked;
 
-        stage->follower.look_time = rows[i].look_time;
+        stage->follower.snapshot_duration = rows[i].snapshot_duration;
         tell(stage, follow, 5, 2 + i, WIRE_NEWS_ALL);
         assert_int_equal(step(stage), 0);
         show(stage, hear(stage, WIRE_LOOK).number, busy());
         asked = hear(stage, WIRE_FOLLOW);
         assert_int_equal(asked.duration, rows[i].pace);
         follow = asked.number;
-        stage->follower.look_began -= DURATION_MINUTE;
+        stage->follower.snapshot_started_at -= DURATION_MINUTE;
         assert_int_equal(step(stage), WIRE_NEWS_ALL);
-        assert_true(stage->follower.look_time >= DURATION_MINUTE);
+        assert_true(stage->follower.snapshot_duration >= DURATION_MINUTE);
     }
     /* But for who must not miss what has ended. */
     stage->follower.settings.keeps_ended = true;
@@ -495,25 +496,25 @@ static void looking_is_a_small_part_of_the_time(void **state)
 /* Nothing has happened for ten seconds, and the daemon was heard of seven seconds ago. */
 static void the_time_goes_on_as_long_as_the_daemon_answers(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
     struct follower *follower = &stage->follower;
     int64_t passed;
 
     (void)state;
     settle(stage);
-    follower->view.look.time = 1000 * DURATION_SECOND;
+    follower->view.snapshot.time = 1000 * DURATION_SECOND;
     follower->seen_at = clock_now() - 10 * DURATION_SECOND;
-    follower->heard_at = follower->seen_at + 3 * DURATION_SECOND;
+    follower->last_heard_at = follower->seen_at + 3 * DURATION_SECOND;
     passed = follower_time(follower) - 1000 * DURATION_SECOND;
     assert_true(passed >= 10 * DURATION_SECOND && passed < DURATION_HOUR);
-    follower->asked_at = clock_now() - FOLLOW_TIMEOUT;
+    follower->requested_at = clock_now() - FOLLOWER_TIMEOUT;
     assert_int_equal(follower_time(follower), 1003 * DURATION_SECOND);
     end(stage);
 }
 
 static void answers_to_nothing_are_passed_over(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
 
     (void)state;
     settle(stage);
@@ -526,22 +527,22 @@ static void answers_to_nothing_are_passed_over(void **state)
 
 static void it_says_when_it_is_to_be_called(void **state)
 {
-    struct stage *stage = begin((struct follow_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
 
     (void)state;
     settle(stage);
-    assert_true(follower_wait(&stage->follower) > 0);
-    assert_true(follower_wait(&stage->follower) > 3 * DURATION_SECOND);
-    stage->follower.is_fixed = false;
-    assert_true(follower_wait(&stage->follower) <= 3 * DURATION_SECOND);
+    assert_true(follower_next_timeout(&stage->follower) > 0);
+    assert_true(follower_next_timeout(&stage->follower) > 3 * DURATION_SECOND);
+    stage->follower.never_reconnects = false;
+    assert_true(follower_next_timeout(&stage->follower) <= 3 * DURATION_SECOND);
     /* Nothing was heard for some time: it asks whether anybody is there. */
-    stage->follower.heard_at -= 4 * DURATION_SECOND;
-    assert_int_equal(follower_wait(&stage->follower), 0);
+    stage->follower.last_heard_at -= 4 * DURATION_SECOND;
+    assert_int_equal(follower_next_timeout(&stage->follower), 0);
     assert_int_equal(step(stage), 0);
     hear(stage, WIRE_HELLO);
-    assert_int_equal(follower_state(&stage->follower), FOLLOW_LIVE);
-    stage->follower.asked_at -= FOLLOW_TIMEOUT;
-    assert_int_equal(follower_state(&stage->follower), FOLLOW_SILENT);
+    assert_int_equal(follower_get_state(&stage->follower), FOLLOWER_LIVE);
+    stage->follower.requested_at -= FOLLOWER_TIMEOUT;
+    assert_int_equal(follower_get_state(&stage->follower), FOLLOWER_SILENT);
     assert_int_equal(step(stage), 0);
     assert_true(hears_nothing(stage));
     end(stage);

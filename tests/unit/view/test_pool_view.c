@@ -70,7 +70,7 @@ static int look_at(bool (*rule)(const struct wire_message *, struct wire_message
     session.socket = pair[0];
     peer.socket = pair[1];
     assert_int_equal(pthread_create(&peer.thread, NULL, talk, &peer), 0);
-    code = pool_view_take(&session, ret_view, error);
+    code = pool_view_fetch(&session, ret_view, error);
     session_close(&session);
     pthread_join(peer.thread, NULL);
     return code;
@@ -83,7 +83,7 @@ static void check_refused(bool (*rule)(const struct wire_message *, struct wire_
     struct pool_view view = {0};
 
     assert_fails(look_at(rule, &view, &error), wanted_code, &error, wanted);
-    assert_null(view.look.slots.items);
+    assert_null(view.snapshot.slots.items);
 }
 
 /* Moves what a view of the tests holds into an answer. */
@@ -91,7 +91,7 @@ static void give(struct pool_view view, struct wire_message *answer)
 {
     uint64_t number = answer->number;
 
-    *answer = view.look;
+    *answer = view.snapshot;
     answer->number = number;
     vector_finish(&view.uses);
 }
@@ -106,7 +106,7 @@ static bool in_small_pages(const struct wire_message *question, struct wire_mess
         return true;
     }
     if (question->section == WIRE_SECTION_DEVICES)
-        view.look.slots.items[0].device->id.index = (uint32_t)question->after;
+        view.snapshot.slots.items[0].device->id.index = (uint32_t)question->after;
     if (question->section == WIRE_SECTION_LEASES) {
         struct lease_info *lease = view_lease(&view, question->after + 1, 0, 0);
         struct device_id *id = vector_append(&lease->devices);
@@ -131,14 +131,14 @@ static void pages_are_put_together(void **state)
 
     (void)state;
     assert_int_equal(look_at(in_small_pages, &view, &error), 0);
-    assert_int_equal(view.look.slots.count, 2);
-    assert_int_equal(view.look.leases.count, 2);
-    assert_int_equal(view.look.claims.count, 2);
+    assert_int_equal(view.snapshot.slots.count, 2);
+    assert_int_equal(view.snapshot.leases.count, 2);
+    assert_int_equal(view.snapshot.claims.count, 2);
     assert_string_equal(view.about.inventory, "machine.yaml");
     assert_int_equal(pool_view_first_use(&view, 0), view.uses.count);
     assert_int_equal(pool_view_first_use(&view, 1), 0);
     assert_int_equal(view.uses.count, 2);
-    assert_int_equal(view.look.leases.items[view.uses.items[1].lease].id, 2);
+    assert_int_equal(view.snapshot.leases.items[view.uses.items[1].lease].id, 2);
     pool_view_finish(&view);
 }
 

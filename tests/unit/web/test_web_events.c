@@ -52,11 +52,12 @@ static void everything_is_one_line(void **state)
 {
     struct pool_view view = hostile_view();
     struct user_names users = {0};
-    const struct ended_lease ended = {.lease = &view.look.leases.items[0], .end = LEASE_END_DIED};
+    const struct ended_lease ended = {.lease = &view.snapshot.leases.items[0],
+                                      .end = LEASE_END_DIED};
     struct text text = {0};
 
     (void)state;
-    events_write_hello(&view, &(struct recent_loads){0}, FOLLOW_LIVE, &users, &text);
+    events_write_hello(&view, &(struct recent_loads){0}, FOLLOWER_LIVE, &users, &text);
     check_frame(&text, "hello");
     assert_has(&text, "\"state\":\"live\"");
     assert_has(&text, "\"version\":\"" BERTH_VERSION "\"");
@@ -78,7 +79,7 @@ static void everything_is_one_line(void **state)
     check_frame(&text, "queue");
     assert_has(&text, "\"pending\":1");
     text_clear(&text);
-    events_write_state(FOLLOW_GONE, VIEW_NOW, "no\nreason", &text);
+    events_write_state(FOLLOWER_GONE, VIEW_NOW, "no\nreason", &text);
     check_frame(&text, "state");
     assert_has(&text, "\"state\":\"gone\",\"since\":\"2026-11-16T12:00:00.000Z\"");
     text_clear(&text);
@@ -92,7 +93,7 @@ static void everything_is_one_line(void **state)
 static void loads(void **state)
 {
     struct pool_view view = view_of(2);
-    struct load *load = &view.look.slots.items[0].device->load;
+    struct load *load = &view.snapshot.slots.items[0].device->load;
     struct text text = {0};
 
     (void)state;
@@ -177,7 +178,7 @@ static bool differs(const struct text *before, const struct pool_view *view)
 static void what_is_new_of_devices(void **state)
 {
     struct pool_view view = view_of(2);
-    struct device *device = view.look.slots.items[1].device;
+    struct device *device = view.snapshot.slots.items[1].device;
     struct device_process *process = vector_append(&device->processes);
     struct text before;
 
@@ -188,7 +189,7 @@ static void what_is_new_of_devices(void **state)
     before = facts_of(&view);
     device->load.utilization = load_figure_sampled(1, VIEW_NOW);
     process->memory = optional_number_of(99);
-    view.look.time++;
+    view.snapshot.time++;
     assert_false(differs(&before, &view));
     /* What is written leaves the view as it is. */
     assert_true(device->load.utilization.known && process->memory.known);
@@ -198,7 +199,7 @@ static void what_is_new_of_devices(void **state)
     device->health = HEALTH_SICK;
     assert_true(differs(&before, &view));
     device->health = HEALTH_UNKNOWN;
-    view.look.slots.items[0].state = SLOT_STATE_DRAINED;
+    view.snapshot.slots.items[0].state = SLOT_STATE_DRAINED;
     assert_true(differs(&before, &view));
     text_finish(&before);
     pool_view_finish(&view);

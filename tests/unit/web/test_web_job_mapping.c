@@ -65,8 +65,8 @@ static void leases_come_and_go(void **state)
     struct stat after;
 
     (void)state;
-    view.look.slots.items[2].device->id.vendor = VENDOR_AMD;
-    view.look.slots.items[3].device->id = (struct device_id){VENDOR_NVIDIA, 0, 5};
+    view.snapshot.slots.items[2].device->id.vendor = VENDOR_AMD;
+    view.snapshot.slots.items[3].device->id = (struct device_id){VENDOR_NVIDIA, 0, 5};
     fclose(fopen("1", "w"));
     assert_int_equal(job_mapping_open(&mapping, ".", &error), 0);
     update(&mapping, &view);
@@ -85,14 +85,14 @@ static void leases_come_and_go(void **state)
     update(&mapping, &view);
     assert_int_equal(stat("1", &after), 0);
     assert_int_equal(before.st_ino, after.st_ino); /* what is the same is not written again */
-    view.look.leases.count = 1;
+    view.snapshot.leases.count = 1;
     index_view(&view);
     update(&mapping, &view);
     check_file("0", "12\n");
     check_file("1", "12\n");
     job_mapping_close(&mapping);
     assert_int_equal(count_files(), 0);
-    view.look.leases.count = 5;
+    view.snapshot.leases.count = 5;
     pool_view_finish(&view);
 }
 

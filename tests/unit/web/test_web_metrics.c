@@ -72,7 +72,7 @@ static void index_view(struct pool_view *view)
 static void figures(void **state)
 {
     struct pool_view view = view_of(3);
-    struct load *load = &view.look.slots.items[0].device->load;
+    struct load *load = &view.snapshot.slots.items[0].device->load;
     struct metrics metrics = {0};
     struct text text = {0};
 
@@ -81,7 +81,7 @@ static void figures(void **state)
     load->memory_free = load_figure_sampled(INT64_C(20) << 30, 1);
     load->temperature = load_figure_sampled(-5050, 1);
     load->power = load_figure_sampled(250000, 1);
-    view.look.slots.items[2].device->load.utilization = load_figure_sampled(0, 1);
+    view.snapshot.slots.items[2].device->load.utilization = load_figure_sampled(0, 1);
     view_lease(&view, 12, 1, 2);
     view_claim(&view, 13, "1 device", "busy");
     index_view(&view);
@@ -114,9 +114,10 @@ static void old_and_impossible_figures_are_absent(void **state)
     struct text text = {0};
 
     (void)state;
-    view.look.slots.items[0].device->load.utilization = load_figure_sampled(500, 1);
-    view.look.slots.items[0].device->old = true;
-    view.look.slots.items[1].device->load.memory_free = load_figure_sampled(INT64_C(81) << 30, 1);
+    view.snapshot.slots.items[0].device->load.utilization = load_figure_sampled(500, 1);
+    view.snapshot.slots.items[0].device->old = true;
+    view.snapshot.slots.items[1].device->load.memory_free =
+        load_figure_sampled(INT64_C(81) << 30, 1);
     index_view(&view);
     metrics_write(&metrics, &view, NULL, &text);
     assert_int_equal(count_lines(&text, "berth_device_utilization_ratio"), 0);
@@ -163,7 +164,7 @@ static void counters_and_histograms(void **state)
 static void devices_that_change(void **state)
 {
     struct pool_view view = view_of(2);
-    struct device *device = view.look.slots.items[1].device;
+    struct device *device = view.snapshot.slots.items[1].device;
     struct pool_view fewer = view_of(1);
     struct metrics metrics = {0};
     struct text text = {0};
@@ -207,7 +208,7 @@ static void no_memory(void **state)
     struct pool_view view = view_of(2);
 
     (void)state;
-    view.look.slots.items[0].device->uuid = view_text("GPU-0");
+    view.snapshot.slots.items[0].device->uuid = view_text("GPU-0");
     assert_true(failing_allocator_try_all(attempt, &view) > 4);
     pool_view_finish(&view);
 }

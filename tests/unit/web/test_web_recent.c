@@ -16,7 +16,7 @@ static void note(struct recent_loads *recent, size_t device, int64_t value, int6
 {
     struct pool_view view = view_of(2);
 
-    view.look.slots.items[device].device->load.utilization = load_figure_sampled(value, time);
+    view.snapshot.slots.items[device].device->load.utilization = load_figure_sampled(value, time);
     recent_loads_add(recent, &view);
     pool_view_finish(&view);
 }
@@ -92,9 +92,9 @@ static void what_nobody_sampled_is_not_there(void **state)
     struct recent_loads recent = {0};
 
     (void)state;
-    view.look.slots.items[0].device->load.utilization = load_figure_declared(500);
-    view.look.slots.items[1].device->load.utilization = load_figure_sampled(500, STEP(0));
-    view.look.slots.items[1].device->old = true;
+    view.snapshot.slots.items[0].device->load.utilization = load_figure_declared(500);
+    view.snapshot.slots.items[1].device->load.utilization = load_figure_sampled(500, STEP(0));
+    view.snapshot.slots.items[1].device->old = true;
     recent_loads_add(&recent, &view);
     assert_int_equal(recent.count, 0);
     pool_view_finish(&view);

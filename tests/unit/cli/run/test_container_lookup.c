@@ -12,7 +12,7 @@
     "expected a running container, got none with the id " wanted \
     " ('podman ps' and 'docker ps' list ids)"
 
-static struct contained processes[] = {
+static struct container_process processes[] = {
     {.pid = 12, .parent = 11, .started = 12, .container = (char *)ONE},
     {.pid = 11, .parent = 10, .started = 11, .container = (char *)ONE}, /* 10 is its shim */
     {.pid = 15, .parent = 14, .started = 15, .container = (char *)ONE}, /* put there later */
@@ -23,7 +23,7 @@ static struct contained processes[] = {
     {.pid = 51, .parent = 51, .started = 51, .container = (char *)"loop"},
 };
 
-static const struct contained_list list = {.items = processes, .count = COUNT(processes)};
+static const struct container_process_list list = {.items = processes, .count = COUNT(processes)};
 
 static void the_first_process_is_found(void **state)
 {
@@ -39,7 +39,7 @@ static void the_first_process_is_found(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         pid_t pid = 0;
 
-        assert_int_equal(contained_list_choose(&list, cases[i].wanted, &pid, NULL), 0);
+        assert_int_equal(container_lookup_choose(&list, cases[i].wanted, &pid, NULL), 0);
         assert_int_equal(pid, cases[i].pid);
     }
 }
@@ -55,21 +55,21 @@ static void what_is_not_there_or_not_clear_is_refused(void **state)
         {"0123456789abd", NONE("'0123456789abd'")},
         {"loop", "expected the first process of container loop, got none"},
     };
-    const struct contained_list without_name = {.items = processes, .count = 5};
+    const struct container_process_list without_name = {.items = processes, .count = 5};
     struct berth_error error = BERTH_ERROR_INIT;
     pid_t pid = 7;
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_int_equal(contained_list_choose(&list, cases[i].wanted, &pid, &error),
+        assert_int_equal(container_lookup_choose(&list, cases[i].wanted, &pid, &error),
                          BERTH_ERROR_NOT_FOUND);
         assert_string_equal(error.message, cases[i].message);
     }
-    assert_int_equal(contained_list_choose(&without_name, "0123", &pid, &error),
+    assert_int_equal(container_lookup_choose(&without_name, "0123", &pid, &error),
                      BERTH_ERROR_NOT_FOUND);
     assert_string_equal(error.message, "expected one container, got several whose ids begin with "
                                        "'0123': 0123456789ab, 0123fedcba98");
-    assert_int_equal(contained_list_choose(&without_name, "012", &pid, &error),
+    assert_int_equal(container_lookup_choose(&without_name, "012", &pid, &error),
                      BERTH_ERROR_NOT_FOUND);
     assert_int_equal(pid, 7);
 }
@@ -80,7 +80,7 @@ static void this_machine_is_looked_through(void **state)
     pid_t pid;
 
     (void)state;
-    assert_int_equal(container_first_process("no such machine", &pid, &error),
+    assert_int_equal(container_lookup_first_process("no such machine", &pid, &error),
                      BERTH_ERROR_NOT_FOUND);
 }
 

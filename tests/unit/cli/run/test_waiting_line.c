@@ -7,11 +7,11 @@
 #include "base/text/quantity.h"
 #include "cli/run/waiting_line.h"
 
-static void check(const struct waiting_words *words, const char *wanted)
+static void check(const struct waiting_line_parts *words, const char *wanted)
 {
     struct text out = {0};
 
-    waiting_describe(words, &out);
+    waiting_line_describe(words, &out);
     assert_string_equal(text_string(&out), wanted);
     text_finish(&out);
 }
@@ -24,7 +24,7 @@ static void all_that_is_known(void **state)
         .text = (char *)"needs 2, 1 free",
         .estimate = optional_number_of(12 * DURATION_MINUTE),
     };
-    struct waiting_words words = {
+    struct waiting_line_parts words = {
         .waiting = &waiting,
         .holders = "ann holds 6, bob 2",
         .so_far = 80 * DURATION_SECOND,
@@ -41,7 +41,7 @@ static void all_that_is_known(void **state)
 static void what_is_not_known_is_left_out(void **state)
 {
     struct wire_message waiting = {0};
-    struct waiting_words words = {.waiting = &waiting, .holders = "", .times = true};
+    struct waiting_line_parts words = {.waiting = &waiting, .holders = "", .times = true};
 
     (void)state;
     check(&words, "berth: waiting");
@@ -70,10 +70,10 @@ static void ordinals(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct wire_message waiting = {.position = rows[i].number};
-        const struct waiting_words words = {.waiting = &waiting, .holders = ""};
+        const struct waiting_line_parts words = {.waiting = &waiting, .holders = ""};
         struct text out = {0};
 
-        waiting_describe(&words, &out);
+        waiting_line_describe(&words, &out);
         assert_string_equal(text_string(&out) + strlen("berth: waiting, "), rows[i].wanted);
         text_finish(&out);
     }
@@ -82,7 +82,7 @@ static void ordinals(void **state)
 static void hostile_words_are_inert(void **state)
 {
     const struct wire_message waiting = {.text = (char *)"a\x1b[2J\nb"};
-    const struct waiting_words words = {.waiting = &waiting, .holders = ""};
+    const struct waiting_line_parts words = {.waiting = &waiting, .holders = ""};
 
     (void)state;
     check(&words, "berth: waiting: a\uFFFD[2J\uFFFDb");
@@ -108,7 +108,7 @@ static void cut_to_columns(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct text out = {0};
 
-        waiting_append_cut("a\u00e4\u4e16\u754cz", rows[i].columns, &out);
+        waiting_line_append_cut("a\u00e4\u4e16\u754cz", rows[i].columns, &out);
         assert_string_equal(text_string(&out), rows[i].wanted);
         text_finish(&out);
     }
@@ -124,7 +124,7 @@ static void check_holders(struct lease_info *leases, size_t count, uint64_t pare
     struct user_names users = {0};
     struct text out = {0};
 
-    waiting_describe_holders(&page, parent, &users, &out);
+    waiting_line_describe_holders(&page, parent, &users, &out);
     assert_string_equal(text_string(&out), wanted);
     user_names_finish(&users);
     text_finish(&out);

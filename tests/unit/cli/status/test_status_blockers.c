@@ -37,7 +37,7 @@ static void drain(struct slot_info *slot, const char *reason, struct optional_nu
 static struct pool_view hindered_view(void)
 {
     struct pool_view view = view_of(6);
-    struct slot_info *slots = view.look.slots.items;
+    struct slot_info *slots = view.snapshot.slots.items;
     struct lease_info *lease = view_lease(&view, 12, 0, 1);
     struct device_process *process;
 
@@ -108,7 +108,7 @@ static void who_is_in_the_way_fits(void **state)
     for (size_t i = 0; i < COUNT(widths); i++) {
         const struct terminal terminal = {.width = widths[i], .unicode = true};
         struct pool_view view = hindered_view();
-        struct slot_info *slots = view.look.slots.items;
+        struct slot_info *slots = view.snapshot.slots.items;
         char word[256] = "";
         struct text out;
 
@@ -131,8 +131,8 @@ static void without_a_name_or_reason_the_state_is_explained(void **state)
     struct pool_view view = view_of(2);
 
     (void)state;
-    view.look.slots.items[0].state = SLOT_STATE_SQUATTED;
-    view.look.slots.items[1].state = SLOT_STATE_DRAINED;
+    view.snapshot.slots.items[0].state = SLOT_STATE_SQUATTED;
+    view.snapshot.slots.items[1].state = SLOT_STATE_DRAINED;
     check_picture(view, none,
                   "2 devices, none free, nobody waits\n"
                   "your own pool, all NVIDIA A100-SXM4-80GB\n"
@@ -187,18 +187,18 @@ static void what_is_in_the_way_counts_as_a_change(void **state)
     uint64_t before = pool_view_fingerprint(&one);
 
     (void)state;
-    one.look.leases.items[0].idle.value += DURATION_MINUTE;
+    one.snapshot.leases.items[0].idle.value += DURATION_MINUTE;
     assert_true(pool_view_fingerprint(&one) == before);
-    one.look.leases.items[0].idle_warned = false;
+    one.snapshot.leases.items[0].idle_warned = false;
     assert_false(pool_view_fingerprint(&one) == before);
-    one.look.leases.items[0].idle_warned = true;
-    one.look.leases.items[2].preparing = false;
+    one.snapshot.leases.items[0].idle_warned = true;
+    one.snapshot.leases.items[2].preparing = false;
     assert_false(pool_view_fingerprint(&one) == before);
-    one.look.leases.items[2].preparing = true;
-    one.look.slots.items[1].device->processes.items[0].squats = false;
+    one.snapshot.leases.items[2].preparing = true;
+    one.snapshot.slots.items[1].device->processes.items[0].squats = false;
     assert_false(pool_view_fingerprint(&one) == before);
-    one.look.slots.items[1].device->processes.items[0].squats = true;
-    one.look.slots.items[4].blocks = 0;
+    one.snapshot.slots.items[1].device->processes.items[0].squats = true;
+    one.snapshot.slots.items[4].blocks = 0;
     assert_false(pool_view_fingerprint(&one) == before);
     pool_view_finish(&one);
 }
@@ -233,7 +233,7 @@ static void how_a_drained_device_stands(void **state)
     check_standing(&view, 4,
                    "nvidia4: out of service once leases 13 (4000000000), 15 (root) end\n");
     check_standing(&view, 7, "nvidia7: not in this pool any more\n");
-    view.look.slots.items[5].blocks = SLOT_BLOCK_DRAINED;
+    view.snapshot.slots.items[5].blocks = SLOT_BLOCK_DRAINED;
     check_standing(&view, 5, "nvidia5: out of service once lease 14 (4000000000) ends\n");
     pool_view_finish(&view);
 }

@@ -42,7 +42,7 @@ static struct pool_view busy_view(size_t count)
 {
     struct pool_view view = view_of(count);
     struct lease_info *lease = view_lease(&view, 12, 0, 2);
-    struct slot_info *slots = view.look.slots.items;
+    struct slot_info *slots = view.snapshot.slots.items;
     struct claim_info *claim;
 
     lease->name = view_text("finetune");
@@ -135,13 +135,13 @@ static void hostile_names_are_inert(void **state)
     struct text out;
 
     (void)state;
-    free(view.look.leases.items[0].name);
-    view.look.leases.items[0].name = view_text("\033[31mred\nline\xff\t");
-    free(view.look.claims.items[1].why);
-    view.look.claims.items[1].why = view_text("\033]0;title\007 because\r\n");
+    free(view.snapshot.leases.items[0].name);
+    view.snapshot.leases.items[0].name = view_text("\033[31mred\nline\xff\t");
+    free(view.snapshot.claims.items[1].why);
+    view.snapshot.claims.items[1].why = view_text("\033]0;title\007 because\r\n");
     for (size_t i = 0; i < 4; i++) {
-        free(view.look.slots.items[i].device->name);
-        view.look.slots.items[i].device->name = view_text(
+        free(view.snapshot.slots.items[i].device->name);
+        view.snapshot.slots.items[i].device->name = view_text(
             "\xe8\xae\xad\xe7\xbb\x83\xe8\xae\xad\xe7\xbb\x83\xe8\xae\xad\033\xe7\xbb\x83");
     }
     out = picture_of(&view, narrow);
@@ -183,9 +183,9 @@ static void what_is_unusual_is_noted(void **state)
     lease->parent = 1;
     lease->granted = VIEW_NOW + 1;
     lease->opportunistic = true;
-    view.look.slots.items[0].state = SLOT_STATE_DRAINING;
-    view.look.slots.items[2].state = SLOT_STATE_ELSEWHERE;
-    view.look.slots.items[3].device->partitioned = true;
+    view.snapshot.slots.items[0].state = SLOT_STATE_DRAINING;
+    view.snapshot.slots.items[2].state = SLOT_STATE_ELSEWHERE;
+    view.snapshot.slots.items[3].device->partitioned = true;
     check_picture(view, none,
                   "3 devices, none free, nobody waits\n"
                   "your own pool, all NVIDIA A100-SXM4-80GB\n"
@@ -250,11 +250,11 @@ static void json_of_nonsense_is_a_document(void **state)
     struct pool_view view = busy_view(4);
 
     (void)state;
-    view.look.slots.items[0].state = (enum slot_state)99;
-    view.look.time = INT64_MIN;
-    view.look.leases.items[0].expires = optional_number_of(UINT64_MAX);
-    view.look.leases.items[0].granted = INT64_MAX;
-    view.look.claims.items[0].estimate = optional_number_of(UINT64_MAX);
+    view.snapshot.slots.items[0].state = (enum slot_state)99;
+    view.snapshot.time = INT64_MIN;
+    view.snapshot.leases.items[0].expires = optional_number_of(UINT64_MAX);
+    view.snapshot.leases.items[0].granted = INT64_MAX;
+    view.snapshot.claims.items[0].estimate = optional_number_of(UINT64_MAX);
     check_json(view,
                "\"state\":null,\"leases\":[12],\"squatters\":[],\"lingering\":[],\"drain\":null}");
 }
@@ -262,19 +262,19 @@ static void json_of_nonsense_is_a_document(void **state)
 static void pages_come_together(void **state)
 {
     struct pool_view all = {0};
-    struct pool_view_place place = {.section = WIRE_SECTION_DEVICES};
+    struct pool_view_position place = {.section = WIRE_SECTION_DEVICES};
     struct pool_view one = busy_view(4);
     struct pool_view other = view_of(2);
     struct berth_error error = BERTH_ERROR_INIT;
 
     (void)state;
-    assert_int_equal(pool_view_add_page(&all, &other.look, &place, &error), 0);
-    assert_int_equal(pool_view_add_page(&all, &one.look, &place, &error), 0);
-    assert_int_equal(all.look.slots.count, 6);
-    assert_int_equal(all.look.leases.count, 3);
-    assert_int_equal(all.look.claims.count, 2);
-    assert_int_equal(all.look.capacity, 4);
-    assert_int_equal(one.look.slots.count + other.look.slots.count, 0);
+    assert_int_equal(pool_view_add_page(&all, &other.snapshot, &place, &error), 0);
+    assert_int_equal(pool_view_add_page(&all, &one.snapshot, &place, &error), 0);
+    assert_int_equal(all.snapshot.slots.count, 6);
+    assert_int_equal(all.snapshot.leases.count, 3);
+    assert_int_equal(all.snapshot.claims.count, 2);
+    assert_int_equal(all.snapshot.capacity, 4);
+    assert_int_equal(one.snapshot.slots.count + other.snapshot.slots.count, 0);
     pool_view_finish(&one);
     pool_view_finish(&other);
     pool_view_finish(&all);
@@ -283,16 +283,16 @@ static void pages_come_together(void **state)
 static void a_slot_without_a_device_is_refused(void **state)
 {
     struct pool_view all = {0};
-    struct pool_view_place place = {.section = WIRE_SECTION_DEVICES};
+    struct pool_view_position place = {.section = WIRE_SECTION_DEVICES};
     struct pool_view page = view_of(1);
-    struct device *device = page.look.slots.items[0].device;
+    struct device *device = page.snapshot.slots.items[0].device;
     struct berth_error error = BERTH_ERROR_INIT;
 
     (void)state;
-    page.look.slots.items[0].device = NULL;
-    assert_fails(pool_view_add_page(&all, &page.look, &place, &error), BERTH_ERROR_SYNTAX, &error,
-                 "expected a device in each slot of the pool, got none");
-    page.look.slots.items[0].device = device;
+    page.snapshot.slots.items[0].device = NULL;
+    assert_fails(pool_view_add_page(&all, &page.snapshot, &place, &error), BERTH_ERROR_SYNTAX,
+                 &error, "expected a device in each slot of the pool, got none");
+    page.snapshot.slots.items[0].device = device;
     pool_view_finish(&page);
 }
 
@@ -302,10 +302,10 @@ static void the_fingerprint_tells_changes(void **state)
     struct pool_view other = busy_view(4);
 
     (void)state;
-    other.look.time += DURATION_HOUR;
-    other.look.slots.items[0].device->load.utilization = load_figure_declared(1);
+    other.snapshot.time += DURATION_HOUR;
+    other.snapshot.slots.items[0].device->load.utilization = load_figure_declared(1);
     assert_true(pool_view_fingerprint(&one) == pool_view_fingerprint(&other));
-    other.look.slots.items[3].state = SLOT_STATE_FREE;
+    other.snapshot.slots.items[3].state = SLOT_STATE_FREE;
     assert_false(pool_view_fingerprint(&one) == pool_view_fingerprint(&other));
     pool_view_finish(&one);
     pool_view_finish(&other);
@@ -339,18 +339,18 @@ static struct pool_view troubled_view(void)
 {
     struct pool_view view = view_of(4);
 
-    view.look.slots.items[0].device->asleep = true;
-    view.look.slots.items[0].state = SLOT_STATE_ASLEEP;
-    view.look.slots.items[1].device->health = HEALTH_SICK;
-    view.look.slots.items[1].device->health_reason = view_text("it fell off the bus");
-    view.look.slots.items[1].state = SLOT_STATE_SICK;
-    view.look.slots.items[2].device->old = true;
+    view.snapshot.slots.items[0].device->asleep = true;
+    view.snapshot.slots.items[0].state = SLOT_STATE_ASLEEP;
+    view.snapshot.slots.items[1].device->health = HEALTH_SICK;
+    view.snapshot.slots.items[1].device->health_reason = view_text("it fell off the bus");
+    view.snapshot.slots.items[1].state = SLOT_STATE_SICK;
+    view.snapshot.slots.items[2].device->old = true;
     view_lease(&view, 1, 3, 4);
-    view.look.slots.items[3].device->old = true;
+    view.snapshot.slots.items[3].device->old = true;
     assert_int_equal(
-        machine_report_add_problem(&view.look.problems, "nvidia", "expected an answer"), 0);
-    assert_int_equal(machine_report_add_problem(&view.look.problems, "amd", "no\x1b[31m such file"),
-                     0);
+        machine_report_add_problem(&view.snapshot.problems, "nvidia", "expected an answer"), 0);
+    assert_int_equal(
+        machine_report_add_problem(&view.snapshot.problems, "amd", "no\x1b[31m such file"), 0);
     return view;
 }
 
@@ -376,21 +376,21 @@ static void what_is_wrong_with_the_hardware_is_said(void **state)
 static void problems_come_with_the_last_page_and_count_as_a_change(void **state)
 {
     struct pool_view all = {0};
-    struct pool_view_place place = {.section = WIRE_SECTION_DEVICES};
+    struct pool_view_position place = {.section = WIRE_SECTION_DEVICES};
     struct pool_view calm = view_of(2);
     struct pool_view last = troubled_view();
     uint64_t before;
 
     (void)state;
-    assert_int_equal(pool_view_add_page(&all, &calm.look, &place, NULL), 0);
-    assert_int_equal(pool_view_add_page(&all, &last.look, &place, NULL), 0);
-    assert_int_equal(all.look.problems.count, 2);
-    assert_int_equal(last.look.problems.count, 0);
+    assert_int_equal(pool_view_add_page(&all, &calm.snapshot, &place, NULL), 0);
+    assert_int_equal(pool_view_add_page(&all, &last.snapshot, &place, NULL), 0);
+    assert_int_equal(all.snapshot.problems.count, 2);
+    assert_int_equal(last.snapshot.problems.count, 0);
     before = pool_view_fingerprint(&all);
-    assert_int_equal(machine_report_add_problem(&all.look.problems, "amd", "another"), 0);
+    assert_int_equal(machine_report_add_problem(&all.snapshot.problems, "amd", "another"), 0);
     assert_false(pool_view_fingerprint(&all) == before);
     before = pool_view_fingerprint(&all);
-    all.look.slots.items[0].device->old = true;
+    all.snapshot.slots.items[0].device->old = true;
     assert_false(pool_view_fingerprint(&all) == before);
     pool_view_finish(&all);
     pool_view_finish(&calm);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "view/judge.h"
+#include "view/view_facts.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/count.h"
 
-int64_t view_span(int64_t from, int64_t to)
+int64_t view_time_between(int64_t from, int64_t to)
 {
     int64_t span;
 
@@ -15,19 +15,19 @@ int64_t view_span(int64_t from, int64_t to)
     return __builtin_sub_overflow(to, from, &span) ? INT64_MAX : span;
 }
 
-struct quantity_text view_duration(int64_t from, int64_t to)
+struct quantity_text view_format_duration(int64_t from, int64_t to)
 {
-    int64_t span = view_span(from, to);
+    int64_t span = view_time_between(from, to);
 
     return quantity_format_duration(span - span % DURATION_SECOND);
 }
 
-int64_t view_time(uint64_t time)
+int64_t view_time_from_wire(uint64_t time)
 {
     return time > INT64_MAX ? INT64_MAX : (int64_t)time;
 }
 
-const char *view_model(const struct device *device)
+const char *view_device_model(const struct device *device)
 {
     static const char *const vendors[] = {"NVIDIA ", "AMD ", "Intel(R) ", "Intel ", "Apple "};
 
@@ -73,7 +73,7 @@ void view_append_memory(struct text *out, const struct device *device, bool besi
     text_append(out, total.text);
 }
 
-void view_add_memory(struct table *table, const struct device *device, bool beside)
+void view_add_memory_cell(struct table *table, const struct device *device, bool beside)
 {
     struct text memory = {0};
 
@@ -87,15 +87,15 @@ const struct lease_info *view_find_lease(const struct pool_view *view, uint64_t 
 {
     const struct lease_info *lease;
 
-    vector_for_each (lease, &view->look.leases) {
+    vector_for_each (lease, &view->snapshot.leases) {
         if (lease->id == id)
             return lease;
     }
     return NULL;
 }
 
-bool view_lingers(const struct pool_view *view, const struct slot_info *slot,
-                  const struct device_process *process)
+bool view_is_leftover(const struct pool_view *view, const struct slot_info *slot,
+                      const struct device_process *process)
 {
     const struct lease_info *lease;
 
@@ -125,12 +125,12 @@ bool view_is_drained(const struct slot_info *slot)
     return slot->reason_time != 0 || (slot->blocks & SLOT_BLOCK_DRAINED) != 0;
 }
 
-struct view_census view_count(const struct pool_view *view)
+struct view_census view_count_devices(const struct pool_view *view)
 {
     struct view_census census = {0};
     const struct slot_info *slot;
 
-    vector_for_each (slot, &view->look.slots) {
+    vector_for_each (slot, &view->snapshot.slots) {
         if (slot->device->partitioned || slot->state == SLOT_STATE_GONE)
             continue;
         census.devices++;
@@ -148,8 +148,8 @@ struct view_census view_count(const struct pool_view *view)
     return census;
 }
 
-void view_append_pool(const struct pool_view *view, const struct pool_address *address,
-                      struct text *out)
+void view_append_pool_name(const struct pool_view *view, const struct pool_address *address,
+                           struct text *out)
 {
     const char *inventory = view->about.inventory;
 
@@ -165,17 +165,17 @@ void view_append_pool(const struct pool_view *view, const struct pool_address *a
         text_append_format(out, "pool at %s", address->socket);
 }
 
-struct quantity_text view_start(uint64_t estimate, int64_t past)
+struct quantity_text view_format_start(uint64_t estimate, int64_t past)
 {
-    int64_t left = view_span(past, view_time(estimate));
+    int64_t left = view_time_between(past, view_time_from_wire(estimate));
     struct quantity_text start = {.text = "now"};
 
     if (left >= DURATION_SECOND)
-        snprintf(start.text, sizeof(start.text), "in %.30s", view_duration(0, left).text);
+        snprintf(start.text, sizeof(start.text), "in %.30s", view_format_duration(0, left).text);
     return start;
 }
 
-const char *view_note(const struct slot_info *slot)
+const char *view_device_note(const struct slot_info *slot)
 {
     if (slot->device->health == HEALTH_SICK && slot->device->health_reason != NULL)
         return slot->device->health_reason;
@@ -193,7 +193,7 @@ const char *view_note(const struct slot_info *slot)
     }
 }
 
-enum style view_style(enum slot_state state)
+enum style view_state_style(enum slot_state state)
 {
     switch (state) {
     case SLOT_STATE_FREE:
@@ -217,7 +217,7 @@ bool view_is_idle(const struct lease_info *lease)
     return lease->idle.known && (lease->idle_warned || lease->idle.value >= DURATION_MINUTE);
 }
 
-const char *view_reason(const struct claim_info *claim)
+const char *view_claim_reason(const struct claim_info *claim)
 {
     static const char lead[] = "expected ";
     const char *rest = claim->why;

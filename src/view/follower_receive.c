@@ -11,8 +11,8 @@
 /* Behind every claim. */
 #define QUEUE_END UINT32_MAX
 
-static int take_pool(struct follower *follower, struct wire_message *message,
-                     struct berth_error *error)
+static int handle_pool(struct follower *follower, struct wire_message *message,
+                       struct berth_error *error)
 {
     int code = pool_view_check_inventory(follower->address.inventory, message->inventory, error);
 
@@ -25,7 +25,7 @@ static int take_pool(struct follower *follower, struct wire_message *message,
     return 0;
 }
 
-uint32_t follow_sections_of(uint32_t kinds)
+uint32_t follower_sections_of_kinds(uint32_t kinds)
 {
     uint32_t sections = 0;
 
@@ -38,7 +38,7 @@ uint32_t follow_sections_of(uint32_t kinds)
     return sections;
 }
 
-static int take_ended(struct follower *follower, struct wire_message *message,
+static int keep_ended(struct follower *follower, struct wire_message *message,
                       struct berth_error *error)
 {
     struct ended_lease *ended;
@@ -54,7 +54,7 @@ static int take_ended(struct follower *follower, struct wire_message *message,
     return 0;
 }
 
-static void take_tally(struct follower *follower, const struct pool_tally *tally)
+static void copy_tally(struct follower *follower, const struct pool_tally *tally)
 {
     if (tally == NULL)
         return;
@@ -69,37 +69,38 @@ static void take_tally(struct follower *follower, const struct pool_tally *tally
         follower->held = *tally->held;
 }
 
-static int take_news(struct follower *follower, struct wire_message *message,
-                     struct berth_error *error)
+static int handle_news(struct follower *follower, struct wire_message *message,
+                       struct berth_error *error)
 {
     uint32_t kinds = message->kinds & WIRE_NEWS_ALL;
-    int code = take_ended(follower, message, error);
+    int code = keep_ended(follower, message, error);
 
     if (code < 0)
         return code;
     /* Another daemon, of which nothing is known. */
     if (message->epoch != follower->epoch)
         kinds |= WIRE_NEWS_HELLO;
-    take_tally(follower, message->tally);
+    copy_tally(follower, message->tally);
     follower->epoch = message->epoch;
     follower->mark = message->after;
     follower->news_count++;
     follower->ended_count = message->id;
-    follower->due |= follow_sections_of(kinds) & follow_sections_wanted(follower);
-    follower->coming |= kinds;
+    follower->due_sections |=
+        follower_sections_of_kinds(kinds) & follower_wanted_sections(follower);
+    follower->pending_kinds |= kinds;
     if (!follower->has_view)
-        follower->due |= follow_sections_wanted(follower);
-    code = follow_look_at_due(follower, error);
-    return code < 0 ? code : follow_ask(follower, error);
+        follower->due_sections |= follower_wanted_sections(follower);
+    code = follower_start_snapshot(follower, error);
+    return code < 0 ? code : follower_subscribe(follower, error);
 }
 
 /* The items of a section that was looked at; those of others stay as they are. */
-#define TAKE_OVER(follower, section, member)                                        \
-    do {                                                                            \
-        if (((follower)->looking & SECTION_BIT(section)) == 0)                      \
-            break;                                                                  \
-        swap_vectors(&(follower)->view.look.member, &(follower)->taken.look.member, \
-                     sizeof((follower)->view.look.member));                         \
+#define REPLACE_SECTION(follower, section, member)                                            \
+    do {                                                                                      \
+        if (((follower)->snapshot_sections & SECTION_BIT(section)) == 0)                      \
+            break;                                                                            \
+        swap_vectors(&(follower)->view.snapshot.member, &(follower)->partial.snapshot.member, \
+                     sizeof((follower)->view.snapshot.member));                               \
     } while (false)
 
 static void swap_vectors(void *one, void *other, size_t size)
@@ -111,31 +112,32 @@ static void swap_vectors(void *one, void *other, size_t size)
     memcpy(other, kept, size);
 }
 
-static int complete_look(struct follower *follower, struct berth_error *error)
+static int complete_snapshot(struct follower *follower, struct berth_error *error)
 {
-    struct wire_message *look = &follower->view.look;
-    const struct wire_message *taken = &follower->taken.look;
+    struct wire_message *snapshot = &follower->view.snapshot;
+    const struct wire_message *partial = &follower->partial.snapshot;
 
-    look->capacity = taken->capacity;
-    look->pending = taken->pending;
-    look->time = taken->time;
-    TAKE_OVER(follower, WIRE_SECTION_DEVICES, slots);
-    TAKE_OVER(follower, WIRE_SECTION_LEASES, leases);
-    TAKE_OVER(follower, WIRE_SECTION_QUEUE, claims);
-    swap_vectors(&look->problems, &follower->taken.look.problems, sizeof(look->problems));
-    pool_view_finish(&follower->taken);
+    snapshot->capacity = partial->capacity;
+    snapshot->pending = partial->pending;
+    snapshot->time = partial->time;
+    REPLACE_SECTION(follower, WIRE_SECTION_DEVICES, slots);
+    REPLACE_SECTION(follower, WIRE_SECTION_LEASES, leases);
+    REPLACE_SECTION(follower, WIRE_SECTION_QUEUE, claims);
+    swap_vectors(&snapshot->problems, &follower->partial.snapshot.problems,
+                 sizeof(snapshot->problems));
+    pool_view_finish(&follower->partial);
     follower->seen_at = clock_now();
-    follower->look_time = follower->seen_at - follower->look_began;
-    follower->looking = 0;
-    follower->seen = follower->begun;
+    follower->snapshot_duration = follower->seen_at - follower->snapshot_started_at;
+    follower->snapshot_sections = 0;
+    follower->seen = follower->snapshots_started;
     follower->has_view = true;
     vector_finish(&follower->view.uses);
     return pool_view_index(&follower->view, error);
 }
 
 /* Returns the news that can be told now, or an error. */
-static int take_page(struct follower *follower, struct wire_message *page,
-                     struct berth_error *error)
+static int handle_page(struct follower *follower, struct wire_message *page,
+                       struct berth_error *error)
 {
     size_t max = follower->whole ? 0 : follower->settings.claims_max;
     uint32_t section = page->section;
@@ -143,28 +145,28 @@ static int take_page(struct follower *follower, struct wire_message *page,
     int news;
     int code;
 
-    take_tally(follower, page->tally);
-    news = pool_view_add_page(&follower->taken, page, &follower->place, error);
-    follower->look_number = 0;
+    copy_tally(follower, page->tally);
+    news = pool_view_add_page(&follower->partial, page, &follower->position, error);
+    follower->snapshot_number = 0;
     if (news < 0)
         return news;
     if (news > 0) {
         /* The last page has the problems, so it is asked for in any case. */
         if (section == WIRE_SECTION_QUEUE && max != 0 && after < QUEUE_END &&
-            follower->taken.look.claims.count >= max)
+            follower->partial.snapshot.claims.count >= max)
             after = QUEUE_END;
-        return follow_ask_look(follower, section, after, error);
+        return follower_request_page(follower, section, after, error);
     }
-    code = complete_look(follower, error);
+    code = complete_snapshot(follower, error);
     if (code < 0)
         return code;
-    news = (int)follower->telling;
-    follower->telling = 0;
-    code = follow_look_at_due(follower, error);
+    news = (int)follower->snapshot_kinds;
+    follower->snapshot_kinds = 0;
+    code = follower_start_snapshot(follower, error);
     return code < 0 ? code : news;
 }
 
-static int take_refusal(const struct wire_message *message, struct berth_error *error)
+static int handle_refusal(const struct wire_message *message, struct berth_error *error)
 {
     struct berth_error refused = BERTH_ERROR_INIT;
 
@@ -173,21 +175,22 @@ static int take_refusal(const struct wire_message *message, struct berth_error *
                      "expected to follow the pool, got that the daemon says: %s", refused.message);
 }
 
-int follow_take(struct follower *follower, struct wire_message *message, struct berth_error *error)
+int follower_handle_message(struct follower *follower, struct wire_message *message,
+                            struct berth_error *error)
 {
     uint64_t number = message->number;
 
-    if (number == 0 || (number != follower->hello_number && number != follower->follow_number &&
-                        number != follower->look_number))
+    if (number == 0 || (number != follower->hello_number && number != follower->subscribe_number &&
+                        number != follower->snapshot_number))
         return 0;
     if (message->type == WIRE_REFUSED)
-        return take_refusal(message, error);
+        return handle_refusal(message, error);
     if (message->type == WIRE_POOL && number == follower->hello_number)
-        return take_pool(follower, message, error);
-    if (message->type == WIRE_NEWS && number == follower->follow_number)
-        return take_news(follower, message, error);
-    if (message->type == WIRE_PAGE && number == follower->look_number)
-        return take_page(follower, message, error);
+        return handle_pool(follower, message, error);
+    if (message->type == WIRE_NEWS && number == follower->subscribe_number)
+        return handle_news(follower, message, error);
+    if (message->type == WIRE_PAGE && number == follower->snapshot_number)
+        return handle_page(follower, message, error);
     return error_set(error, BERTH_ERROR_SYNTAX, "expected an answer of the pool, got '%s'",
                      wire_type_name(message->type));
 }

@@ -63,8 +63,8 @@ static int write_table(const struct history_report *report, enum history_by by, 
     return code;
 }
 
-int past_report(struct history *history, const struct history_query *query, enum history_by by,
-                enum past_form form)
+int history_totals_print(struct history *history, const struct history_query *query,
+                         enum history_by by, enum history_form form)
 {
     struct history_report report = {0};
     struct berth_error error = BERTH_ERROR_INIT;
@@ -73,13 +73,13 @@ int past_report(struct history *history, const struct history_query *query, enum
 
     if (history != NULL)
         code = history_report(history, query, by, &report, &error);
-    if (code == 0 && form == PAST_JSON)
+    if (code == 0 && form == HISTORY_FORM_JSON)
         history_write_report_json(&report, by, JSON_INDENTED, &out);
-    else if (code == 0 && form == PAST_CSV)
+    else if (code == 0 && form == HISTORY_FORM_CSV)
         history_csv_report(&report, by, &out);
     else if (code == 0 && write_table(&report, by, &out) < 0)
         code = error_set_memory(&error);
-    code = code < 0 ? past_fail("report", &error) : output_write(&out);
+    code = code < 0 ? main_fail_verb("report", &error) : output_write(&out);
     history_report_finish(&report);
     text_finish(&out);
     return code;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/run/launching.h"
+#include "cli/run/command_launch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,14 +19,14 @@ static uint32_t ranks_without_devices(const struct device_count *gpus)
     return gpus->all ? 1 : gpus->min;
 }
 
-static const char *backend_of(const struct request_options *options)
+static const char *find_backend(const struct request_options *options)
 {
     int backend = options->backend == BACKEND_UNSAID ? BACKEND_NCCL : (int)options->backend;
 
     return choice_name(backend_names, backend);
 }
 
-static struct rank_plan make_plan(const struct launch *launch)
+static struct rank_plan make_plan(const struct command_launch *launch)
 {
     const struct request_options *options = launch->options;
     const struct request *request = &options->request;
@@ -35,7 +35,7 @@ static struct rank_plan make_plan(const struct launch *launch)
         .each = ranks_without_devices(&request->gpus),
         .ranks = request->ranks,
         .only_own = options->rank_mask == RANK_MASK_ONE || request->sharing == SHARING_MPS,
-        .backend = backend_of(options),
+        .backend = find_backend(options),
         .interface = options->interface,
     };
 
@@ -50,18 +50,18 @@ static struct rank_plan make_plan(const struct launch *launch)
 }
 
 /* Somebody who listens where ranks are to meet may be meant to; so it is only said. */
-static void say_meeting(const struct launch *launch)
+static void print_master_port(const struct command_launch *launch)
 {
     if (launch->port.is_taken && launch->warns)
         fprintf(stderr, "berth: port %u, where ranks are to meet, is taken by somebody else\n",
                 (unsigned)launch->port.number);
     if (launch->verbose)
-        fprintf(stderr, "berth: world size %" PRIu32 ", master port %u\n", launch_copies(launch),
-                (unsigned)launch->port.number);
+        fprintf(stderr, "berth: world size %" PRIu32 ", master port %u\n",
+                command_launch_copies(launch), (unsigned)launch->port.number);
 }
 
 /* Made-up devices of which nothing is known that others could know are not looked for. */
-static bool has_anything_to_find(const struct device_list *devices)
+static bool has_real_devices(const struct device_list *devices)
 {
     const struct device *device;
 
@@ -72,14 +72,14 @@ static bool has_anything_to_find(const struct device_list *devices)
     return false;
 }
 
-static int find_cdi(struct launch *launch, struct berth_error *error)
+static int find_cdi(struct command_launch *launch, struct berth_error *error)
 {
-    if (launch->claim == NULL || !has_anything_to_find(&launch->claim->grant.devices))
+    if (launch->claim == NULL || !has_real_devices(&launch->claim->grant.devices))
         return 0;
     return cdi_files_read(launch->verbose, &launch->cdi, error);
 }
 
-int launch_init(struct launch *launch, struct berth_error *error)
+int command_launch_init(struct command_launch *launch, struct berth_error *error)
 {
     int code;
 
@@ -95,32 +95,32 @@ int launch_init(struct launch *launch, struct berth_error *error)
     if (code < 0)
         return code;
     launch->plan.port = launch->port.number;
-    say_meeting(launch);
+    print_master_port(launch);
     return 0;
 }
 
-void launch_finish(struct launch *launch)
+void command_launch_finish(struct command_launch *launch)
 {
     master_port_finish(&launch->port);
     cdi_registry_finish(&launch->cdi);
 }
 
-uint32_t launch_copies(const struct launch *launch)
+uint32_t command_launch_copies(const struct command_launch *launch)
 {
     return (uint32_t)rank_plan_copies(&launch->plan);
 }
 
-uint32_t launch_label(const struct launch *launch, uint32_t number)
+uint32_t command_launch_label(const struct command_launch *launch, uint32_t number)
 {
     return launch->is_replica ? launch->replica : number;
 }
 
-int launch_make_labels(const struct launch *launch, struct labelled_output **ret_labels,
-                       struct berth_error *error)
+int command_launch_make_labels(const struct command_launch *launch,
+                               struct labelled_output **ret_labels, struct berth_error *error)
 {
     const struct labelled_output_options facts = {
-        .count = launch_copies(launch),
-        .numbers = launch->is_replica ? launch->replica_count : launch_copies(launch),
+        .count = command_launch_copies(launch),
+        .numbers = launch->is_replica ? launch->replica_count : command_launch_copies(launch),
         .output = STDOUT_FILENO,
         .error = STDERR_FILENO,
     };
@@ -131,9 +131,10 @@ int launch_make_labels(const struct launch *launch, struct labelled_output **ret
     return 0;
 }
 
-static struct launch_facts facts_of(const struct launch *launch, const struct rank_copy *copy)
+static struct launch_facts make_facts(const struct command_launch *launch,
+                                      const struct rank_copy *copy)
 {
-    const struct claim *claim = launch->claim;
+    const struct client_claim *claim = launch->claim;
     struct launch_facts facts = {
         .vendors = UINT32_MAX, /* whatever there is */
         .devices = copy->devices,
@@ -155,7 +156,7 @@ static struct launch_facts facts_of(const struct launch *launch, const struct ra
 }
 
 /* The environment of a copy that shares its one device by MPS. */
-static int make_mps_environment(const struct launch *launch, struct launch_facts *facts,
+static int make_mps_environment(const struct command_launch *launch, struct launch_facts *facts,
                                 struct string_list *ret_environment, struct berth_error *error)
 {
     const struct request *request = &launch->options->request;
@@ -186,8 +187,8 @@ static int make_mps_environment(const struct launch *launch, struct launch_facts
 }
 
 /* Where the CPUs are not known or not ours, the command runs nevertheless. */
-static void pin(const struct launch *launch, const struct rank_copy *copy,
-                struct prepared *prepared)
+static void pin_copy(const struct command_launch *launch, const struct rank_copy *copy,
+                     struct prepared_copy *prepared)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
@@ -198,58 +199,58 @@ static void pin(const struct launch *launch, const struct rank_copy *copy,
         fprintf(stderr, "berth: not pinned: %s\n", error.message);
 }
 
-int launch_prepare(const struct launch *launch, uint32_t number, struct prepared *ret_prepared,
-                   struct berth_error *error)
+int command_launch_prepare(const struct command_launch *launch, uint32_t number,
+                           struct prepared_copy *ret_prepared, struct berth_error *error)
 {
     struct rank_copy copy = rank_plan_copy(&launch->plan, number);
-    struct launch_facts facts = facts_of(launch, &copy);
+    struct launch_facts facts = make_facts(launch, &copy);
     bool is_mps = launch->options->request.sharing == SHARING_MPS && launch->claim != NULL;
-    struct prepared prepared = {0};
+    struct prepared_copy prepared = {0};
     int code = is_mps ? make_mps_environment(launch, &facts, &prepared.environment, error)
                       : launch_environment(&facts, environ, &prepared.environment, error);
 
     if (code < 0)
         return code;
-    pin(launch, &copy, &prepared);
+    pin_copy(launch, &copy, &prepared);
     *ret_prepared = prepared;
     return 0;
 }
 
-void prepared_finish(struct prepared *prepared)
+void command_launch_finish_copy(struct prepared_copy *prepared)
 {
     string_list_finish(&prepared->environment);
     if (prepared->is_pinned)
         bitset_finish(&prepared->cpus);
-    *prepared = (struct prepared){0};
+    *prepared = (struct prepared_copy){0};
 }
 
-int launch_fail(const struct launch *launch, struct berth_error *error)
+int command_launch_fail(const struct command_launch *launch, struct berth_error *error)
 {
     error_wrap(error, error->code, "%s", launch->verb);
     return output_refusal(error);
 }
 
-int launch_fail_start(const struct launch *launch, struct berth_error *error)
+int command_launch_fail_start(const struct command_launch *launch, struct berth_error *error)
 {
-    launch_fail(launch, error);
+    command_launch_fail(launch, error);
     return exit_code_of_start(error->code);
 }
 
-int launch_exec(const struct launch *launch)
+int command_launch_exec(const struct command_launch *launch)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct prepared prepared;
+    struct prepared_copy prepared;
     char **inherited = environ;
     int code;
 
-    if (launch_prepare(launch, 0, &prepared, &error) < 0)
-        return launch_fail(launch, &error);
+    if (command_launch_prepare(launch, 0, &prepared, &error) < 0)
+        return command_launch_fail(launch, &error);
     if (prepared.is_pinned)
         pin_apply(&prepared.cpus);
-    exec_command_error(launch->words[0], exec_command(launch->words, prepared.environment.items),
+    exec_command_error(launch->argv[0], exec_command(launch->argv, prepared.environment.items),
                        &error);
-    code = launch_fail_start(launch, &error);
+    code = command_launch_fail_start(launch, &error);
     environ = inherited;
-    prepared_finish(&prepared);
+    command_launch_finish_copy(&prepared);
     return code;
 }

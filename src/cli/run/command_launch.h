@@ -2,8 +2,8 @@
  *
  * From a granted claim, or none, to running copies of a command.
  */
-#ifndef CLI_RUN_LAUNCHING_H
-#define CLI_RUN_LAUNCHING_H
+#ifndef CLI_RUN_COMMAND_LAUNCH_H
+#define CLI_RUN_COMMAND_LAUNCH_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -17,10 +17,10 @@
 #include "model/cdi.h"
 #include "spec/request_options.h"
 
-struct launch {
-    const char *verb;    /* for messages */
-    struct claim *claim; /* granted; NULL: no device could ever do, every GPU is hidden */
-    char *const *words;  /* the command, ended by NULL */
+struct command_launch {
+    const char *verb;           /* for messages */
+    struct client_claim *claim; /* granted; NULL: no device could ever do, every GPU is hidden */
+    char *const *argv;          /* the command, ended by NULL */
     const struct request_options *options; /* what was asked for */
     bool verbose;                          /* say on standard error what was decided */
     bool warns;                            /* and what the pool warns of */
@@ -30,7 +30,7 @@ struct launch {
     uint32_t replica;
     uint32_t replica_count;
 
-    /* By launch_init. */
+    /* By command_launch_init. */
     struct rank_plan plan;
     struct master_port port;
     struct cdi_registry cdi; /* what vendors offer to containers */
@@ -39,20 +39,20 @@ struct launch {
 /* Decides which copies there will be and, for ranks, where they meet, and finds what containers can
  * be given. Fails with BERTH_ERROR_LIMIT or _MEMORY.
  * The caller finishes the launch when the last copy has ended, also on failure. */
-int launch_init(struct launch *launch, struct berth_error *error);
-void launch_finish(struct launch *launch);
+int command_launch_init(struct command_launch *launch, struct berth_error *error);
+void command_launch_finish(struct command_launch *launch);
 
 /* How many copies there are. */
-uint32_t launch_copies(const struct launch *launch);
+uint32_t command_launch_copies(const struct command_launch *launch);
 
 /* Labels for the copies, or NULL where none were asked for. Fails with BERTH_ERROR_MEMORY. */
-int launch_make_labels(const struct launch *launch, struct labelled_output **ret_labels,
-                       struct berth_error *error);
+int command_launch_make_labels(const struct command_launch *launch,
+                               struct labelled_output **ret_labels, struct berth_error *error);
 /* The number of a copy in its label. */
-uint32_t launch_label(const struct launch *launch, uint32_t number);
+uint32_t command_launch_label(const struct command_launch *launch, uint32_t number);
 
 /* What one copy is started with; the caller's to finish. */
-struct prepared {
+struct prepared_copy {
     struct string_list environment;
     bool is_pinned;
     struct bitset cpus;
@@ -60,18 +60,18 @@ struct prepared {
 
 /* Prepares the copy of this number. As launch_environment; fails also with BERTH_ERROR_SYNTAX. What
  * cannot be pinned is not; that is said where the launch is verbose. */
-int launch_prepare(const struct launch *launch, uint32_t number, struct prepared *ret_prepared,
-                   struct berth_error *error);
-void prepared_finish(struct prepared *prepared);
+int command_launch_prepare(const struct command_launch *launch, uint32_t number,
+                           struct prepared_copy *ret_prepared, struct berth_error *error);
+void command_launch_finish_copy(struct prepared_copy *prepared);
 
 /* Becomes the command, of which there is one copy. Returns only on failure: the exit code, having
  * said what failed. */
-int launch_exec(const struct launch *launch);
+int command_launch_exec(const struct command_launch *launch);
 
 /* Says that the command could not be started, with the error of doing so. Returns the exit code. */
-int launch_fail_start(const struct launch *launch, struct berth_error *error);
+int command_launch_fail_start(const struct command_launch *launch, struct berth_error *error);
 
 /* The same for any other error of launching. */
-int launch_fail(const struct launch *launch, struct berth_error *error);
+int command_launch_fail(const struct command_launch *launch, struct berth_error *error);
 
 #endif

@@ -6,8 +6,8 @@
  * (BERTH_LEASE) BERTH_SOCKET may be our own doing: where it is that of the user's own daemon or of
  * the machine's, it counts as such.
  */
-#ifndef CLIENT_ADDRESS_H
-#define CLIENT_ADDRESS_H
+#ifndef CLIENT_POOL_ADDRESS_H
+#define CLIENT_POOL_ADDRESS_H
 
 #include <berth/error.h>
 #include <stdbool.h>
@@ -33,8 +33,9 @@ int pool_address_find(const char *inventory, struct pool_address *ret_address,
                       struct berth_error *error);
 
 /* The same where the machine's socket is another one, for tests. */
-int pool_address_find_beside(const char *machine_socket, const char *inventory,
-                             struct pool_address *ret_address, struct berth_error *error);
+int pool_address_find_with_machine_socket(const char *machine_socket, const char *inventory,
+                                          struct pool_address *ret_address,
+                                          struct berth_error *error);
 
 void pool_address_finish(struct pool_address *address);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/address.h"
+#include "client/pool_address.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "base/text/quote.h"
 #include "base/text/text.h"
 
-static const char *variable(const char *name)
+static const char *get_variable(const char *name)
 {
     const char *value = getenv(name);
 
@@ -23,7 +23,7 @@ static const char *variable(const char *name)
 
 static int find_inventory(const char *option, char **ret_path, struct berth_error *error)
 {
-    const char *path = option != NULL ? option : variable("BERTH_INVENTORY");
+    const char *path = option != NULL ? option : get_variable("BERTH_INVENTORY");
     char *real;
 
     if (path == NULL)
@@ -46,7 +46,7 @@ static int check_absolute(const char *name, const char *value, struct berth_erro
 }
 
 /* Of somebody else's making: the path is the socket's, the directory is what is left of it. */
-static int take_socket(struct pool_address *address, const char *path, struct berth_error *error)
+static int set_socket(struct pool_address *address, const char *path, struct berth_error *error)
 {
     size_t length = (size_t)(strrchr(path, '/') - path);
 
@@ -59,7 +59,7 @@ static int take_socket(struct pool_address *address, const char *path, struct be
 
 /* Somebody who may not look into the machine's directory is not meant to start a pool of the same
  * devices beside it, so only what is certainly absent is. */
-static int look_for_machine(const char *path, bool *ret_there, struct berth_error *error)
+static int find_machine_socket(const char *path, bool *ret_there, struct berth_error *error)
 {
     struct stat status;
 
@@ -82,9 +82,9 @@ static size_t length_without_slashes(const char *path)
     return length;
 }
 
-static int take_own(struct pool_address *address, struct berth_error *error)
+static int set_own(struct pool_address *address, struct berth_error *error)
 {
-    const char *named = variable("BERTH_RUNTIME_DIR");
+    const char *named = get_variable("BERTH_RUNTIME_DIR");
     struct text directory = {0};
     struct text socket = {0};
 
@@ -109,15 +109,15 @@ static int take_own(struct pool_address *address, struct berth_error *error)
     return 0;
 }
 
-/* Whether the socket is the one that take_own has found. A lease puts it into the environment of
+/* Whether the socket is the one that set_own has found. A lease puts it into the environment of
  * its command, and what was started on demand once may be again. */
 static bool is_own(const struct pool_address *own, const char *socket)
 {
-    return variable("BERTH_LEASE") != NULL && strcmp(own->socket, socket) == 0;
+    return get_variable("BERTH_LEASE") != NULL && strcmp(own->socket, socket) == 0;
 }
 
 /* Forgets what was chosen. */
-static void leave(struct pool_address *address)
+static void clear_choice(struct pool_address *address)
 {
     free(address->directory);
     free(address->socket);
@@ -125,46 +125,46 @@ static void leave(struct pool_address *address)
     address->own = false;
 }
 
-static int take_named(struct pool_address *address, const char *socket, const char *machine_socket,
-                      struct berth_error *error)
+static int set_named(struct pool_address *address, const char *socket, const char *machine_socket,
+                     struct berth_error *error)
 {
     int code = check_absolute("BERTH_SOCKET", socket, error);
 
     if (code < 0)
         return code;
-    code = take_own(address, error);
+    code = set_own(address, error);
     if (code == BERTH_ERROR_MEMORY || (code == 0 && is_own(address, socket)))
         return code;
-    leave(address);
+    clear_choice(address);
     /* Within a lease of the machine's pool it is that one. */
-    address->machine = variable("BERTH_LEASE") != NULL && strcmp(socket, machine_socket) == 0;
-    return take_socket(address, socket, error);
+    address->machine = get_variable("BERTH_LEASE") != NULL && strcmp(socket, machine_socket) == 0;
+    return set_socket(address, socket, error);
 }
 
-static int choose(const char *machine_socket, struct pool_address *address,
-                  struct berth_error *error)
+static int choose_socket(const char *machine_socket, struct pool_address *address,
+                         struct berth_error *error)
 {
-    const char *named = variable("BERTH_SOCKET");
+    const char *named = get_variable("BERTH_SOCKET");
     int code = 0;
 
     if (named != NULL)
-        return take_named(address, named, machine_socket, error);
+        return set_named(address, named, machine_socket, error);
     if (address->inventory == NULL)
-        code = look_for_machine(machine_socket, &address->machine, error);
+        code = find_machine_socket(machine_socket, &address->machine, error);
     if (code < 0)
         return code;
-    return address->machine ? take_socket(address, machine_socket, error)
-                            : take_own(address, error);
+    return address->machine ? set_socket(address, machine_socket, error) : set_own(address, error);
 }
 
-int pool_address_find_beside(const char *machine_socket, const char *inventory,
-                             struct pool_address *ret_address, struct berth_error *error)
+int pool_address_find_with_machine_socket(const char *machine_socket, const char *inventory,
+                                          struct pool_address *ret_address,
+                                          struct berth_error *error)
 {
     struct pool_address address = {0};
     int code = find_inventory(inventory, &address.inventory, error);
 
     if (code == 0)
-        code = choose(machine_socket, &address, error);
+        code = choose_socket(machine_socket, &address, error);
     if (code < 0) {
         pool_address_finish(&address);
         return code;
@@ -176,7 +176,8 @@ int pool_address_find_beside(const char *machine_socket, const char *inventory,
 int pool_address_find(const char *inventory, struct pool_address *ret_address,
                       struct berth_error *error)
 {
-    return pool_address_find_beside(POOL_MACHINE_SOCKET, inventory, ret_address, error);
+    return pool_address_find_with_machine_socket(POOL_MACHINE_SOCKET, inventory, ret_address,
+                                                 error);
 }
 
 void pool_address_finish(struct pool_address *address)
