@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/text/terminal.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
@@ -32,21 +33,40 @@ static int print_help(struct text *text)
     return code;
 }
 
+/* The groups of the overview: each begins with the verb named here, in the order of verbs[]. */
+static const struct {
+    const struct verb *first;
+    const char *title;
+} groups[] = {
+    {&verb_run, "Run jobs"},
+    {&verb_status, "Look"},
+    {&verb_extend, "Manage"},
+    {&verb_daemon, "Set up"},
+};
+
+/* Appends the title of the group that begins with this verb, if one does. */
+static void describe_group(const struct verb *verb, struct text *out)
+{
+    for (size_t i = 0; i < COUNT(groups); i++) {
+        if (groups[i].first == verb)
+            text_append_format(out, "\n%s:\n", groups[i].title);
+    }
+}
+
 int help_print_all(void)
 {
     size_t width = help_width();
     struct text text = {0};
 
-    text_append(&text,
-                "berth gives out GPUs: who wants some waits a fair turn and gets them alone.\n\n"
-                "Usage: berth VERB [options]\n"
-                "       berth --version\n\n"
-                "Verbs:\n");
+    text_append(&text, "berth shares GPUs: each job waits its turn and gets its GPUs alone.\n\n"
+                       "Usage: berth VERB [options]\n"
+                       "       berth --version\n");
     for (const struct verb *const *verb = verbs; *verb != NULL; verb++) {
+        describe_group(*verb, &text);
         text_append_format(&text, "  %-10s ", (*verb)->name);
         options_wrap((*verb)->summary, 13, width, &text);
     }
-    text_append(&text, "\n'berth VERB --help' tells more about one.\n");
+    text_append(&text, "\n'berth VERB --help' explains a verb and its options.\n");
     return print_help(&text);
 }
 
@@ -57,7 +77,20 @@ static void describe_subcommands(const struct verb *verb, size_t width, struct t
         text_append_format(out, "  %-10s ", subcommand_name(*word));
         options_wrap((*word)->summary, 13, width, out);
     }
-    text_append_format(out, "\n'berth %s WORD --help' tells more about one.\n", verb->name);
+    text_append_format(out, "\n'berth %s WORD --help' explains a word and its options.\n",
+                       verb->name);
+}
+
+/* Appends the examples, each line indented. */
+static void describe_examples(const char *examples, struct text *out)
+{
+    text_append(out, "\nExamples:\n");
+    while (*examples != '\0') {
+        size_t length = strcspn(examples, "\n");
+
+        text_append_format(out, "  %.*s\n", (int)length, examples);
+        examples += examples[length] == '\0' ? length : length + 1;
+    }
 }
 
 int help_print_verb(const struct verb *verb)
@@ -74,6 +107,8 @@ int help_print_verb(const struct verb *verb)
         text_append_char(&text, '\n');
         options_describe(*set, width, &text);
     }
+    if (verb->examples != NULL)
+        describe_examples(verb->examples, &text);
     return print_help(&text);
 }
 
@@ -99,9 +134,10 @@ static const struct option_set *const no_sets[] = {NULL};
 const struct verb verb_help = {
     .name = "help",
     .usage = "[VERB [WORD]]",
-    .summary = "list the verbs, or tell about one",
-    .description =
-        "Lists the verbs of berth, or tells what one verb does and which options it has.",
+    .summary = "list the verbs, or explain one",
+    .description = "Lists the verbs of berth, or explains one verb and its options.",
+    .examples = "berth help run\n"
+                "berth help spec check\n",
     .sets = no_sets,
     .operand = OPERAND_VERB,
     .run = run_help_verb,

@@ -16,11 +16,36 @@
 #include "cli/output.h"
 #include "cli/spec_option.h"
 
+/* The groups are those of help.c, which names the first verb of each. */
 const struct verb *const verbs[] = {
-    &verb_run,     &verb_submit,  &verb_logs,    &verb_wait,   &verb_reserve, &verb_adopt,
-    &verb_extend,  &verb_release, &verb_cancel,  &verb_status, &verb_top,     &verb_web,
-    &verb_history, &verb_report,  &verb_devices, &verb_plan,   &verb_spec,    &verb_sim,
-    &verb_cdi,     &verb_drain,   &verb_undrain, &verb_daemon, &verb_help,    NULL,
+    /* Run jobs */
+    &verb_run,
+    &verb_submit,
+    &verb_logs,
+    &verb_wait,
+    &verb_reserve,
+    &verb_adopt,
+    /* Look */
+    &verb_status,
+    &verb_top,
+    &verb_web,
+    &verb_devices,
+    &verb_plan,
+    &verb_history,
+    &verb_report,
+    /* Manage */
+    &verb_extend,
+    &verb_release,
+    &verb_cancel,
+    &verb_drain,
+    &verb_undrain,
+    /* Set up */
+    &verb_daemon,
+    &verb_spec,
+    &verb_cdi,
+    &verb_sim,
+    &verb_help,
+    NULL,
 };
 
 const struct verb *verb_find(const char *name)

@@ -27,6 +27,7 @@ struct verb {
     const char *usage;                    /* what follows the name: "[options]" */
     const char *summary;                  /* a line in the list of verbs */
     const char *description;              /* a paragraph in the verb's own help */
+    const char *examples;                 /* command lines, each ended by '\n'; NULL: none */
     const struct option_set *const *sets; /* ended by NULL */
     enum operand operand;
 

@@ -19,8 +19,8 @@ def one_line(text):
 
 
 VERBS = (
-    "run submit logs wait reserve adopt extend release cancel status top web history report devices plan spec sim cdi"
-    " drain undrain daemon help"
+    "run submit logs wait reserve adopt status top web devices plan history report extend release cancel drain undrain"
+    " daemon spec cdi sim help"
 ).split()
 
 
@@ -38,6 +38,7 @@ def test_help_lists_every_verb(sandbox, args):
     assert verbs == VERBS
     for verb in verbs:
         assert berth(sandbox, verb, "--help").code == 0
+    assert re.findall(r"^([A-Z].*):$", done.stdout, re.MULTILINE) == ["Run jobs", "Look", "Manage", "Set up"]
 
 
 WORDS = ("spec check", "spec schema", "sim place", "sim queue")
