@@ -102,7 +102,7 @@ def test_strange_grants(sandbox, daemon):
         client = daemon.accept()
         client.grant(client.expect("CLAIM"), devices=[])
         assert program.wait() == 125
-        assert "found 0 devices" in program.text("stderr")
+        assert "got 0 devices" in program.text("stderr")
 
 
 def test_nobody_listens(sandbox):

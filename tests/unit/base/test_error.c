@@ -204,7 +204,7 @@ static void what_cannot_be_formatted_leaves_the_format(void **state)
     assert_fails(error_set(&error, BERTH_ERROR_IO, "got %lc", no_character), BERTH_ERROR_IO, &error,
                  "got %lc");
     assert_fails(error_wrap(&error, BERTH_ERROR_IO, "line %lc", no_character), BERTH_ERROR_IO,
-                 &error, "line %lc: found %lc");
+                 &error, "line %lc: got %lc");
 }
 
 int main(void)

@@ -371,7 +371,7 @@ static void calls_that_fail_are_told_only_where_they_matter(void **state)
         find(driver, absent, BERTH_ERROR_DRIVER, &error);
         assert_string_equal(error.message,
                             "CUDA: expected 'GPU-99999999-1111-2222-3333-444444444440', "
-                            "found a device that does not say what it is: "
+                            "got a device that does not say what it is: "
                             "CUDA_ERROR_LAUNCH_FAILED (CUDA 719)");
         world->cuda.refuse(calls[i], 1, 719, 0);
     }

@@ -170,7 +170,7 @@ static void what_makes_no_sense_is_named(void **state)
     write_history(some, COUNT(some), AT(50));
     run_sql("UPDATE lease SET devices = 'nvidia0,toaster' WHERE id = 2");
     assert_int_equal(read_all(&error), BERTH_ERROR_SYNTAX);
-    assert_int_equal(strncmp(error.message, "history.db: lease 2: wanted", 27), 0);
+    assert_int_equal(strncmp(error.message, "history.db: lease 2: expected", 29), 0);
     run_sql("ALTER TABLE lease RENAME COLUMN devices TO gone");
     assert_int_equal(read_all(&error), BERTH_ERROR_SYNTAX);
     assert_string_equal(error.message, "history.db: no such column: lease.devices");

@@ -163,7 +163,7 @@ static void making_is_all_or_nothing(void **state)
         world->cuda.refuse("cuDevicePrimaryCtxRetain", 2, failures[i].status, 1);
         assert_int_equal(berth_contexts_create(world->pool, NULL, &set, &world->error),
                          failures[i].code);
-        assert_non_null(strstr(world->error.message, "nvidia2: expected a context, found: CUDA_"));
+        assert_non_null(strstr(world->error.message, "nvidia2: expected a context, got: CUDA_"));
         assert_int_equal(set.id, 77);
         assert_all_given_back(world);
     }

@@ -112,7 +112,7 @@ static void a_driver_that_fails_is_noticed_without_a_report(void **state)
     world->cuda.refuse("cuCtxSetCurrent", 1, 2, 1);
     assert_fails(berth_context_make_current(world->pool, context, &world->error), BERTH_ERROR_BUSY,
                  &world->error,
-                 "expected to make the context on nvidia1 current, found: CUDA_ERROR_OUT_OF_MEMORY "
+                 "expected to make the context on nvidia1 current, got: CUDA_ERROR_OUT_OF_MEMORY "
                  "(CUDA 2)");
     assert_works(berth_context_make_current(world->pool, context, &world->error), &world->error);
 }
@@ -201,7 +201,7 @@ static void a_rebuild_may_have_to_wait_or_be_in_vain(void **state)
     world->cuda.refuse("cuDevicePrimaryCtxRetain", 1, 2, 1);
     assert_fails(berth_context_rebuild(world->pool, context, &context, &world->error),
                  BERTH_ERROR_BUSY, &world->error,
-                 "expected a new context on nvidia1, found: CUDA_ERROR_OUT_OF_MEMORY (CUDA 2)");
+                 "expected a new context on nvidia1, got: CUDA_ERROR_OUT_OF_MEMORY (CUDA 2)");
     assert_int_equal(cuda_pool_info(world, context).fault, BERTH_FAULT_REBUILD);
     assert_null(cuda_pool_info(world, context).context);
     context = rebuild(world, context);

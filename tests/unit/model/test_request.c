@@ -261,7 +261,7 @@ static void ranks_start_together(void **state)
         request->ranks = true;
         if (scheduling == SCHEDULING_BEST_EFFORT)
             check_bad(request, "scheduling: ranks start together, so they need gang or spread, "
-                               "found best-effort");
+                               "got best-effort");
         else
             check_good(request);
     }

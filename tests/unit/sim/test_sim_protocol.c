@@ -322,7 +322,7 @@ static void an_unknown_policy_is_refused(void **state)
     settings = settings_of(&trace, &typical);
     settings.policy = "fist";
     assert_int_equal(place_replay_run(&settings, &run, &error), BERTH_ERROR_INVALID);
-    assert_non_null(strstr(error.message, "found 'fist'"));
+    assert_non_null(strstr(error.message, "got 'fist'"));
     typical_pods_finish(&typical);
     pod_trace_finish(&trace);
 }

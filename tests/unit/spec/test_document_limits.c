@@ -117,7 +117,7 @@ static void bytes_that_are_no_text_are_refused(void **state)
         {BYTES("\xEF\xBB\xBF"
                "a: \x01"),
          ":1:4: " NOT_UTF8 "control characters are not allowed, "
-         "found 0x01"},
+         "got 0x01"},
         {BYTES("a: \"ä\x07\""), ":1:6: " NOT_UTF8 "control characters are not allowed, got 0x07"},
         {BYTES("a: b\x1B[2J"), ":1:5: " NOT_UTF8 "control characters are not allowed, got 0x1B"},
         {BYTES("\x7F"), ":1:1: " NOT_UTF8 "control characters are not allowed, got 0x7F"},
@@ -129,7 +129,7 @@ static void bytes_that_are_no_text_are_refused(void **state)
         {BYTES("\xFF\xFE"
                "a\0\x00\xDC"),
          ": byte 5: expected UTF-16: unexpected low surrogate area, "
-         "found 0xDC00"},
+         "got 0xDC00"},
         {BYTES("\xFE\xFF"
                "\xD8\x00"
                "\0a"),
@@ -276,7 +276,7 @@ static void billion_laughs_are_refused_quickly(void **state)
     append_laughs(&text, "x");
     check_refused_text(&text, BERTH_ERROR_LIMIT,
                        "file.yaml:8:18: expected at most 4000000 values, with aliases written out, "
-                       "found more");
+                       "got more");
     text_finish(&text);
     assert_true(clock() - start < CLOCKS_PER_SEC / 10);
 }
@@ -292,7 +292,7 @@ static void long_texts_written_out_are_refused_too(void **state)
     append_laughs(&text, laugh);
     check_refused_text(&text, BERTH_ERROR_LIMIT,
                        "file.yaml:6:33: expected at most 64 MiB of text, with aliases written out, "
-                       "found more");
+                       "got more");
     text_finish(&text);
 }
 

@@ -10,6 +10,7 @@
 #include "base/count.h"
 #include "cli/devices/device_verbs.h"
 #include "support/pool_pictures.h"
+#include "view/pool_fingerprint.h"
 
 static struct device_process *add_process(struct slot_info *slot, uint64_t pid)
 {
@@ -184,22 +185,22 @@ static void who_is_in_the_way_is_in_the_document(void **state)
 static void what_is_in_the_way_counts_as_a_change(void **state)
 {
     struct pool_view one = hindered_view();
-    uint64_t before = pool_view_fingerprint(&one);
+    uint64_t before = pool_fingerprint_events(&one);
 
     (void)state;
     one.snapshot.leases.items[0].idle.value += DURATION_MINUTE;
-    assert_true(pool_view_fingerprint(&one) == before);
+    assert_true(pool_fingerprint_events(&one) == before);
     one.snapshot.leases.items[0].idle_warned = false;
-    assert_false(pool_view_fingerprint(&one) == before);
+    assert_false(pool_fingerprint_events(&one) == before);
     one.snapshot.leases.items[0].idle_warned = true;
     one.snapshot.leases.items[2].preparing = false;
-    assert_false(pool_view_fingerprint(&one) == before);
+    assert_false(pool_fingerprint_events(&one) == before);
     one.snapshot.leases.items[2].preparing = true;
     one.snapshot.slots.items[1].device->processes.items[0].squats = false;
-    assert_false(pool_view_fingerprint(&one) == before);
+    assert_false(pool_fingerprint_events(&one) == before);
     one.snapshot.slots.items[1].device->processes.items[0].squats = true;
     one.snapshot.slots.items[4].blocks = 0;
-    assert_false(pool_view_fingerprint(&one) == before);
+    assert_false(pool_fingerprint_events(&one) == before);
     pool_view_finish(&one);
 }
 

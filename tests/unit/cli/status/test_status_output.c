@@ -12,6 +12,7 @@
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
 #include "support/pool_pictures.h"
+#include "view/pool_fingerprint.h"
 
 static void an_empty_pool_is_short(void **state)
 {
@@ -304,9 +305,9 @@ static void the_fingerprint_tells_changes(void **state)
     (void)state;
     other.snapshot.time += DURATION_HOUR;
     other.snapshot.slots.items[0].device->load.utilization = load_figure_declared(1);
-    assert_true(pool_view_fingerprint(&one) == pool_view_fingerprint(&other));
+    assert_true(pool_fingerprint_events(&one) == pool_fingerprint_events(&other));
     other.snapshot.slots.items[3].state = SLOT_STATE_FREE;
-    assert_false(pool_view_fingerprint(&one) == pool_view_fingerprint(&other));
+    assert_false(pool_fingerprint_events(&one) == pool_fingerprint_events(&other));
     pool_view_finish(&one);
     pool_view_finish(&other);
 }
@@ -386,12 +387,12 @@ static void problems_come_with_the_last_page_and_count_as_a_change(void **state)
     assert_int_equal(pool_view_add_page(&all, &last.snapshot, &place, NULL), 0);
     assert_int_equal(all.snapshot.problems.count, 2);
     assert_int_equal(last.snapshot.problems.count, 0);
-    before = pool_view_fingerprint(&all);
+    before = pool_fingerprint_events(&all);
     assert_int_equal(machine_report_add_problem(&all.snapshot.problems, "amd", "another"), 0);
-    assert_false(pool_view_fingerprint(&all) == before);
-    before = pool_view_fingerprint(&all);
+    assert_false(pool_fingerprint_events(&all) == before);
+    before = pool_fingerprint_events(&all);
     all.snapshot.slots.items[0].device->old = true;
-    assert_false(pool_view_fingerprint(&all) == before);
+    assert_false(pool_fingerprint_events(&all) == before);
     pool_view_finish(&all);
     pool_view_finish(&calm);
     pool_view_finish(&last);

@@ -309,7 +309,7 @@ static void texts_have_limits(void **state)
     (void)state;
     append_field(&fields, REQUEST_TAG_MODEL, "A\0B", 3);
     check_refused_request(&fields, "journal: expected model of at most 255 bytes without a zero, "
-                                   "found 'A?B' at byte 32");
+                                   "got 'A?B' at byte 32");
     memset(text, 'a', sizeof(text));
     append_field(&fields, REQUEST_TAG_NAME, text, sizeof(text));
     check_refused_request(&fields,

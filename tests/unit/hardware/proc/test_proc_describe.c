@@ -294,7 +294,7 @@ static void we_know_ourselves(void **state)
     assert_int_equal(proc_describe_process(&root, &process, NULL), 0);
     assert_true(process.uid.known);
     assert_int_equal(process.uid.value, geteuid());
-    assert_non_null(strstr(process.command, "test-uses_describe"));
+    assert_non_null(strstr(process.command, "test-proc_describe"));
     assert_true(llabs(process.started - clock_read(CLOCK_REALTIME)) < 3600 * INT64_C(1000000000));
     assert_false(process.owner.known);
     finish(&process);

@@ -200,7 +200,7 @@ static void a_list_that_hangs_costs_its_vendor_only(void **state)
     assert_int_equal(report.machine.devices.count, 2);
     assert_int_equal(report.listed, 1U << VENDOR_AMD);
     assert_well(&report, "amd0");
-    assert_problem(&report, "nvidia", "expected its devices, found: does not answer");
+    assert_problem(&report, "nvidia", "expected its devices, got: does not answer");
     machine_report_finish(&report);
     fixture->stage->nvidia.list_hangs = false;
     for (int64_t until = clock_now() + 10000 * MILLISECOND;; machine_report_finish(&report)) {

@@ -57,8 +57,8 @@ static void properties_that_are_none_are_refused(void **state)
          "expected a property of a request such as gpus or model, got ''"},
         {"gpus", NULL, BERTH_ERROR_INVALID, "gpus: expected [MODEL:]N, got nothing"},
         {"opportunistic", "yes", BERTH_ERROR_INVALID, "opportunistic: takes no value, got 'yes'"},
-        {"gpus", "two", BERTH_ERROR_SYNTAX,
-         "gpus: expected a number of devices, a range such as 2-4, or all, got 'two'"},
+        {"gpus", "2x", BERTH_ERROR_SYNTAX,
+         "gpus: expected a number of devices, a range such as 2-4, or all, got '2x'"},
     };
     struct berth_request *request = request_of(NULL);
 
