@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/hash.h"
 
 /* Moves all items of one vector to the end of another of the same type. */
 #define MOVE_ITEMS(to, from)                                               \
@@ -164,63 +163,4 @@ size_t pool_view_first_use(const struct pool_view *view, size_t slot)
             high = middle;
     }
     return low < view->uses.count && view->uses.items[low].slot == slot ? low : view->uses.count;
-}
-
-/* FNV-1a over numbers. */
-static void mix_number(uint64_t *fingerprint, uint64_t number)
-{
-    for (unsigned i = 0; i < sizeof(number); i++) {
-        *fingerprint ^= (number >> (8 * i)) & 0xff;
-        *fingerprint *= UINT64_C(0x100000001b3);
-    }
-}
-
-static void mix_slot(uint64_t *fingerprint, const struct slot_info *slot)
-{
-    const struct device_process *process;
-
-    mix_number(fingerprint, slot->device->id.vendor);
-    mix_number(fingerprint, slot->device->id.index);
-    mix_number(fingerprint, slot->device->id.mig);
-    mix_number(fingerprint, slot->state);
-    mix_number(fingerprint, slot->tenants);
-    mix_number(fingerprint, slot->device->health == HEALTH_SICK);
-    mix_number(fingerprint, slot->device->old);
-    mix_number(fingerprint, slot->blocks);
-    mix_number(fingerprint, (uint64_t)slot->reason_time);
-    vector_for_each (process, &slot->device->processes) {
-        if (process->squats)
-            mix_number(fingerprint, process->pid);
-    }
-}
-
-static void mix_lease(uint64_t *fingerprint, const struct lease_info *lease)
-{
-    mix_number(fingerprint, lease->id);
-    mix_number(fingerprint, lease->draining);
-    mix_number(fingerprint, lease->end);
-    mix_number(fingerprint, lease->expires.known ? lease->expires.value : 0);
-    mix_number(fingerprint, lease->idle_warned);
-    mix_number(fingerprint, lease->preparing);
-}
-
-uint64_t pool_view_fingerprint(const struct pool_view *view)
-{
-    uint64_t fingerprint = UINT64_C(0xcbf29ce484222325);
-    const struct slot_info *slot;
-    const struct lease_info *lease;
-    const struct claim_info *claim;
-    const struct problem *problem;
-
-    vector_for_each (slot, &view->snapshot.slots)
-        mix_slot(&fingerprint, slot);
-    vector_for_each (lease, &view->snapshot.leases)
-        mix_lease(&fingerprint, lease);
-    vector_for_each (claim, &view->snapshot.claims) {
-        mix_number(&fingerprint, claim->id);
-        mix_number(&fingerprint, claim->position);
-    }
-    vector_for_each (problem, &view->snapshot.problems)
-        mix_number(&fingerprint, hash_bytes(problem->message, strlen(problem->message)));
-    return fingerprint;
 }

@@ -78,8 +78,4 @@ int pool_view_check_inventory(const char *wanted, const char *found, struct bert
 /* The first use of a slot; the count of uses when it has none. */
 size_t pool_view_first_use(const struct pool_view *view, size_t slot);
 
-/* A number that stays the same as long as no device, lease or claim changes what it is about,
- * whatever time it is and how busy the devices are. */
-uint64_t pool_view_fingerprint(const struct pool_view *view);
-
 #endif

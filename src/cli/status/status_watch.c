@@ -12,6 +12,7 @@
 #include "cli/screen.h"
 #include "cli/status/status_output.h"
 #include "view/follower.h"
+#include "view/pool_fingerprint.h"
 #include "view/pool_json.h"
 
 /* Times are shown in seconds, so a screen is drawn at least this often. */
@@ -70,7 +71,7 @@ static void append_newest_view(struct status_watcher *watch, const char *note, b
 /* Prints a block, or a line of JSON, when something has changed since the last. */
 static int print_change(struct status_watcher *watch)
 {
-    uint64_t fingerprint = pool_view_fingerprint(&watch->follower.view);
+    uint64_t fingerprint = pool_fingerprint_events(&watch->follower.view);
     struct text out = {0};
     int code;
 
