@@ -123,7 +123,7 @@ def test_extend_is_felt(pool_of):
         (["reserve", "--for", "1h", "--label", "--replicas", "2"], "reserve: --label: goes with a command"),
         (["reserve", "--for", "1h", "--export", "--sharing", "mps", "--replicas", "2"],
          "reserve: --export: expected one device with sharing mps, got several"),
-        (["extend", "1"], "extend: expected an id and a duration, got 1 operand"),
+        (["extend", "1"], "extend: expected the id of a lease and a duration, got 1 argument"),
         (["extend", "1", "x"], "extend: expected a duration"),
         (["extend", "x", "1h"], "extend: expected an id such as 12, got 'x'"),
         (["release"], "release: expected an id, got nothing"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth extend: moves the time limit of a lease.
+ * berth extend: adds to the time limit of a lease.
  */
 #include <inttypes.h>
 
@@ -8,10 +8,10 @@
 #include "base/text/quantity.h"
 #include "cli/connect.h"
 #include "cli/ids.h"
-#include "cli/lease/id_verbs.h"
 #include "cli/output.h"
+#include "cli/verbs.h"
 
-/* Returns 0 with the new end, or a negative error code. */
+/* Returns 0 with the lease's new end, or a negative error code. */
 static int extend_lease(const char *inventory, uint64_t id, int64_t duration,
                         struct optional_number *ret_expires, struct berth_error *error)
 {
@@ -57,12 +57,12 @@ static int parse_operands(int count, char **operands, uint64_t *ret_id, int64_t 
 
     if (count != 2)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "expected an id and a duration, got %d operand%s", count,
+                         "expected the id of a lease and a duration, got %d argument%s", count,
                          count == 1 ? "" : "s");
     code = id_parse(operands[0], ret_id, error);
     if (code == 0)
         code = quantity_parse_duration(operands[1], ret_duration, error);
-    /* Whatever is wrong with it, it is usage. */
+    /* Any error in the arguments is an error of usage. */
     if (code < 0 && error->code != BERTH_ERROR_INVALID)
         error->code = code = BERTH_ERROR_INVALID;
     return code;
@@ -91,13 +91,16 @@ static int run_extend_verb(int argc, char **argv)
     return print_expiry(id, expires);
 }
 
+static const struct option_set *const extend_sets[] = {&connect_option_set, NULL};
+
 const struct verb verb_extend = {
     .name = "extend",
-    .usage = "ID DURATION",
-    .summary = "move the time limit of a lease",
-    .description = "Lets a lease that has a time limit go on for longer: DURATION is added to what "
-                   "it has. Prints when it ends now.",
-    .sets = id_verb_sets,
+    .usage = "[options] LEASE DURATION",
+    .summary = "extend the time limit of a lease",
+    .description = "Adds DURATION to the time limit of a lease. Prints the new end.",
+    .examples = "berth extend 12 1h\n"
+                "berth extend 12 2h30m\n",
+    .sets = extend_sets,
     .operand = OPERAND_LEASE,
     .run = run_extend_verb,
 };
