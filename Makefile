@@ -92,10 +92,11 @@ fuzz: ## feed made-up input to every parser: FUZZ_SECONDS each
 		-Dc_args=-fsanitize=fuzzer-no-link,fuzzers)
 	@tools/fuzz build-fuzz '$(FUZZ_SECONDS)'
 
-check: ## formatting, static analysis, include directions
+check: ## check formatting, static analysis, include directions, names
 	$(call need,build test check)
 	$(call build,$(BUILD),$(setup_options))
 	@status=0; tools/check-format || status=1; $(PYTHON) tools/check-includes || status=1; \
+	$(PYTHON) tools/check-names || status=1; \
 	tools/check-static '$(BUILD)' || status=1; exit $$status
 
 coverage: ## which lines the tests reach: build-coverage/coverage/index.html
