@@ -117,8 +117,8 @@ int dial_with_timeout(const struct pool_address *address, enum dial_mode how, in
             continue;
         }
         if (waiting.until == 0)
-            backoff_begin(&waiting, timeout);
-        if (!is_temporary(address, number) || !backoff_pause(&waiting))
+            backoff_begin(&waiting, timeout, BACKOFF_PAUSE_MAX);
+        if (!is_temporary(address, number) || !backoff_sleep(&waiting))
             return explain_failure(address, number, error);
     }
 }

@@ -212,12 +212,12 @@ int session_reconnect(struct session *session, struct berth_error *error)
     disconnect(session);
     session->closed = false;
     if (first)
-        backoff_begin(&session->reconnecting, dial_settings.reconnect_timeout);
-    else if (!backoff_pause(&session->reconnecting))
+        backoff_begin(&session->reconnecting, dial_settings.reconnect_timeout, BACKOFF_PAUSE_MAX);
+    else if (!backoff_sleep(&session->reconnecting))
         return set_error_daemon_gone(session, error);
     do {
         code = dial_with_timeout(session->address, how, 0, &session->socket, error);
-    } while (code < 0 && is_worth_retrying(code) && backoff_pause(&session->reconnecting));
+    } while (code < 0 && is_worth_retrying(code) && backoff_sleep(&session->reconnecting));
     return code;
 }
 

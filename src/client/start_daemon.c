@@ -87,13 +87,11 @@ static int wait_for_lock(int lock)
 {
     struct backoff backoff;
 
-    backoff_begin(&backoff, dial_settings.start_timeout);
+    backoff_begin(&backoff, dial_settings.start_timeout, 4 * BACKOFF_PAUSE_MIN);
     while (flock(lock, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
             return errno;
-        if (backoff.step > 4 * BACKOFF_FIRST)
-            backoff.step = 4 * BACKOFF_FIRST;
-        if (!backoff_pause(&backoff))
+        if (!backoff_sleep(&backoff))
             return EWOULDBLOCK;
     }
     return 0;

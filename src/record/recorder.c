@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system/backoff.h"
 #include "base/system/clock.h"
 #include "base/text/choice.h"
 #include "base/text/quantity.h"
@@ -20,12 +21,11 @@
 #define NEWS_INTERVAL (DURATION_SECOND / 4)
 /* While something is held, the file says at least so often that it is. */
 #define SEEN_INTERVAL (10 * DURATION_SECOND)
-/* A file that cannot be written is tried again after the first of these, then after twice as long
- * each time. */
-#define RETRY_MIN (DURATION_SECOND / 5)
-#define RETRY_MAX (10 * DURATION_SECOND)
-/* One that somebody else writes is no problem before the pause is as long. */
-#define BUSY_PAUSE (4 * RETRY_MIN)
+/* Pauses between attempts to write a file that cannot be written (base/system/backoff.h). */
+#define RETRY_PAUSE_MIN (DURATION_SECOND / 5)
+#define RETRY_PAUSE_MAX (10 * DURATION_SECOND)
+/* A file that another process writes is reported as a problem once the pause is this long. */
+#define BUSY_PAUSE (4 * RETRY_PAUSE_MIN)
 /* How often it is looked for leases that are to be forgotten, and the pause between two steps. */
 #define FORGET_MAX   DURATION_HOUR
 #define FORGET_MIN   DURATION_SECOND
@@ -79,9 +79,7 @@ static void handle_failure(struct recorder *recorder, const struct berth_error *
 {
     history_record_close(recorder->record);
     recorder->record = NULL;
-    recorder->retry_pause = recorder->retry_pause == 0          ? RETRY_MIN
-                            : recorder->retry_pause < RETRY_MAX ? 2 * recorder->retry_pause
-                                                                : RETRY_MAX;
+    recorder->retry_pause = backoff_next(recorder->retry_pause, RETRY_PAUSE_MIN, RETRY_PAUSE_MAX);
     recorder->retry_at = clock_now() + recorder->retry_pause;
     /* The one of the daemon before is about to end. */
     if (error->code == BERTH_ERROR_BUSY && recorder->retry_pause < BUSY_PAUSE)

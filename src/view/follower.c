@@ -3,14 +3,15 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/system/backoff.h"
 #include "base/system/clock.h"
 #include "view/follower_internal.h"
 
 /* A daemon that says nothing is asked whether it is there. */
 #define QUIET_TIMEOUT (3 * DURATION_SECOND)
-/* One that is gone is dialled after the first of these, then after twice as long each time. */
-#define PAUSE_FIRST (DURATION_SECOND / 10)
-#define PAUSE_LAST  DURATION_SECOND
+/* Pauses between attempts to reconnect (base/system/backoff.h). */
+#define RECONNECT_PAUSE_MIN (DURATION_SECOND / 10)
+#define RECONNECT_PAUSE_MAX DURATION_SECOND
 /* Looking is at most this part of the time, unless it takes very long. */
 #define PACE_PARTS 10
 #define PACE_MAX   (2 * DURATION_SECOND)
@@ -42,9 +43,7 @@ static void mark_gone(struct follower *follower, const struct berth_error *reaso
 {
     forget_questions(follower);
     follower->reason = *reason;
-    follower->pause = follower->pause == 0           ? PAUSE_FIRST
-                      : follower->pause < PAUSE_LAST ? 2 * follower->pause
-                                                     : PAUSE_LAST;
+    follower->pause = backoff_next(follower->pause, RECONNECT_PAUSE_MIN, RECONNECT_PAUSE_MAX);
     follower->dial_at = clock_now() + follower->pause;
 }
 

@@ -151,7 +151,7 @@ static void claims_within_the_limit_count(void **state)
     second->estimate = optional_number_of(0);
     assert_true(pool_fingerprint_queue(&view, 1) == one);
     assert_true(pool_fingerprint_queue(&view, 2) != both);
-    view.snapshot.pending = 2;
+    view.snapshot.pending++;
     assert_true(pool_fingerprint_queue(&view, 1) != one);
     pool_view_finish(&view);
 }
