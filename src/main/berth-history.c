@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth-history: past leases. 'berth history' and 'berth report' become this program.
+ * berth-history: shows past leases. 'berth history' and 'berth report' become this program.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,15 +17,9 @@
 #include "history/time_argument.h"
 #include "view/pool_view.h"
 
-int main_fail_verb(const char *verb, struct berth_error *error)
-{
-    error_wrap(error, error->code, "%s", verb);
-    return output_error(error);
-}
-
 /* ---- Which file ---- */
 
-/* Asks the daemon; dials again when it goes away in the midst. */
+/* Asks the daemon for the facts of the pool. Connects again if the daemon restarts meanwhile. */
 static int query_pool(struct pool_connection *connection, struct wire_message *ret_answer,
                       struct berth_error *error)
 {
@@ -42,7 +36,7 @@ static int query_pool(struct pool_connection *connection, struct wire_message *r
     return code;
 }
 
-/* The pool's file; the caller frees it. */
+/* Finds the pool's history file. The caller frees *ret_file. */
 static int find_history_file(const char *inventory, char **ret_file, struct berth_error *error)
 {
     struct wire_message pool = {0};
@@ -57,8 +51,7 @@ static int find_history_file(const char *inventory, char **ret_file, struct bert
     connect_close(&connection);
     if (code == 0 && pool.history == NULL)
         code = error_set(error, BERTH_ERROR_IO,
-                         "expected past leases, got that this pool keeps none (its configuration "
-                         "says history: no)");
+                         "this pool keeps no history (its configuration says history: no)");
     if (code == 0) {
         *ret_file = pool.history;
         pool.history = NULL;
@@ -67,7 +60,8 @@ static int find_history_file(const char *inventory, char **ret_file, struct bert
     return code;
 }
 
-/* NULL in *ret_history: nothing was recorded yet. Returns an exit code. */
+/* Opens the history. Sets *ret_history to NULL if no lease was recorded yet. Returns an exit code.
+ */
 static int open_history(const char *verb, const struct history_filter_options *options,
                         struct history **ret_history)
 {
@@ -87,10 +81,10 @@ static int open_history(const char *verb, const struct history_filter_options *o
         *ret_history = NULL;
         return EXIT_GOOD;
     }
-    return code < 0 ? main_fail_verb(verb, &error) : EXIT_GOOD;
+    return code < 0 ? history_program_fail(verb, &error) : EXIT_GOOD;
 }
 
-/* ---- Words ---- */
+/* ---- Options ---- */
 
 static int read_time(const char *option, const char *text, int64_t now, int64_t *ret_time,
                      struct berth_error *error)
@@ -129,14 +123,14 @@ static enum history_form choose_form(const struct history_filter_options *option
     return options->json ? HISTORY_FORM_JSON : options->csv ? HISTORY_FORM_CSV : HISTORY_FORM_TABLE;
 }
 
-/* After parsing: makes the query and opens the file. Returns an exit code. */
+/* Makes the query from the parsed options and opens the history. Returns an exit code. */
 static int begin_verb(const char *verb, const struct history_filter_options *options,
                       struct history_query *query, struct history **ret_history)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
     if (make_query(options, query, &error) < 0)
-        return main_fail_verb(verb, &error);
+        return history_program_fail(verb, &error);
     return open_history(verb, options, ret_history);
 }
 
@@ -156,7 +150,7 @@ static int run_history(int argc, char **argv)
     if (code != EXIT_GOOD)
         return code;
     query.max = more.max.known ? more.max.value : 0;
-    code = history_list_print(history, &query, choose_form(&options));
+    code = history_program_list(history, &query, choose_form(&options));
     history_close(history);
     return code;
 }
@@ -176,7 +170,7 @@ static int run_report(int argc, char **argv)
     code = begin_verb("report", &options, &query, &history);
     if (code != EXIT_GOOD)
         return code;
-    code = history_totals_print(history, &query, more.by, choose_form(&options));
+    code = history_program_report(history, &query, more.by, choose_form(&options));
     history_close(history);
     return code;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth-probe: looks at the hardware for berth, so that a driver that hangs or a library that
- * crashes never does so to anybody else.
+ * berth-probe: reads the hardware for berth. It is a process of its own, so that a driver call that
+ * hangs or a library that crashes does not affect berth.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@ enum { EXIT_USAGE = 2, EXIT_BERTH = 125 };
 static const char usage[] =
     "usage: berth-probe\n"
     "\n"
-    "Looks at the GPUs of this machine for berth, which starts it with a socket as\n"
-    "its standard input. To see what it finds: berth devices\n";
+    "Reads the GPUs of this machine for berth. berth starts it, with a socket as\n"
+    "standard input. To see the GPUs, run 'berth devices'.\n";
 
 static int print_information(int argc, char **argv)
 {
@@ -52,8 +52,9 @@ int main(int argc, char **argv)
     if (argc > 1)
         return print_information(argc, argv);
     if (!is_socket(STDIN_FILENO)) {
-        fputs("berth-probe: expected a socket of berth as standard input, got none; to see the "
-              "devices: berth devices\n",
+        fputs("berth-probe: expected a socket as standard input; berth starts this program itself. "
+              "To "
+              "see the devices, run 'berth devices'\n",
               stderr);
         return EXIT_USAGE;
     }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth-recorder: writes down the leases of the daemon that starts it.
+ * berth-recorder: records leases in the history file. Only berthd starts it.
  *
  *     berth-recorder FILE POOL KEEP all|owner
  *
- * Its connection to the daemon is standard input, what it says of itself goes to standard output.
- * Nobody else starts it.
+ * Standard input is the connection to the daemon. Problems are reported on standard output.
  */
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -22,7 +21,7 @@
 
 enum { EXIT_WRONG = 2, EXIT_FAILED = 125 };
 
-/* What the daemon may do to the processes of others is nothing that writing a file needs. */
+/* Drops the capabilities that the daemon has: writing a file needs none. */
 static void drop_rights(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -49,7 +48,7 @@ static int read_settings(int argc, char **argv, struct recorder_settings *settin
     if (argc != 5 || argv[1][0] != '/' ||
         (strcmp(argv[4], "all") != 0 && strcmp(argv[4], "owner") != 0) ||
         !is_socket(STDIN_FILENO)) {
-        fprintf(stderr, "berth-recorder: expected to be started by berthd, got something else\n");
+        fprintf(stderr, "berth-recorder: only berthd can start this program\n");
         return -1;
     }
     *settings = (struct recorder_settings){
@@ -73,7 +72,8 @@ int main(int argc, char **argv)
     if (read_settings(argc, argv, &settings, &error) < 0)
         return EXIT_WRONG;
     signal(SIGPIPE, SIG_IGN);
-    /* Whoever ends the daemon's group or terminal does not mean us: we end when it has. */
+    /* A signal to the daemon's process group or terminal does not end the recorder: it ends after
+     * the daemon, when the connection closes. */
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     drop_rights();

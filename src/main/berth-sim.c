@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth-sim: traces through the engine. 'berth sim' becomes this program.
+ * berth-sim: replays traces through the engine. 'berth sim' becomes this program.
  */
 #include "cli/programs/sim_options.h"
 #include "cli/programs/sim_verbs.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth-top: a pool on a full screen, live. 'berth top' becomes this program.
+ * berth-top: shows a pool on a full screen, live. 'berth top' becomes this program.
  */
 #include <signal.h>
 
 #include "base/error.h"
+#include "base/text/quantity.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/programs/top_options.h"
+#include "cli/programs/program_options.h"
 #include "cli/verbs.h"
 #include "top/top.h"
 
@@ -43,7 +44,7 @@ int main(int argc, char **argv)
         error_wrap(&error, code, "top");
         return output_refusal(&error);
     }
-    /* Whoever waits for us is to see what ended us; nothing stands in its way any more. */
+    /* End by the signal that ended top, so that the parent process sees it. */
     if (code > 0)
         raise(code);
     return EXIT_GOOD;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth-web: the pool over HTTP. 'berth web' becomes this program.
+ * berth-web: serves the pool over HTTP. 'berth web' becomes this program.
  */
 #include <stdio.h>
 
 #include "base/error.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/programs/web_options.h"
+#include "cli/programs/program_options.h"
 #include "cli/verbs.h"
 #include "web/web_loop.h"
 
@@ -27,10 +27,10 @@ static int read_options(const struct web_options *options, struct web_settings *
     if (code < 0)
         return error_wrap(error, code, "--listen");
     if (options->token == NULL && !listen_address_is_loopback(&settings->address))
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "--listen %s: expected --token FILE for an address that others can reach, "
-                         "got none",
-                         listen_address_format(&settings->address).text);
+        return error_set(
+            error, BERTH_ERROR_INVALID,
+            "--listen %s: other machines can reach this address, so --token FILE is required",
+            listen_address_format(&settings->address).text);
     vector_for_each (host, &options->hosts) {
         if (listen_address_check_name(*host, error) < 0)
             return error_wrap(error, BERTH_ERROR_INVALID, "--host");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berthd: the pool's daemon.
+ * berthd: the daemon that runs a pool.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "base/text/quote.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/programs/daemon_options.h"
+#include "cli/programs/program_options.h"
 #include "cli/verbs.h"
 #include "daemon/activation.h"
 #include "daemon/pool.h"
@@ -24,7 +24,8 @@
 #include "daemon/sources.h"
 #include "spec/configuration.h"
 
-/* Whoever started us waits for a word on standard output. */
+/* Reports why the daemon did not start. The process that starts a private daemon reads the reason
+ * from standard output (client/start_daemon.c). Returns the exit code. */
 static int report_failure(const struct berth_error *error, bool is_own)
 {
     bool not_good = error->code == BERTH_ERROR_INVALID || error->code == BERTH_ERROR_SYNTAX ||
@@ -38,7 +39,8 @@ static int report_failure(const struct berth_error *error, bool is_own)
     return not_good ? EXIT_USAGE : EXIT_BERTH;
 }
 
-/* The file of rules: what was said, else the default place, which may have none. */
+/* Finds the configuration file: --config, else the default path. A file at the default path may be
+ * missing. */
 static int find_rules(const struct daemon_options *options, struct text *ret_path,
                       struct berth_error *error)
 {
@@ -69,7 +71,7 @@ static int read_rules(const char *path, struct berth_error *error)
     return code;
 }
 
-/* --check-config. Returns the exit code. */
+/* Runs --check-config. Returns the exit code. */
 static int check_rules(const struct daemon_options *options)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -80,16 +82,17 @@ static int check_rules(const struct daemon_options *options)
 
     if (code == 0)
         code = read_rules(path.length > 0 ? path.bytes : NULL, &error);
-    if (code == 0) /* the daemon itself starts: its programs may come later */
+    if (code ==
+        0) /* the daemon does not check this at its start: programs may be installed later */
         code = configuration_check_programs(path.length > 0 ? path.bytes : NULL, &error);
     if (path.length == 0)
-        text_append(&message, "a configuration");
+        text_append(&message, "configuration file");
     else
         text_append(&message, path.bytes);
     if (path.length > 0 && access(path.bytes, F_OK) == 0)
         text_append(&message, ": good\n");
     else
-        text_append(&message, ": not there, the usual rules count\n");
+        text_append(&message, ": not found, using the defaults\n");
     result = code < 0 ? output_error(&error) : output_write(&message);
     text_finish(&path);
     text_finish(&message);
@@ -105,17 +108,17 @@ static int open_log(const char *path, int *ret_log, struct berth_error *error)
     return *ret_log < 0 ? error_set_errno(error, errno, "%s", path) : 0;
 }
 
-/* What is said on the command line, as the pool wants it; the texts own what they made. */
+/* The pool's settings as made from the command line, and the strings that they point to. */
 struct daemon_setup {
     struct text socket;
     struct text rules;
-    struct text log; /* the file of the user's own, which whoever started us opened */
+    struct text log; /* with --own: path of the log, which the starting process has opened */
     char *inventory;
     struct pool_settings settings;
 };
 
-/* Opens the log, and goes on as another user where that was said: the log may be where only root
- * can write. */
+/* Opens the log, then becomes the user of --user. In this order, because only root may be able to
+ * write to the log's directory. */
 static int become_user(const struct daemon_options *options, const char *socket, int *ret_log,
                        struct berth_error *error)
 {
@@ -134,7 +137,7 @@ static int become_user(const struct daemon_options *options, const char *socket,
     return code;
 }
 
-/* Clients in other directories are told the path. */
+/* Refuses relative paths: clients in other directories use the path too. */
 static int check_absolute(const char *option, const char *path, struct berth_error *error)
 {
     return path == NULL || path[0] == '/'

@@ -88,7 +88,7 @@ def test_ordinary_users_may_check(sandbox):
 
 def test_default_places(sandbox):
     done = sandbox.run(["berth", "daemon", "--check-config", "--own", sandbox.directory])
-    assert done == (0, f"{sandbox.home}/.config/berth/berth.yaml: not there, the usual rules count\n", "")
+    assert done == (0, f"{sandbox.home}/.config/berth/berth.yaml: not found, using the defaults\n", "")
     place = sandbox.directory / "settings" / "berth"
     place.mkdir(parents=True)
     (place / "berth.yaml").write_text("grace: never\n")
@@ -98,7 +98,7 @@ def test_default_places(sandbox):
     assert done.stderr.startswith(f"berth: {place}/berth.yaml:1:8: grace: expected a duration")
     if not os.path.exists("/etc/berth/berth.yaml"):
         done = sandbox.run(["berth", "daemon", "--check-config"])
-        assert done == (0, "/etc/berth/berth.yaml: not there, the usual rules count\n", "")
+        assert done == (0, "/etc/berth/berth.yaml: not found, using the defaults\n", "")
 
 
 def test_a_file_that_was_named_has_to_be_there(sandbox):

@@ -452,4 +452,4 @@ def test_nobody_else_starts_it(sandbox):
     for words in ([], ["/x", "pool", "1s", "all"], ["--help"]):
         done = sandbox.run([program, *words])
         assert (done.code, done.stdout) == (2, "")
-        assert done.stderr == "berth-recorder: expected to be started by berthd, got something else\n"
+        assert done.stderr == "berth-recorder: only berthd can start this program\n"

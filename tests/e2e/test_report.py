@@ -98,11 +98,11 @@ def test_conditions(known):
 def test_table(known):
     done = known.pool.berth("report", "--file", known.file)
     assert done.stdout == (
-        "USER   LEASES  GPU-HOURS  WAITED  IDLE\n"
-        "ann         2       5.00      3h   40%\n"
-        "bob         1       2.00      0s     -\n"
-        "=eve        1       0.25      0s     -\n"
-        "(all)       4       7.25      3h   40%\n"
+        "USER     LEASES  GPU-HOURS  WAITED  IDLE\n"
+        "ann           2       5.00      3h   40%\n"
+        "bob           1       2.00      0s     -\n"
+        "=eve          1       0.25      0s     -\n"
+        "(total)       4       7.25      3h   40%\n"
     )
     one = known.pool.berth("report", "--file", known.file, "--user", "bob").stdout
     assert one == "USER  LEASES  GPU-HOURS  WAITED\nbob        1       2.00      0s\n"

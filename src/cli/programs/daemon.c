@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth daemon: becomes berthd, which is a program of its own.
+ * berth daemon: berth becomes the program berthd.
  */
 #include "base/count.h"
-#include "cli/programs/daemon_options.h"
+#include "cli/programs/program_options.h"
 #include "cli/verbs.h"
 #include "spec/option_types.h"
 
@@ -12,23 +12,23 @@
 static const struct option daemon_rows[] = {
     {.name = "socket",
      .argument = "PATH",
-     .help = "listen here (default: BERTH_SOCKET, else " MACHINE_SOCKET ")",
+     .help = "listen at this path (default: BERTH_SOCKET, else " MACHINE_SOCKET ")",
      OPTION(socket),
      .parse = option_type_string},
     {.name = "own",
      .argument = "DIRECTORY",
-     .help = "be the user's own: the socket in this directory, gone after being idle",
+     .help = "run as a private daemon of this user, with its socket in DIRECTORY; end when idle",
      OPTION(own),
      .parse = option_type_string},
     {.name = "inventory",
      .argument = "FILE",
-     .help = "the devices of this file instead of the hardware",
+     .help = "use the devices of this file instead of the hardware",
      OPTION(inventory),
      .parse = option_type_string},
     {.name = "config",
      .argument = "FILE",
-     .help = "the rules (default " MACHINE_RULES ", or berth/berth.yaml in the user's own "
-             "configuration)",
+     .help = "read this configuration (default: " MACHINE_RULES "; with --own: "
+             "~/.config/berth/berth.yaml)",
      OPTION(configuration),
      .parse = option_type_string},
     {.name = "log",
@@ -38,17 +38,17 @@ static const struct option daemon_rows[] = {
      .parse = option_type_string},
     {.name = "user",
      .argument = "NAME",
-     .help = "started by root: run as this user, with the rights to signal and to see everybody's "
-             "processes",
+     .help = "if started by root: run as this user, and keep the rights to see and signal the "
+             "processes of all users",
      OPTION(user),
      .parse = option_type_string},
     {.name = "idle",
      .argument = "DURATION",
-     .help = "how long the user's own stays when nobody uses it (default 1m)",
+     .help = "with --own: end after being idle for this long (default: 1m)",
      OPTION(idle),
      .parse = option_type_duration},
     {.name = "check-config",
-     .help = "only say whether the rules are good",
+     .help = "check the configuration and exit",
      OPTION(check),
      .parse = option_type_flag},
 };
@@ -65,9 +65,13 @@ const struct verb verb_daemon = {
     .name = "daemon",
     .usage = "[options]",
     .summary = "run the pool's daemon",
-    .description = "Runs the daemon that gives out this machine's devices. Usually nobody has to: "
-                   "the first command starts the user's own. SIGHUP makes it read its rules again, "
-                   "SIGTERM ends it; leases and the queue are kept for the next one.",
+    .description =
+        "Runs the daemon that allocates this machine's devices. Users rarely need this: "
+        "the first command starts a private daemon if the machine has none. SIGHUP makes "
+        "the daemon read its configuration again. SIGTERM ends it; the next daemon "
+        "continues with the same leases and queue.",
+    .examples = "berth daemon --check-config\n"
+                "berth daemon --socket /tmp/pool.sock --inventory pool.yaml\n",
     .sets = daemon_sets,
     .program = "berthd",
 };

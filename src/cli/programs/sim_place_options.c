@@ -10,7 +10,7 @@
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
 #include "cli/programs/sim_options.h"
-#include "engine/policy/policies.h"
+#include "sim/baselines/baselines.h"
 #include "sim/place_replay.h"
 #include "spec/option_types.h"
 
@@ -37,7 +37,7 @@ int sim_options_add_policies(const struct option *option, void *member, const ch
 
         if (name == NULL)
             return error_set_memory(error);
-        code = policy_find(name, &policy, error);
+        code = baseline_find(name, &policy, error);
         if (code == 0)
             code = string_list_append(list, name);
         free(name);

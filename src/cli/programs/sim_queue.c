@@ -59,7 +59,7 @@ static int read_options(const struct sim_queue_options *given, struct queue_sett
         code = parse_number("gpus-per-node", given->gpus, QUEUE_NODE_GPUS_MAX,
                             &settings->gpus_per_node, error);
     if (code == 0 && given->policy != NULL) {
-        code = policy_find(given->policy, &settings->policy, error);
+        code = baseline_find(given->policy, &settings->policy, error);
         if (code < 0)
             error_wrap(error, code, "--policy");
     }

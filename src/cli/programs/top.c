@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth top: becomes berth-top, which is a program of its own.
+ * berth top: berth becomes the program berth-top.
  */
 #include "base/count.h"
-#include "cli/programs/top_options.h"
+#include "cli/programs/program_options.h"
 #include "cli/verbs.h"
 #include "spec/option_types.h"
 
@@ -11,22 +11,22 @@ static const struct option top_rows[] = {
     {.name = "sort",
      .argument = "COLUMN",
      .choices = view_column_names,
-     .help = "sort by this column, in each pane that has it",
+     .help = "sort by this column, in every pane that has it",
      .offset = offsetof(struct top_options, column),
      .parse = option_type_choice},
     {.name = "filter",
      .argument = "WORDS",
-     .help = "show only what has these words: user, name, id, state",
+     .help = "show only rows with these words (user, name, id, state)",
      .offset = offsetof(struct top_options, filter),
      .parse = option_type_string},
     {.name = "interval",
      .argument = "DURATION",
-     .help = "look at the devices so often (1s)",
+     .help = "time between updates (default: 1s)",
      .offset = offsetof(struct top_options, interval),
      .parse = option_type_duration},
     {.name = "inventory",
      .argument = "FILE",
-     .help = "the pool of this file's devices instead of the hardware's",
+     .help = "use the pool of this inventory file instead of the hardware",
      .offset = offsetof(struct top_options, inventory),
      .parse = option_type_string},
 };
@@ -42,10 +42,13 @@ static const struct option_set *const top_sets[] = {&top_option_set, NULL};
 const struct verb verb_top = {
     .name = "top",
     .usage = "[options]",
-    .summary = "devices, leases and the queue on a full screen, live",
-    .description = "Shows devices with their load and its history, leases and the queue, as they "
-                   "change, until q is pressed. Keys sort, filter, and release or cancel what is "
-                   "yours, after asking; h lists them.",
+    .summary = "show devices, leases and the queue live, full screen",
+    .description =
+        "Shows devices with their load, leases and the queue, and updates them until you "
+        "press q. Keys sort and filter the rows, and release or cancel your own jobs "
+        "after a question. The key h lists all keys.",
+    .examples = "berth top\n"
+                "berth top --sort memory --filter alice\n",
     .sets = top_sets,
     .program = "berth-top",
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth web: becomes berth-web, which is a program of its own.
+ * berth web: berth becomes the program berth-web.
  */
 #include "base/count.h"
 #include "base/error.h"
-#include "cli/programs/web_options.h"
+#include "cli/programs/program_options.h"
 #include "cli/verbs.h"
 #include "spec/option_types.h"
 
-/* struct string_list: added to what is there. */
+/* Appends the value; the member is a struct string_list. */
 static int add_text(const struct option *option, void *member, const char *value,
                     struct berth_error *error)
 {
@@ -19,30 +19,30 @@ static int add_text(const struct option *option, void *member, const char *value
 static const struct option web_rows[] = {
     {.name = "listen",
      .argument = "ADDRESS:PORT",
-     .help = "where (127.0.0.1:7411); [::1]:7411 for IPv6; port 0 takes any that is free",
+     .help = "listen here (default: 127.0.0.1:7411); [::1]:7411 for IPv6; port 0: any free port",
      .offset = offsetof(struct web_options, listen),
      .parse = option_type_string},
     {.name = "token",
      .argument = "FILE",
-     .help = "who asks has to know what stands in this file; needed for any address that is not "
-             "loopback",
+     .help = "require the token in this file; needed unless ADDRESS is loopback",
      .offset = offsetof(struct web_options, token),
      .parse = option_type_string},
     {.name = "host",
      .argument = "NAME",
-     .help = "also answer requests for this host, a name or an address, behind a proxy say; may be "
-             "given several times",
+     .help =
+         "also answer requests for this host name or address, for example behind a proxy; may be "
+         "repeated",
      .offset = offsetof(struct web_options, hosts),
      .parse = add_text},
     {.name = "job-mapping",
      .argument = "DIR",
-     .help = "keep a file there for each NVIDIA GPU, with the leases on it, for dcgm-exporter's "
-             "DCGM_HPC_JOB_MAPPING_DIR",
+     .help = "write a file per NVIDIA GPU that lists its leases, for dcgm-exporter "
+             "(DCGM_HPC_JOB_MAPPING_DIR)",
      .offset = offsetof(struct web_options, job_mapping),
      .parse = option_type_string},
     {.name = "inventory",
      .argument = "FILE",
-     .help = "the pool of this file's devices instead of the hardware's",
+     .help = "use the pool of this inventory file instead of the hardware",
      .offset = offsetof(struct web_options, inventory),
      .parse = option_type_string},
 };
@@ -58,11 +58,14 @@ static const struct option_set *const web_sets[] = {&web_option_set, NULL};
 const struct verb verb_web = {
     .name = "web",
     .usage = "[--listen ADDRESS:PORT] [options]",
-    .summary = "show the pool in a browser, and to Prometheus",
+    .summary = "serve the pool as a web page, and metrics for Prometheus",
     .description =
-        "Serves a page that shows devices, leases and the queue as they change, and metrics for "
-        "Prometheus at /metrics, until Ctrl-C. It only reads. On this machine anybody may look; "
-        "other addresses need a token.",
+        "Serves a live page of devices, leases and the queue, and metrics for Prometheus at "
+        "/metrics, "
+        "until Ctrl-C. The page cannot change the pool. At a loopback address every user of this "
+        "machine can read it; other addresses need a token.",
+    .examples = "berth web\n"
+                "berth web --listen 0.0.0.0:7411 --token token.txt\n",
     .sets = web_sets,
     .program = "berth-web",
 };

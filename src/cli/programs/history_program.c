@@ -1,7 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Leases one by one.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/programs/history_program.h"
+
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,14 +12,21 @@
 #include "base/text/table.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/programs/history_program.h"
 #include "history/history_csv.h"
 #include "model/request.h"
 
-/* There may be millions: they are printed piece by piece. */
+int history_program_fail(const char *verb, struct berth_error *error)
+{
+    error_wrap(error, error->code, "%s", verb);
+    return output_error(error);
+}
+
+/* ---- berth history: one row per lease ---- */
+
+/* The list may have millions of leases, so it is printed in pieces. */
 enum { PIECE_BYTES = 64 * 1024, PIECE_ROWS = 2000 };
 
-static const struct table_column columns[] = {
+static const struct table_column list_columns[] = {
     {.heading = "LEASE", .right = true, .priority = TABLE_ALWAYS},
     {.heading = "USER", .min = 6, .priority = 90},
     {.heading = "DEVICES", .min = 8, .priority = 80},
@@ -30,7 +36,7 @@ static const struct table_column columns[] = {
     {.heading = "HELD", .right = true, .priority = 88},
     {.heading = "IDLE", .right = true, .hide_unknown = true, .priority = 40},
     {.heading = "END", .priority = 70},
-    {.heading = "CODE", .right = true, .hide_unknown = true, .priority = 50},
+    {.heading = "EXIT", .right = true, .hide_unknown = true, .priority = 50},
     {.heading = "JOB", .min = 8, .priority = 75},
 };
 
@@ -40,12 +46,12 @@ struct history_printer {
     struct text out;
     struct json json;
     struct table table;
-    size_t rows;  /* in the table */
-    bool has_any; /* lease */
-    int exit;     /* of the output */
+    size_t rows;  /* rows in the table */
+    bool has_any; /* true once a lease was printed */
+    int exit;     /* exit code of writing the output */
 };
 
-/* Prints what there is; the next piece begins anew. */
+/* Prints the output so far and starts the next piece. */
 static int print_piece(struct history_printer *printer, struct berth_error *error)
 {
     if (printer->form == HISTORY_FORM_TABLE && printer->rows > 0) {
@@ -54,16 +60,16 @@ static int print_piece(struct history_printer *printer, struct berth_error *erro
         if (table_print(&printer->table, &terminal, &printer->out) < 0)
             return error_set_memory(error);
         table_finish(&printer->table);
-        table_init(&printer->table, columns, COUNT(columns));
+        table_init(&printer->table, list_columns, COUNT(list_columns));
         printer->rows = 0;
     }
     printer->exit = output_write(&printer->out);
     text_clear(&printer->out);
-    /* Why was said already. */
+    /* output_write() has reported the reason. */
     return printer->exit == EXIT_GOOD ? 0 : error_set(error, BERTH_ERROR_CANCELLED, "output");
 }
 
-/* A time as the clock here shows it. */
+/* Adds a time in the local time zone. */
 static void add_time(struct table *table, int64_t time)
 {
     time_t seconds = (time_t)(time / DURATION_SECOND);
@@ -100,7 +106,7 @@ static void add_percent(struct table *table, uint64_t part, uint64_t whole)
         table_cell_format(table, "%u%%", (unsigned)((unsigned __int128)part * 100 / whole));
 }
 
-/* Whole seconds: less is only noise. */
+/* Adds a duration, in whole seconds if it is a second or longer. */
 static void add_duration(struct table *table, int64_t nanoseconds)
 {
     table_cell(table,
@@ -110,7 +116,8 @@ static void add_duration(struct table *table, int64_t nanoseconds)
                    .text);
 }
 
-/* Most holders end without saying how: the command took berth run's place. */
+/* "died" only says that the holder ended without a message. berth run becomes its command, so this
+ * is how most leases end. */
 static const char *describe_end(const struct history_lease *lease)
 {
     if (lease->end == NULL)
@@ -118,7 +125,7 @@ static const char *describe_end(const struct history_lease *lease)
     return strcmp(lease->end, "died") == 0 ? "ended" : lease->end;
 }
 
-static void add_row(struct table *table, const struct history_lease *lease, int64_t now)
+static void add_lease_row(struct table *table, const struct history_lease *lease, int64_t now)
 {
     table_cell_format(table, "%llu", (unsigned long long)lease->id);
     table_cell(table, lease->user);
@@ -151,7 +158,7 @@ static int print_lease(void *context, const struct history_lease *lease, struct 
         history_csv_lease(lease, printer->now, &printer->out);
         break;
     case HISTORY_FORM_TABLE:
-        add_row(&printer->table, lease, printer->now);
+        add_lease_row(&printer->table, lease, printer->now);
         printer->rows++;
         break;
     }
@@ -162,7 +169,7 @@ static int print_lease(void *context, const struct history_lease *lease, struct 
 
 static void begin_output(struct history_printer *printer)
 {
-    table_init(&printer->table, columns, COUNT(columns));
+    table_init(&printer->table, list_columns, COUNT(list_columns));
     if (printer->form == HISTORY_FORM_CSV)
         history_csv_begin(&printer->out);
     if (printer->form == HISTORY_FORM_JSON) {
@@ -181,8 +188,8 @@ static void end_output(struct history_printer *printer)
         text_append(&printer->out, "no leases\n");
 }
 
-int history_list_print(struct history *history, const struct history_query *query,
-                       enum history_form form)
+int history_program_list(struct history *history, const struct history_query *query,
+                         enum history_form form)
 {
     struct history_printer printer = {.form = form, .now = query->now};
     struct berth_error error = BERTH_ERROR_INIT;
@@ -196,8 +203,83 @@ int history_list_print(struct history *history, const struct history_query *quer
         code = print_piece(&printer, &error);
     }
     if (code < 0 && printer.exit == EXIT_GOOD)
-        printer.exit = main_fail_verb("history", &error);
+        printer.exit = history_program_fail("history", &error);
     text_finish(&printer.out);
     table_finish(&printer.table);
     return printer.exit;
+}
+
+/* ---- berth report: sums ---- */
+
+static void add_total_row(struct table *table, const char *key, const struct history_row *row)
+{
+    uint64_t hundredths = row->gpu_time / (DURATION_HOUR / 100);
+    int64_t waited = row->waited > INT64_MAX ? INT64_MAX : (int64_t)row->waited;
+
+    table_cell(table, key);
+    table_cell_format(table, "%llu", (unsigned long long)row->leases);
+    table_cell_format(table, "%llu.%02llu", (unsigned long long)(hundredths / 100),
+                      (unsigned long long)(hundredths % 100));
+    table_cell(table, quantity_format_duration(waited).text);
+    if (row->judged == 0)
+        table_cell(table, NULL);
+    else
+        table_cell_format(table, "%u%%",
+                          (unsigned)((unsigned __int128)row->idle * 100 / row->judged));
+}
+
+static int write_totals_table(const struct history_report *report, enum history_by by,
+                              struct text *out)
+{
+    static const char *const headings[] = {
+        [HISTORY_BY_USER] = "USER",
+        [HISTORY_BY_NAME] = "NAME",
+        [HISTORY_BY_DEVICE] = "DEVICE",
+    };
+    const struct table_column columns[] = {
+        {.heading = headings[by], .min = 8, .priority = TABLE_ALWAYS},
+        {.heading = "LEASES", .right = true, .priority = 70},
+        {.heading = "GPU-HOURS", .right = true, .priority = TABLE_ALWAYS},
+        {.heading = "WAITED", .right = true, .priority = 60},
+        {.heading = "IDLE", .right = true, .hide_unknown = true, .priority = 50},
+    };
+    const struct terminal terminal = terminal_detect(STDOUT_FILENO);
+    const struct history_row *row;
+    struct table table;
+    int code;
+
+    if (report->count == 0) {
+        text_append(out, "no leases\n");
+        return 0;
+    }
+    table_init(&table, columns, COUNT(columns));
+    vector_for_each (row, report)
+        add_total_row(&table, row->key, row);
+    if (report->count > 1)
+        add_total_row(&table, "(total)", &report->total);
+    code = table_print(&table, &terminal, out);
+    table_finish(&table);
+    return code;
+}
+
+int history_program_report(struct history *history, const struct history_query *query,
+                           enum history_by by, enum history_form form)
+{
+    struct history_report report = {0};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text out = {0};
+    int code = 0;
+
+    if (history != NULL)
+        code = history_report(history, query, by, &report, &error);
+    if (code == 0 && form == HISTORY_FORM_JSON)
+        history_write_report_json(&report, by, JSON_INDENTED, &out);
+    else if (code == 0 && form == HISTORY_FORM_CSV)
+        history_csv_report(&report, by, &out);
+    else if (code == 0 && write_totals_table(&report, by, &out) < 0)
+        code = error_set_memory(&error);
+    code = code < 0 ? history_program_fail("report", &error) : output_write(&out);
+    history_report_finish(&report);
+    text_finish(&out);
+    return code;
 }
