@@ -32,14 +32,7 @@ static const struct tagged_field process_fields[] = {
     [PROCESS_TAG_OWNER] = {TAGGED_MEMBER(device_process, owner, maybe), .max = UINT32_MAX},
 };
 
-static struct tagged_digest process_tagged_digest;
-
-static const struct tagged_table process_tagged = {
-    .digest = &process_tagged_digest,
-    .fields = process_fields,
-    .count = COUNT(process_fields),
-    .size = sizeof(struct device_process),
-};
+static const struct tagged_table process_tagged = TAGGED_TABLE(device_process, process_fields);
 
 static const struct tagged_field link_fields[] = {
     [LINK_TAG_ONE] = {TAGGED_NUMBER(link, between[0], UINT32_MAX)},
@@ -48,14 +41,7 @@ static const struct tagged_field link_fields[] = {
     [LINK_TAG_LANES] = {TAGGED_NUMBER(link, lanes, UINT32_MAX)},
 };
 
-static struct tagged_digest link_tagged_digest;
-
-const struct tagged_table link_tagged = {
-    .digest = &link_tagged_digest,
-    .fields = link_fields,
-    .count = COUNT(link_fields),
-    .size = sizeof(struct link),
-};
+const struct tagged_table link_tagged = TAGGED_TABLE(link, link_fields);
 
 static const struct tagged_field problem_fields[] = {
     [PROBLEM_TAG_BACKEND] = {TAGGED_MEMBER(problem, backend, words), .max = PROCESS_TEXT_MAX,
@@ -64,14 +50,7 @@ static const struct tagged_field problem_fields[] = {
                              .required = true},
 };
 
-static struct tagged_digest problem_tagged_digest;
-
-const struct tagged_table problem_tagged = {
-    .digest = &problem_tagged_digest,
-    .fields = problem_fields,
-    .count = COUNT(problem_fields),
-    .size = sizeof(struct problem),
-};
+const struct tagged_table problem_tagged = TAGGED_TABLE(problem, problem_fields);
 
 static const struct tagged_field device_fields[] = {
     [DEVICE_TAG_ID] = {TAGGED_MEMBER(device, id, id), .required = true},
@@ -105,11 +84,4 @@ static const struct tagged_field device_fields[] = {
 };
 _Static_assert(COUNT(device_fields) <= 64, "tags seen are bits of 64");
 
-static struct tagged_digest device_tagged_digest;
-
-const struct tagged_table device_tagged = {
-    .digest = &device_tagged_digest,
-    .fields = device_fields,
-    .count = COUNT(device_fields),
-    .size = sizeof(struct device),
-};
+const struct tagged_table device_tagged = TAGGED_TABLE(device, device_fields);

@@ -56,11 +56,4 @@ static const struct tagged_field request_fields[] = {
 };
 _Static_assert(COUNT(request_fields) <= 64, "tags seen are bits of 64");
 
-static struct tagged_digest request_tagged_digest;
-
-const struct tagged_table request_tagged = {
-    .digest = &request_tagged_digest,
-    .fields = request_fields,
-    .count = COUNT(request_fields),
-    .size = sizeof(struct request),
-};
+const struct tagged_table request_tagged = TAGGED_TABLE(request, request_fields);

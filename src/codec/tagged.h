@@ -173,6 +173,13 @@ extern const struct tagged_kind tagged_items;
     .count_offset = offsetof(struct type, member), \
     .count_size = sizeof(((struct type *)NULL)->member)
 
+/* The table of `struct type` that has these rows. */
+#define TAGGED_TABLE(type, rows)                                                                  \
+    {                                                                                             \
+        .fields = (rows), .count = sizeof(rows) / sizeof((rows)[0]), .size = sizeof(struct type), \
+        .digest = &(struct tagged_digest){0},                                                     \
+    }
+
 /* Little-endian numbers of up to 8 bytes. Where the host is little-endian too, they are copied. */
 static inline void tagged_put(unsigned char *bytes, uint64_t number, size_t size)
 {

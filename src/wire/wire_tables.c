@@ -29,14 +29,7 @@ static const struct tagged_field slot_fields[] = {
 };
 _Static_assert(COUNT(slot_fields) <= 64, "tags seen are bits of 64");
 
-static struct tagged_digest slot_table_digest;
-
-static const struct tagged_table slot_table = {
-    .digest = &slot_table_digest,
-    .fields = slot_fields,
-    .count = COUNT(slot_fields),
-    .size = sizeof(struct slot_info),
-};
+static const struct tagged_table slot_table = TAGGED_TABLE(slot_info, slot_fields);
 
 static const struct tagged_field lease_fields[] = {
     [WIRE_LEASE_ID] = {TAGGED_NUMBER(lease_info, id, UINT64_MAX)},
@@ -68,14 +61,7 @@ static const struct tagged_field lease_fields[] = {
 };
 _Static_assert(COUNT(lease_fields) <= 64, "tags seen are bits of 64");
 
-static struct tagged_digest lease_table_digest;
-
-static const struct tagged_table lease_table = {
-    .digest = &lease_table_digest,
-    .fields = lease_fields,
-    .count = COUNT(lease_fields),
-    .size = sizeof(struct lease_info),
-};
+static const struct tagged_table lease_table = TAGGED_TABLE(lease_info, lease_fields);
 
 static const struct tagged_field claim_fields[] = {
     [WIRE_CLAIM_ID] = {TAGGED_NUMBER(claim_info, id, UINT64_MAX)},
@@ -94,14 +80,7 @@ static const struct tagged_field claim_fields[] = {
 };
 _Static_assert(COUNT(claim_fields) <= 64, "tags seen are bits of 64");
 
-static struct tagged_digest claim_table_digest;
-
-static const struct tagged_table claim_table = {
-    .digest = &claim_table_digest,
-    .fields = claim_fields,
-    .count = COUNT(claim_fields),
-    .size = sizeof(struct claim_info),
-};
+static const struct tagged_table claim_table = TAGGED_TABLE(claim_info, claim_fields);
 
 static const struct tagged_field ended_fields[] = {
     [WIRE_ENDED_LEASE] = {TAGGED_MEMBER(ended_lease, lease, inner), .required = true,
@@ -111,14 +90,7 @@ static const struct tagged_field ended_fields[] = {
     [WIRE_ENDED_EXIT_CODE] = {TAGGED_MEMBER(ended_lease, exit_code, maybe), .max = UINT8_MAX},
 };
 
-static struct tagged_digest ended_table_digest;
-
-static const struct tagged_table ended_table = {
-    .digest = &ended_table_digest,
-    .fields = ended_fields,
-    .count = COUNT(ended_fields),
-    .size = sizeof(struct ended_lease),
-};
+static const struct tagged_table ended_table = TAGGED_TABLE(ended_lease, ended_fields);
 
 #define HISTOGRAM_COUNT(i) \
     [WIRE_HISTOGRAM_COUNT + (i)] = {TAGGED_NUMBER(duration_histogram, counts[i], UINT64_MAX)}
@@ -142,14 +114,8 @@ static const struct tagged_field histogram_fields[] = {
 _Static_assert(COUNT(histogram_fields) == WIRE_HISTOGRAM_COUNT + HISTOGRAM_BUCKETS,
                "each has its tag");
 
-static struct tagged_digest histogram_table_digest;
-
-static const struct tagged_table histogram_table = {
-    .digest = &histogram_table_digest,
-    .fields = histogram_fields,
-    .count = COUNT(histogram_fields),
-    .size = sizeof(struct duration_histogram),
-};
+static const struct tagged_table histogram_table =
+    TAGGED_TABLE(duration_histogram, histogram_fields);
 
 static const struct tagged_field tally_fields[] = {
     [WIRE_TALLY_GRANTED] = {TAGGED_NUMBER(pool_tally, granted, UINT64_MAX)},
@@ -162,14 +128,7 @@ static const struct tagged_field tally_fields[] = {
     [WIRE_TALLY_HELD] = {TAGGED_MEMBER(pool_tally, held, inner), .inner = &histogram_table},
 };
 
-static struct tagged_digest tally_table_digest;
-
-static const struct tagged_table tally_table = {
-    .digest = &tally_table_digest,
-    .fields = tally_fields,
-    .count = COUNT(tally_fields),
-    .size = sizeof(struct pool_tally),
-};
+static const struct tagged_table tally_table = TAGGED_TABLE(pool_tally, tally_fields);
 
 static const struct tagged_field message_fields[] = {
     [WIRE_TAG_ID] = {TAGGED_NUMBER(wire_message, id, UINT64_MAX)},
@@ -232,11 +191,4 @@ static const struct tagged_field message_fields[] = {
 };
 _Static_assert(COUNT(message_fields) <= 64, "tags seen are bits of 64");
 
-static struct tagged_digest wire_tagged_digest;
-
-const struct tagged_table wire_tagged = {
-    .digest = &wire_tagged_digest,
-    .fields = message_fields,
-    .count = COUNT(message_fields),
-    .size = sizeof(struct wire_message),
-};
+const struct tagged_table wire_tagged = TAGGED_TABLE(wire_message, message_fields);
