@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/system/file.h"
-#include "cli/sysroot.h"
+#include "cli/machine_source.h"
 #include "spec/cdi_reader.h"
 
 static const char *const default_directories[] = {"/etc/cdi", "/var/run/cdi", NULL};
@@ -170,7 +170,7 @@ static int read_default_directories(struct cdi_search *search)
 {
     struct text path = {0};
     char *prefix;
-    int code = sysroot_find(&prefix, search->error);
+    int code = machine_source_sysroot(&prefix, search->error);
 
     if (code < 0)
         return code;

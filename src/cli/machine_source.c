@@ -2,6 +2,7 @@
 #include "cli/machine_source.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/text/utf8.h"
@@ -68,7 +69,23 @@ void machine_source_write_problems(const struct problem_list *problems, const ch
         text_append(out, prefix);
         utf8_append_inert(out, problem->backend == NULL ? "probe" : problem->backend);
         text_append(out, ": ");
-        utf8_append_inert(out, problem->message == NULL ? "it failed" : problem->message);
+        utf8_append_inert(out, problem->message == NULL ? "failed" : problem->message);
         text_append_char(out, '\n');
     }
+}
+
+int machine_source_sysroot(char **ret_prefix, struct berth_error *error)
+{
+    const char *given = getenv("BERTH_SYSROOT");
+    char *prefix = given == NULL || *given == '\0' ? strdup("") : realpath(given, NULL);
+
+    /* A directory that does not exist has no files: opening them fails later. */
+    if (prefix == NULL && given != NULL)
+        prefix = strdup(given);
+    if (prefix == NULL)
+        return error_set_memory(error);
+    if (strcmp(prefix, "/") == 0)
+        *prefix = '\0';
+    *ret_prefix = prefix;
+    return 0;
 }

@@ -12,7 +12,6 @@
 #include "cli/exit_codes.h"
 #include "cli/machine_source.h"
 #include "cli/output.h"
-#include "cli/sysroot.h"
 #include "cli/verbs.h"
 #include "launch/cdi_document.h"
 #include "spec/option_types.h"
@@ -85,7 +84,7 @@ static int write_document(const struct machine_report *report, struct text *out,
 {
     struct string_list notes = {0};
     char *prefix;
-    int code = sysroot_find(&prefix, error);
+    int code = machine_source_sysroot(&prefix, error);
 
     if (code < 0)
         return code;

@@ -8,7 +8,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "base/text/quote.h"
-#include "cli/sysroot.h"
+#include "cli/machine_source.h"
 
 const struct choice cdi_arguments_names[] = {
     {"cdi", CDI_ARGUMENTS_CDI},
@@ -99,7 +99,7 @@ static const char *get_variable(const char *name)
 static int append_nodes(struct text *out, struct berth_error *error)
 {
     char *prefix;
-    int code = sysroot_find(&prefix, error);
+    int code = machine_source_sysroot(&prefix, error);
 
     if (code < 0)
         return code;

@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth status: who holds what, and who waits for what.
+ * berth status: the devices, their holders, and the queue, once or with --watch.
  */
+#include <stdio.h>
+#include <unistd.h>
+
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/clock.h"
+#include "base/text/quantity.h"
 #include "cli/connect.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/status/known_ids.h"
 #include "cli/status/status_output.h"
-#include "cli/status/status_watch.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 #include "spec/option_types.h"
+#include "view/follower.h"
+#include "view/pool_fingerprint.h"
+#include "view/pool_json.h"
+
+/* The shortest time between two updates. */
+#define SHOW_INTERVAL (DURATION_SECOND / 5)
+/* How long a watch tries to reconnect to a daemon that is gone. */
+#define RECONNECT_TIMEOUT (30 * DURATION_SECOND)
 
 struct status_options {
     const char *inventory;
@@ -22,16 +35,16 @@ struct status_options {
 
 static const struct option status_rows[] = {
     {.name = "watch",
-     .help = "go on showing it, redrawn when it changes; Ctrl-C ends it",
+     .help = "keep showing it, and redraw on changes; Ctrl-C ends",
      .offset = offsetof(struct status_options, watch),
      .parse = option_type_flag},
     {.name = "inventory",
      .argument = "FILE",
-     .help = "the pool of this file's devices instead of the hardware's",
+     .help = "use the pool of this file's devices",
      .offset = offsetof(struct status_options, inventory),
      .parse = option_type_string},
     {.name = "json",
-     .help = "print JSON (berth.status/1); with --watch one line each time something changed",
+     .help = "print JSON (berth.status/1); with --watch a line per change",
      .offset = offsetof(struct status_options, json),
      .parse = option_type_flag},
     {.name = "complete",
@@ -51,12 +64,20 @@ static const struct option_set status_option_set = {
 
 static const struct option_set *const status_sets[] = {&status_option_set, NULL};
 
+struct status_watcher {
+    struct follower follower;
+    struct user_names users;
+    bool json;
+    uint64_t printed; /* the fingerprint of the last printed view */
+    bool has_printed;
+    enum follower_state state; /* as of the last update */
+    int64_t gone_since;        /* when the daemon went away; 0: it is there */
+};
+
 static int show_once(const struct status_options *options, struct pool_connection *connection)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct user_names users = {0};
-    struct status_display shown = {
-        .address = &connection->address, .users = &users, .json = options->json};
     struct pool_view view;
     struct text out = {0};
     int code = pool_view_fetch_retrying(&connection->session, &view, &error);
@@ -65,12 +86,143 @@ static int show_once(const struct status_options *options, struct pool_connectio
         error_wrap(&error, code, "status");
         return output_refusal(&error);
     }
-    shown.now = view.snapshot.time;
-    status_append_view(&shown, &view, NULL, &out);
+    if (options->json) {
+        pool_json_write(&view, &users, JSON_INDENTED, &out);
+    } else {
+        const struct status_picture picture = {
+            .view = &view,
+            .address = &connection->address,
+            .users = &users,
+            .now = view.snapshot.time,
+            .terminal = terminal_detect(STDOUT_FILENO),
+        };
+
+        status_write(&picture, &out);
+    }
     code = output_write(&out);
     text_finish(&out);
     pool_view_finish(&view);
     user_names_finish(&users);
+    return code;
+}
+
+/* Notes since when the daemon is gone, and says so once where no screen does. Fails once
+ * RECONNECT_TIMEOUT is over. */
+static int check_connection(struct status_watcher *watcher, bool on_screen,
+                            struct berth_error *error)
+{
+    struct berth_error reason = watcher->follower.reason;
+
+    if (watcher->state != FOLLOWER_GONE) {
+        watcher->gone_since = 0;
+        return 0;
+    }
+    if (watcher->gone_since == 0) {
+        watcher->gone_since = clock_now();
+        if (!on_screen) {
+            error_wrap(&reason, reason.code, "status: reconnecting");
+            output_error(&reason);
+        }
+    }
+    if (clock_now() - watcher->gone_since < RECONNECT_TIMEOUT)
+        return 0;
+    *error = watcher->follower.reason;
+    return error->code;
+}
+
+/* watch_subject.update */
+static int update_view(void *context, bool on_screen, struct berth_error *error)
+{
+    struct status_watcher *watcher = context;
+    enum follower_state before = watcher->state;
+    int news = follower_step(&watcher->follower, error);
+
+    if (news < 0)
+        return news;
+    watcher->state = follower_get_state(&watcher->follower);
+    if (check_connection(watcher, on_screen, error) < 0)
+        return error->code;
+    return news != 0 || (on_screen && watcher->state != before);
+}
+
+/* Appends the newest view, for people with a note below the headline; NULL: none. */
+static void append_view(struct status_watcher *watcher, const char *note, struct text *out)
+{
+    const struct status_picture picture = {
+        .view = &watcher->follower.view,
+        .address = &watcher->follower.address,
+        .users = &watcher->users,
+        .now = follower_time(&watcher->follower),
+        .terminal = terminal_detect(STDOUT_FILENO),
+        .note = note,
+        .stale = watcher->state != FOLLOWER_LIVE,
+    };
+
+    if (watcher->json)
+        pool_json_write(picture.view, picture.users, JSON_COMPACT, out);
+    else
+        status_write(&picture, out);
+}
+
+/* watch_subject.write */
+static void write_view(void *context, bool on_screen, struct text *out)
+{
+    struct status_watcher *watcher = context;
+    const struct pool_view *view = &watcher->follower.view;
+    uint64_t fingerprint;
+    char note[128];
+
+    if (!watcher->follower.has_view)
+        return;
+    if (on_screen) {
+        snprintf(note, sizeof(note), "as it was at %s: the daemon %s",
+                 quantity_format_time(follower_time(&watcher->follower)).text,
+                 watcher->state == FOLLOWER_GONE ? "is gone, reconnecting" : "does not answer");
+        append_view(watcher, watcher->state == FOLLOWER_LIVE ? NULL : note, out);
+        return;
+    }
+    fingerprint = pool_fingerprint_events(view);
+    if (watcher->has_printed && fingerprint == watcher->printed)
+        return;
+    append_view(watcher, quantity_format_time(view->snapshot.time).text, out);
+    watcher->printed = fingerprint;
+    watcher->has_printed = true;
+}
+
+/* watch_subject.wait */
+static int64_t wait_for_news(void *context, int *ret_descriptor)
+{
+    const struct status_watcher *watcher = context;
+
+    *ret_descriptor = follower_descriptor(&watcher->follower);
+    return follower_next_timeout(&watcher->follower);
+}
+
+static int watch_status(const struct status_options *options)
+{
+    const struct follower_settings settings = {
+        .inventory = options->inventory,
+        .kinds = WIRE_NEWS_ALL,
+        .interval = SHOW_INTERVAL,
+    };
+    struct status_watcher watcher = {.json = options->json};
+    const struct watch_subject subject = {
+        .context = &watcher,
+        .json = options->json,
+        .update = update_view,
+        .write = write_view,
+        .wait = wait_for_news,
+    };
+    struct berth_error error = BERTH_ERROR_INIT;
+    int code = follower_open(&watcher.follower, &settings, &error);
+
+    if (code < 0) {
+        error_wrap(&error, code, "status");
+        return output_refusal(&error);
+    }
+    code = watch_run(&subject, "status");
+    follower_close(&watcher.follower);
+    user_names_finish(&watcher.users);
     return code;
 }
 
@@ -85,7 +237,7 @@ static int run_status_verb(int argc, char **argv)
     if (!verb_begin(&verb_status, bindings, 1, argc, argv, &code))
         return code;
     if (options.watch)
-        return status_watch(options.inventory, options.json);
+        return watch_status(&options);
     if (options.complete != KNOWN_IDS_NONE)
         return known_ids_print(options.complete, options.inventory);
     code = connect_open(&connection, options.inventory, &error);
@@ -101,10 +253,12 @@ static int run_status_verb(int argc, char **argv)
 const struct verb verb_status = {
     .name = "status",
     .usage = "[options]",
-    .summary = "devices, who holds what, and the queue",
-    .description = "Shows the devices of the pool with who holds them, since when and for how much "
-                   "longer, and who waits, in the order of the queue, with the reason and, where "
-                   "the holders' time limits allow one, an estimate of the start.",
+    .summary = "show devices, their holders, and the queue",
+    .description = "Shows the devices of the pool: their holders, since when, and for how much "
+                   "longer. Then it shows the queue in its order: why each claim waits and, where "
+                   "the time limits of the holders allow one, an estimate of its start.",
+    .examples = "berth status --watch\n"
+                "berth status --json | jq '.queue[].why'\n",
     .sets = status_sets,
     .run = run_status_verb,
 };

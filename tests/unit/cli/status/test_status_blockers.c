@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "cli/devices/device_verbs.h"
+#include "cli/devices/drain.h"
 #include "support/pool_pictures.h"
 #include "view/pool_fingerprint.h"
 
@@ -211,8 +211,7 @@ static void check_standing(struct pool_view *view, uint32_t index, const char *w
     struct user_names users = {0};
     struct text out = {0};
 
-    device_verb_describe(view, (struct device_id){VENDOR_NVIDIA, index, DEVICE_NO_MIG}, &users,
-                         &out);
+    drain_describe(view, (struct device_id){VENDOR_NVIDIA, index, DEVICE_NO_MIG}, &users, &out);
     assert_string_equal(text_string(&out), wanted);
     text_finish(&out);
     user_names_finish(&users);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loop behind --watch: shows a picture again whenever it changes, until the user ends it. On a
+ * terminal the picture is redrawn in place. Elsewhere each change is printed after the last one, as
+ * a block or as a line of JSON.
+ */
+#ifndef CLI_WATCH_H
+#define CLI_WATCH_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text/text.h"
+
+/* What is watched. All functions are called in the thread that called watch_run(). */
+struct watch_subject {
+    void *context;
+    bool json; /* never on the screen */
+
+    /* Reads the newest state. Returns 1 where something may have changed, 0 where nothing has, or a
+     * negative code, which ends the watch. */
+    int (*update)(void *context, bool on_screen, struct berth_error *error);
+
+    /* Appends the picture. Appends nothing where there is nothing to show yet or, off the screen,
+     * where nothing has changed since the last call. */
+    void (*write)(void *context, bool on_screen, struct text *out);
+
+    /* Returns how long to wait for the next update, in nanoseconds, and the descriptor that ends
+     * the wait early when it is readable; -1: none. */
+    int64_t (*wait)(void *context, int *ret_descriptor);
+};
+
+/* Watches until standard output is closed or `update` fails. Returns the exit code, after printing
+ * the error with the verb's name before it. */
+int watch_run(const struct watch_subject *subject, const char *verb);
+
+#endif
