@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/system/clock.h"
 #include "engine/engine.h"
-#include "engine/policy/policies.h"
 #include "sim/arrivals.h"
+#include "sim/baselines/baselines.h"
 #include "sim/fragmentation.h"
 
 const uint32_t place_points[PLACE_POINTS] = {60, 80, 90, 100, 110, 120, 130};
@@ -96,7 +96,7 @@ static int open_requests(struct place_replay *replay, struct berth_error *error)
 {
     size_t kinds = replay->settings->trace->kinds.count;
     const struct policy *policy;
-    int code = policy_find(replay->settings->policy, &policy, error);
+    int code = baseline_find(replay->settings->policy, &policy, error);
 
     replay->requests = calloc(kinds, sizeof(struct engine_request *));
     if (code == 0 && replay->requests == NULL)

@@ -228,9 +228,8 @@ static const struct option request_rows[] = {
     {.name = "policy",
      .argument = "NAME",
      .help = "which of the devices that would do are taken: first, round-robin, least-loaded, "
-             "best-available, best-compute, pack, spread, topology, frag or weighted; for "
-             "comparison random, dotprod, clustering, packing, bestfit or fgd (default: topology "
-             "for several devices, frag for shares, else first)",
+             "best-available, best-compute, pack, spread, topology, frag or weighted "
+             "(default: topology for several devices, frag for shares, else first)",
      REQUEST(policy),
      .parse = option_type_text},
     {.name = "affinity",
@@ -357,8 +356,9 @@ void request_options_finish(struct request_options *options)
     options->count_model = options->interface = NULL;
 }
 
-/* Refuses what is about ranks where there are none. */
-static int check_ranks(const struct request_options *options, struct berth_error *error)
+/* Refuses options about ranks in a request without ranks. */
+static int check_ranks(const struct request_options *options, const struct request_names *names,
+                       const char **ret_field, struct berth_error *error)
 {
     const char *option = NULL;
 
@@ -370,36 +370,53 @@ static int check_ranks(const struct request_options *options, struct berth_error
         option = "master-port";
     else if (options->interface != NULL)
         option = "interface";
-    if (!options->request.ranks && option != NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "%s: goes with ranks, got none", option);
-    if (!options->request.ranks && options->request.replicas <= 1 && options->label)
+    if (!options->request.ranks && option != NULL) {
+        *ret_field = option;
+        return error_set(error, BERTH_ERROR_INVALID, "%s: goes with %s, got none", option,
+                         names->ranks);
+    }
+    if (!options->request.ranks && options->request.replicas <= 1 && options->label) {
+        *ret_field = "label";
         return error_set(error, BERTH_ERROR_INVALID,
-                         "label: goes with ranks or several replicas, got neither");
+                         "label: goes with %s or several replicas, got neither", names->ranks);
+    }
     return 0;
 }
 
-int request_options_resolve(const struct request_options *options, struct request *ret_request,
-                            struct berth_error *error)
+int request_options_resolve_named(const struct request_options *options,
+                                  const struct request_names *names, struct request *ret_request,
+                                  const char **ret_field, struct berth_error *error)
 {
     struct request request = options->request;
     int code;
 
     if (options->count_model != NULL && request.model != NULL &&
-        strcasecmp(options->count_model, request.model) != 0)
+        strcasecmp(options->count_model, request.model) != 0) {
+        *ret_field = "model";
         return error_set(error, BERTH_ERROR_INVALID,
                          "model: expected one, got %s with gpus and %s with model",
                          quote(options->count_model).text, quote(request.model).text);
+    }
     if (request.model == NULL)
         request.model = options->count_model;
-    code = check_ranks(options, error);
+    code = check_ranks(options, names, ret_field, error);
     if (code < 0)
         return code;
     if (!request.ranks && request.scheduling == SCHEDULING_UNSAID)
         request.scheduling = options->default_scheduling;
-    code = request_validate(&request, error);
+    code = request_validate_named(&request, names, ret_field, error);
     if (code == 0)
         *ret_request = request;
     return code;
+}
+
+int request_options_resolve(const struct request_options *options, struct request *ret_request,
+                            struct berth_error *error)
+{
+    const char *field;
+
+    return request_options_resolve_named(options, &request_option_names, ret_request, &field,
+                                         error);
 }
 
 int request_options_complete(struct request_options *options, struct berth_error *error)

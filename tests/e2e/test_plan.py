@@ -78,11 +78,6 @@ devices:
         ("weighted", "01234"),
         ("pack", "01234"),
         ("spread", "01234"),
-        ("dotprod", "01234"),
-        ("clustering", "01234"),
-        ("packing", "01234"),
-        ("bestfit", "01234"),
-        ("fgd", "01234"),
     ],
 )
 def test_policies(sandbox, policy, order):
@@ -113,9 +108,9 @@ devices:
         ("pack", "nvidia0,nvidia4", 1, "1", 3, "3 of 6 devices of the node stay free"),
         ("pack", "nvidia0", 2, "12", 3, "3 of 6 devices of the node stay free"),
         ("pack", "nvidia0", 3, "345", 2, "2 of 6 devices of the node stay free"),
-        ("spread", "nvidia0,nvidia1,nvidia2", 1, "3", 50, "of its node 50 % is free"),
-        ("spread", "nvidia0", 2, "13", 84, "of its node 84 % is free, on 2 NUMA nodes"),
-        ("spread", "nvidia0,nvidia4", 3, "123", 67, "of its node 67 % is free, on 2 NUMA nodes"),
+        ("spread", "nvidia0,nvidia1,nvidia2", 1, "3", 50, "50 % of its node is free"),
+        ("spread", "nvidia0", 2, "13", 84, "84 % of its node is free, on 2 NUMA nodes"),
+        ("spread", "nvidia0,nvidia4", 3, "123", 67, "67 % of its node is free, on 2 NUMA nodes"),
     ],
 )
 def test_numa_nodes(sandbox, policy, busy, count, devices, score, why):
@@ -218,7 +213,7 @@ def test_no_device_at_all(sandbox):
         (["--sharing", "mps", "-n", "2"], "sharing: mps gives one device to each process: expected 1 "
                                           "device or ranks, got several devices"),
         (["--ranks", "--scheduling", "best-effort"],
-         "scheduling: ranks start together, so they need gang or spread, got best-effort"),
+         "scheduling: ranks start together: expected gang or spread, got best-effort"),
         (["-n", "A100:1", "--model", "H100"],
          "model: expected one, got 'A100' with gpus and 'H100' with model"),
         (["--opportunistic", "--priority", "low"],

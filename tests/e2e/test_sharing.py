@@ -340,7 +340,7 @@ def test_status_says_who_has_how_much(pool_of):
 
 
 # What a plan says of the policy that shares go by.
-BY_FRAG = "frag takes what leaves the most to the requests that are expected"
+BY_FRAG = "frag takes the devices that leave the most for expected requests"
 
 
 @pytest.mark.parametrize(
@@ -348,8 +348,8 @@ BY_FRAG = "frag takes what leaves the most to the requests that are expected"
     [
         (
             "--share 0.25",
-            f"now: nvidia0\nwhy: 1 of 1 device fits and has room; {BY_FRAG}: beside what is there; requests to come "
-            "lose 0.238 devices by that\n",
+            f"now: nvidia0\nwhy: 1 of 1 device fits and has room; {BY_FRAG}: beside other leases; costs "
+            "expected requests 0.238 devices\n",
         ),
         (
             "--share 0.5",
@@ -381,7 +381,7 @@ def test_plan_says_what_is_left(pool_of, options, answer):
 def test_plan_without_a_pool(pool_of):
     pool = pool_of(2)
     done = pool.berth("plan", *SLICE, "--share", "0.5")
-    why = f"2 of 2 devices fit and have room; {BY_FRAG}: on a free one; requests to come lose 0.554 devices by that"
+    why = f"2 of 2 devices fit and have room; {BY_FRAG}: on a free device; costs expected requests 0.554 devices"
     assert done == (0, f"now: nvidia0\nwhy: {why}\n", "")
     assert not pool.daemons()
 

@@ -129,24 +129,24 @@ def test_recorded_hives(sandbox, source_root):
     "machine, arguments, score, why",
     [
         ("rtx8000", ["-n", "2"], 200,
-         "4 of 4 devices fit and are free; topology takes the best connected devices: "
-         "joined by 2 NVLink lanes; best of 4 free devices"),
+         "4 of 4 devices fit and are free; topology takes the best-connected devices: "
+         "connected by 2 NVLink lanes; best of 4 free devices"),
         ("rtx8000", ["-n", "2", "--busy", "nvidia2,nvidia3"], 20,
-         "2 of 4 devices fit and are free: 2 are busy; topology takes the best connected devices: "
-         "joined within one NUMA node"),
+         "2 of 4 devices fit and are free: 2 are busy; topology takes the best-connected devices: "
+         "connected within one NUMA node"),
         ("rtx8000", ["-n", "3"], 230,
-         "4 of 4 devices fit and are free; topology takes the best connected devices: of 3 pairs "
-         "1 joined by NVLink (2 lanes), 1 within one NUMA node, 1 across NUMA nodes; best of 4 free "
+         "4 of 4 devices fit and are free; topology takes the best-connected devices: of 3 pairs "
+         "1 connected by NVLink (2 lanes), 1 within one NUMA node, 1 across NUMA nodes; best of 4 free "
          "devices"),
         ("dgx1-pascal", ["-n", "4"], 820,
-         "8 of 8 devices fit and are free; topology takes the best connected devices: "
-         "every pair joined by 1 NVLink lane; best of 8 free devices"),
+         "8 of 8 devices fit and are free; topology takes the best-connected devices: "
+         "every pair connected by 1 NVLink lane; best of 8 free devices"),
         ("mi210", ["-n", "3"], 120,
-         "8 of 8 devices fit and are free; topology takes the best connected devices: "
-         "every pair joined by 1 XGMI lane; best of 8 free devices"),
+         "8 of 8 devices fit and are free; topology takes the best-connected devices: "
+         "every pair connected by 1 XGMI lane; best of 8 free devices"),
         ("partitions", [], 0,
-         "11 of 11 devices fit and are free; topology takes the best connected devices: "
-         "of the GPU with the fewest free devices"),
+         "11 of 11 devices fit and are free; topology takes the best-connected devices: "
+         "from the GPU with the fewest free devices"),
     ],
 )
 def test_why(plan, machine_file, machine, arguments, score, why):
@@ -180,7 +180,7 @@ def test_no_links(plan, sandbox):
         f"  - {{vendor: nvidia, index: {index}}}\n" for index in range(4)))
     document = plan(inventory, "-n", "2", "--busy", "nvidia0")
     assert document["devices"] == ids("nvidia", [1, 2])
-    assert document["why"].endswith(": the lowest slots, as no links are known")
+    assert document["why"].endswith(": the lowest slots, because no links are known")
 
 
 # ---- In pools ----

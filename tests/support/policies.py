@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The placement policies there are, as they are listed."""
+"""The placement policies, in the order of messages."""
 
 POLICIES = (
     "first",
@@ -12,15 +12,12 @@ POLICIES = (
     "topology",
     "frag",
     "weighted",
-    "random",
-    "dotprod",
-    "clustering",
-    "packing",
-    "bestfit",
-    "fgd",
 )
+
+# Only 'berth sim' has these.
+BASELINES = ("random", "dotprod", "clustering", "packing", "bestfit", "fgd")
 
 
 def refusal(name):
-    """What is said of a name that is none of them."""
-    return f"policy: expected one that this version has ({', '.join(POLICIES)}), got '{name}'"
+    """Returns the message for a name that is none of them."""
+    return f"policy: expected one of {', '.join(POLICIES)}; got '{name}'"

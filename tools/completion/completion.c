@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "cli/programs/sim_options.h"
 #include "engine/policy/policies.h"
+#include "sim/baselines/baselines.h"
 
 static const struct option help_option = {
     .name = "help",
@@ -40,19 +42,30 @@ bool offer_is_list(const struct option *option)
     return option->argument != NULL && strstr(option->argument, ",...") != NULL;
 }
 
+static bool is_of_set(const struct option *option, const struct option_set *set)
+{
+    return option >= set->options && option < set->options + set->count;
+}
+
+/* Appends the policies' names, each but the first after a blank. */
+static void append_policies(const struct policy *const *list, bool first, struct text *out)
+{
+    for (; *list != NULL; list++) {
+        text_append(out, first ? "" : " ");
+        text_append(out, (*list)->name);
+        first = false;
+    }
+}
+
 void offer_append_words(const struct option *option, struct text *out)
 {
-    const char *blank = "";
-
     if (option->choices != NULL) {
         choice_list(out, option->choices, " ");
         return;
     }
-    for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
-        text_append(out, blank);
-        text_append(out, (*policy)->name);
-        blank = " ";
-    }
+    append_policies(policies, true, out);
+    if (is_of_set(option, &sim_place_option_set) || is_of_set(option, &sim_queue_option_set))
+        append_policies(baselines, false, out);
 }
 
 /* Whether a set before this one has an option of this name already. */

@@ -15,6 +15,7 @@
 #include "cli/programs/sim_options.h"
 #include "cli/programs/sim_verbs.h"
 #include "engine/policy/policies.h"
+#include "sim/baselines/baselines.h"
 #include "sim/progress.h"
 #include "sim/queue_replay.h"
 

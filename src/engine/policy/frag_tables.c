@@ -1,35 +1,168 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The terms of `frag`, each with the question that it answers.
+ * The terms of `frag`. Each comment names the question that a term answers.
  */
 #include "engine/policy/frag_tables.h"
 
 #include <berth/error.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "engine/policy/frag_prices.h"
 #include "model/request.h"
 
+/* Prices: the worth of a part of a device if all expected requests for one device must be packed.
+ *
+ * frag_tables_find_prices() fills imaginary devices, each with the combination of requests that
+ * pays best. The sizes just served get cheaper, in proportion to the part of their demand that was
+ * served. So sizes that are hard to combine with others end up expensive, and sizes that fill any
+ * gap end up cheap. The result is the mean over the second half of the fillings, when prices hardly
+ * move. */
+
 enum {
-    DECAY = 200, /* what is left of a device is given up after this part of the requests passed */
-    PRICES_WEIGHT = 6, /* of 8: how much prices count in what is usable, beside chance */
-    WHOLE_WORTH = 16,  /* parts of a device that a whole node is worth more, for each device */
+    FILLINGS = 500,
+    PRICE_FALL = 16, /* a price falls by 1/PRICE_FALL when its whole demand is served */
+    PARTS_OF_STEP = FRAG_PARTS / FRAG_PRICES,
+};
+
+/* The price of a whole device at the start. All prices are doubled when the best filling falls
+ * below half of it. */
+#define PRICE_START (INT64_C(1) << 40)
+
+struct price_search {
+    int64_t expected[FRAG_PRICES + 1]; /* by size: number of requests */
+    int64_t price[FRAG_PRICES + 1];
+    int64_t sum[FRAG_PRICES + 1];  /* by size: sum of the prices in the second half */
+    int64_t best[FRAG_PRICES + 1]; /* by steps left of a device: the best price */
+    int last[FRAG_PRICES + 1];     /* the last size of that filling; 0: none */
+    int sizes[FRAG_PRICES];        /* the expected sizes, rising */
+    int size_count;
+};
+
+/* Finds the best price of each number of steps, and the filling that has it. */
+static void find_best_filling(const struct price_search *prices, const int64_t *price,
+                              int64_t *best, int *last)
+{
+    best[0] = 0;
+    for (int left = 1; left <= FRAG_PRICES; left++) {
+        best[left] = best[left - 1];
+        if (last != NULL)
+            last[left] = 0;
+        for (int i = 0; i < prices->size_count && prices->sizes[i] <= left; i++) {
+            int size = prices->sizes[i];
+
+            if (best[left - size] + price[size] <= best[left])
+                continue;
+            best[left] = best[left - size] + price[size];
+            if (last != NULL)
+                last[left] = size;
+        }
+    }
+}
+
+/* Lowers the prices of the sizes in the best filling. */
+static void lower_served_prices(struct price_search *prices)
+{
+    int64_t served[FRAG_PRICES + 1] = {0};
+    int64_t times = INT64_MAX;
+
+    for (int left = FRAG_PRICES; left > 0;) {
+        int size = prices->last[left];
+
+        served[size] += size > 0;
+        left -= size > 0 ? size : 1;
+    }
+    /* Repeat the filling until the demand of one size is served. */
+    for (int i = 0; i < prices->size_count; i++) {
+        int size = prices->sizes[i];
+
+        if (served[size] > prices->expected[size])
+            served[size] = prices->expected[size];
+        if (served[size] > 0 && prices->expected[size] / served[size] < times)
+            times = prices->expected[size] / served[size];
+    }
+    times = times < 1 ? 1 : times;
+    for (int i = 0; i < prices->size_count; i++) {
+        int size = prices->sizes[i];
+
+        prices->price[size] -=
+            prices->price[size] / prices->expected[size] * times * served[size] / PRICE_FALL;
+    }
+}
+
+/* Returns a size in steps. Rounds down, so that equal parts of a device fit together. */
+static int step_of(int parts)
+{
+    return parts < PARTS_OF_STEP ? 1 : parts / PARTS_OF_STEP;
+}
+
+static void init_prices(const int64_t *by_parts, struct price_search *ret_search)
+{
+    memset(ret_search, 0, sizeof(*ret_search));
+    for (int parts = 1; parts <= FRAG_PARTS; parts++)
+        ret_search->expected[step_of(parts)] += by_parts[parts];
+    for (int size = 1; size <= FRAG_PRICES; size++) {
+        if (ret_search->expected[size] == 0)
+            continue;
+        ret_search->sizes[ret_search->size_count++] = size;
+        ret_search->price[size] = PRICE_START * size / FRAG_PRICES;
+    }
+}
+
+static void iterate_prices(struct price_search *prices)
+{
+    for (int filling = 0; filling < FILLINGS;) {
+        find_best_filling(prices, prices->price, prices->best, prices->last);
+        if (prices->best[FRAG_PRICES] < PRICE_START / 2) {
+            for (int i = 0; i < prices->size_count; i++)
+                prices->price[prices->sizes[i]] *= 2;
+            continue;
+        }
+        for (int i = 0; i < prices->size_count && filling >= FILLINGS / 2; i++) {
+            int size = prices->sizes[i];
+
+            prices->sum[size] +=
+                (prices->price[size] >> 10) * 1024 / (prices->best[FRAG_PRICES] >> 20);
+        }
+        lower_served_prices(prices);
+        filling++;
+    }
+}
+
+void frag_tables_find_prices(const int64_t *by_parts, int64_t *ret_prices)
+{
+    struct price_search prices;
+
+    init_prices(by_parts, &prices);
+    memset(ret_prices, 0, (FRAG_PRICES + 1) * sizeof(*ret_prices));
+    if (prices.size_count == 0)
+        return;
+    iterate_prices(&prices);
+    find_best_filling(&prices, prices.sum, ret_prices, NULL);
+    for (int left = 1; left < FRAG_PRICES; left++)
+        ret_prices[left] = ret_prices[left] * FRAG_PRICE_WHOLE / ret_prices[FRAG_PRICES];
+    ret_prices[FRAG_PRICES] = FRAG_PRICE_WHOLE;
+}
+
+enum {
+    DECAY = 200,       /* a rest of a device is given up after about this many requests */
+    PRICES_WEIGHT = 6, /* of 8: the weight of prices in `usable`; the rest is chance */
+    WHOLE_WORTH = 16,  /* parts of a device that an empty node is worth more, for each device */
 };
 
 /* Holds every product of weights, counts and capacities. */
 __extension__ typedef __int128 wide;
 
-/* What is expected of devices, in all. */
+/* The sum of all expected requests. */
 struct demand {
     wide all;     /* parts of devices */
-    wide several; /* of requests for several devices */
+    wide several; /* the same, requests for several devices only */
     int64_t requests;
-    int64_t by_parts[FRAG_PARTS + 1]; /* of the requests for one device: how often each size, */
-    int64_t sizes[FRAG_PARTS];        /* and which there are */
+    int64_t by_parts[FRAG_PARTS + 1]; /* requests for one device, by size */
+    int64_t sizes[FRAG_PARTS];        /* the sizes among them, rising */
     size_t size_count;
 };
 
-/* Rounded down, so that a device has room for the equal parts that it was cut into. */
+/* Returns a share in parts. Rounds down, so that equal parts of a device fit together. */
 static int64_t parts_of(const struct policy_typical *typical)
 {
     return typical->share < FRAG_MILLIONTHS ? 1 : typical->share / FRAG_MILLIONTHS;
@@ -55,7 +188,7 @@ static void sum_demand(const struct policy_environment *around, struct demand *r
         else
             ret_demand->by_parts[parts_of(typical)] += typical->weight;
     }
-    /* Whoever wants nothing of the kind is taken to want a whole device now and then. */
+    /* Without requests for one device, expect one for a whole device. */
     if (ret_demand->requests == 0 || ret_demand->all == ret_demand->several)
         ret_demand->by_parts[FRAG_PARTS] = 1;
     if (ret_demand->all == 0)
@@ -66,7 +199,7 @@ static void sum_demand(const struct policy_environment *around, struct demand *r
     }
 }
 
-/* Whether anybody could ever lease the device. */
+/* Returns whether the device can ever be leased. */
 static bool is_leasable(const struct device *device)
 {
     return !device->partitioned;
@@ -82,8 +215,8 @@ static int64_t count_leasable(const struct machine *machine)
     return count;
 }
 
-/* How much is each device wanted? Every request spreads what it wants evenly over the devices that
- * would do, so that those which only some models can serve weigh on these. `ret_pressure` is by
+/* Scarcity: how much demand is there for each device? A request spreads its demand evenly over the
+ * devices that fit it, so requests that only some models fit weigh on these. `ret_pressure` is by
  * slot. */
 static void find_pressure(const struct policy_environment *around, const struct demand *demand,
                           wide *ret_pressure)
@@ -105,7 +238,7 @@ static void find_pressure(const struct policy_environment *around, const struct 
         ret_pressure[slot] /= demand->all;
 }
 
-/* A host is as scarce as its devices are on the mean. */
+/* Sets the scarcity of each host: the mean pressure on its devices. */
 static int find_scarcity(const struct policy_environment *around, const struct demand *demand,
                          size_t host_count, struct frag_tables *tables)
 {
@@ -137,16 +270,16 @@ static int find_scarcity(const struct policy_environment *around, const struct d
     return code;
 }
 
-/* How much of what is left of a device will be used? By chance: requests come as often as expected,
- * the first that fits takes its part, and when too many have passed the rest is given up. By price:
- * what a part is worth when all that is expected has to be packed well. */
+/* Usable: how much of the rest of a device will be used? By chance: requests arrive as often as
+ * expected, the first that fits takes its part, and after too many that do not fit the rest is
+ * given up. By price: the worth of the rest if all expected requests must be packed well. */
 static void find_usable(const struct demand *demand, struct frag_tables *tables)
 {
-    int64_t decay = demand->requests > 0 ? demand->requests : 1; /* of DECAY for each */
+    int64_t decay = demand->requests > 0 ? demand->requests : 1;
     int64_t prices[FRAG_PRICES + 1];
     wide by_chance[FRAG_PARTS + 1] = {0};
 
-    frag_prices_find(demand->by_parts, prices);
+    frag_tables_find_prices(demand->by_parts, prices);
     for (int64_t left = 1; left <= FRAG_PARTS; left++) {
         wide fitting = decay;
         wide used = 0;
@@ -160,15 +293,16 @@ static void find_usable(const struct demand *demand, struct frag_tables *tables)
         by_chance[left] = used * DECAY / fitting;
     }
     for (int64_t left = 0; left <= FRAG_PARTS; left++) {
-        wide price = by_chance[FRAG_PARTS] * prices[left * FRAG_PRICES / FRAG_PARTS] / FRAG_PRICE;
+        wide price =
+            by_chance[FRAG_PARTS] * prices[left * FRAG_PRICES / FRAG_PARTS] / FRAG_PRICE_WHOLE;
 
         tables->usable[left] =
             (int32_t)(((8 - PRICES_WEIGHT) * by_chance[left] + PRICES_WEIGHT * price) / 8);
     }
 }
 
-/* Adds what one kind of request is to the bands: all of it is served where there are as many CPUs
- * for each device as it wants, and in proportion where there are fewer. */
+/* Adds one kind of request to the bands. A band with enough CPUs for each device serves all of it,
+ * a band with fewer CPUs serves it in proportion. */
 static void add_to_bands(const struct policy_typical *typical, const struct demand *demand,
                          struct frag_tables *tables)
 {
@@ -185,7 +319,7 @@ static void add_to_bands(const struct policy_typical *typical, const struct dema
     }
 }
 
-/* Which part of the demand does a device serve that has so many CPUs? */
+/* Served: which part of the demand can a device serve that has so many CPUs? */
 static void find_bands(const struct policy_environment *around, const struct demand *demand,
                        struct frag_tables *tables)
 {
@@ -197,7 +331,7 @@ static void find_bands(const struct policy_environment *around, const struct dem
     }
 }
 
-/* The CPUs of a node, on the mean of all devices. */
+/* Returns the CPUs of a node, averaged over all devices. */
 static int64_t find_common_cpus(const struct machine *machine)
 {
     const struct device *device;

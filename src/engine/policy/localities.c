@@ -8,13 +8,13 @@
 #include "base/hash.h"
 #include "engine/policy/node_rating.h"
 
-/* A number for the place of a device at each level: of devices of one node, those with the same
- * number are together. */
+/* The number of a device's place at each level. Devices of one node with the same number are in the
+ * same place. */
 struct device_locality {
     uint64_t at[LOCALITY_LEVELS];
 };
 
-/* The lowest slot that the links so far join to this one. */
+/* Returns the lowest slot joined to this one so far. */
 static uint64_t root_of(struct device_locality *places, enum locality_level level, uint64_t slot)
 {
     while (places[slot].at[level] != slot) {
@@ -48,7 +48,7 @@ static void join_by_links(struct device_locality *places, const struct link_list
     }
 }
 
-/* A partition, and a number for its GPU. */
+/* A partition and the number of its GPU. */
 struct partition {
     uint64_t gpu;
     size_t slot;
@@ -62,7 +62,7 @@ static int compare_partitions(const void *one, const void *other)
     return (first > second) - (first < second);
 }
 
-/* Partitions of one GPU are behind one switch, whether or not a link says so. */
+/* Joins the partitions of each GPU: they are behind one switch even if no link says so. */
 static int join_partitions(struct device_locality *places, const struct device_list *devices)
 {
     struct partition *partitions = calloc(devices->count + 1, sizeof(*partitions));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where devices are within their node: places within places, from the widest on. Devices
- * whose NUMA node is not known are in one together; without links each is behind a switch alone.
+ * The places of devices within their node, in levels from the widest to the narrowest. All devices
+ * with an unknown NUMA node share one. A device without links has a switch of its own.
  */
 #ifndef ENGINE_POLICY_LOCALITIES_H
 #define ENGINE_POLICY_LOCALITIES_H
@@ -10,23 +10,23 @@
 
 enum locality_level {
     LOCALITY_NUMA,     /* a NUMA node */
-    LOCALITY_SWITCHES, /* several PCIe switches that are joined */
-    LOCALITY_SWITCH,   /* one of them */
+    LOCALITY_SWITCHES, /* connected PCIe switches */
+    LOCALITY_SWITCH,   /* one PCIe switch */
     LOCALITY_GPU,      /* one GPU with its partitions */
     LOCALITY_LEVELS,
 };
 
-/* As `prepare` and `forget` of a policy. */
+/* The functions `prepare` and `forget` of a policy that uses localities. */
 int localities_prepare(const struct policy *policy, const struct policy_environment *around,
                        void **ret_tables);
 void localities_forget(void *tables);
 
-/* Those of some devices of the node that are in the same place as this one. The node's tables are
- * those of localities_prepare. */
+/* Returns the members of `devices` in the same place as `device`. The node's tables must be those
+ * of localities_prepare(). */
 uint64_t localities_mates(const struct policy_node *node, enum locality_level level,
                           uint64_t devices, uint32_t device);
 
-/* In how many places they are. */
+/* Returns the number of places that have members of `devices`. */
 uint32_t localities_count(const struct policy_node *node, enum locality_level level,
                           uint64_t devices);
 

@@ -19,11 +19,6 @@ uint64_t node_rating_free(const struct policy_node *node)
     return devices;
 }
 
-uint64_t node_rating_taken(const struct policy_demand *demand)
-{
-    return (uint64_t)demand->count * demand->share;
-}
-
 uint64_t node_rating_first(const struct policy_node *node, uint64_t from, uint32_t count)
 {
     uint64_t chosen = 0;
@@ -66,53 +61,11 @@ uint64_t node_rating_choose(const struct policy_node *node, const struct policy_
     for (int turn = 0; turn < 2 && missing > 0; turn++) {
         uint64_t from = turns[turn] & ~chosen;
 
-        /* Nothing is to be chosen where all are needed. */
+        /* If all are needed, there is no choice. */
         chosen |= node_rating_size(from) > missing
                       ? take(node, demand, from, chosen, missing, context)
                       : from;
         missing = demand->count - node_rating_size(chosen);
     }
     return chosen;
-}
-
-static uint64_t take_default(const struct policy_node *node, const struct policy_demand *demand,
-                             uint64_t from, uint64_t chosen, uint32_t count, void *context)
-{
-    uint64_t taken = 0;
-
-    (void)chosen;
-    (void)context;
-    if (node_rating_is_whole(demand))
-        return node_rating_first(node, from, count);
-    for (; count > 0; count--)
-        taken |= node_rating_bit(node_rating_fullest(node, from & ~taken));
-    return taken;
-}
-
-uint64_t node_rating_choose_default(const struct policy_node *node,
-                                    const struct policy_demand *demand)
-{
-    return node_rating_choose(node, demand, take_default, NULL);
-}
-
-void node_rating_offer(uint64_t chosen, int64_t score, struct policy_offer *ret_offer)
-{
-    *ret_offer = (struct policy_offer){
-        .chosen = chosen,
-        .cost = -score,
-        .score = score,
-        .proven = true,
-    };
-}
-
-int64_t node_rating_hundredths(double fraction)
-{
-    const double max = 1e15; /* of what is out of all proportion, only the sign counts */
-    double hundredths = 100 * fraction;
-
-    if (hundredths > max)
-        hundredths = max;
-    if (hundredths < -max)
-        hundredths = -max;
-    return (int64_t)hundredths;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What policies that rate nodes have in common.
+ * Helpers of the policies that rate nodes. A set of devices is a mask by their positions in the
+ * node.
  */
 #ifndef ENGINE_POLICY_NODE_RATING_H
 #define ENGINE_POLICY_NODE_RATING_H
@@ -8,7 +9,7 @@
 #include "model/policy.h"
 #include "model/request.h"
 
-/* The device as a mask; none for POLICY_NODE_MAX. */
+/* Returns the set of one device; the empty set for POLICY_NODE_MAX. */
 static inline uint64_t node_rating_bit(uint32_t device)
 {
     return device < POLICY_NODE_MAX ? UINT64_C(1) << device : 0;
@@ -19,7 +20,7 @@ static inline uint32_t node_rating_size(uint64_t devices)
     return (uint32_t)__builtin_popcountll(devices);
 }
 
-/* The lowest of some devices, at or above `from`; POLICY_NODE_MAX when there is none. */
+/* Returns the lowest member at or above `from`; POLICY_NODE_MAX if there is none. */
 static inline uint32_t node_rating_next(uint64_t devices, uint32_t from)
 {
     uint64_t rest = from < POLICY_NODE_MAX ? devices >> from : 0;
@@ -27,58 +28,41 @@ static inline uint32_t node_rating_next(uint64_t devices, uint32_t from)
     return rest == 0 ? POLICY_NODE_MAX : from + (uint32_t)__builtin_ctzll(rest);
 }
 
-/* Runs `device`, a uint32_t declared here, over some devices in rising order. */
+/* Loops over the members in rising order. Declares `device`, a uint32_t. */
 #define node_rating_for_each(device, devices)                                        \
     for (uint32_t device = node_rating_next((devices), 0); device < POLICY_NODE_MAX; \
          device = node_rating_next((devices), device + 1))
 
-/* Whether the demand is for devices alone. */
+/* Returns whether the demand is for whole devices. */
 static inline bool node_rating_is_whole(const struct policy_demand *demand)
 {
     return demand->share >= SHARE_WHOLE;
 }
 
-/* What nobody has of all its devices, in millionths of one. */
+/* Returns the free part of all its devices together, in millionths of a device. */
 uint64_t node_rating_left(const struct policy_node *node);
 
-/* The devices of which nobody has anything. */
+/* Returns the devices that are entirely free. */
 uint64_t node_rating_free(const struct policy_node *node);
 
-/* What the demand takes of the devices together, in millionths of one. */
-uint64_t node_rating_taken(const struct policy_demand *demand);
-
-/* The first `count` of some candidates, in the node's order; there are as many. */
+/* Returns the first `count` of the candidates `from` in the node's order. There must be as many. */
 uint64_t node_rating_first(const struct policy_node *node, uint64_t from, uint32_t count);
 
-/* The first of some candidates, of which there is one at least. */
+/* Returns the first of the candidates `from`, which must not be empty. */
 uint32_t node_rating_foremost(const struct policy_node *node, uint64_t from);
 
-/* Of some candidates, at least one, the one that has the least left; of equals the first in the
- * node's order. */
+/* Returns the candidate with the least left; of equals the first in the node's order. `from` must
+ * not be empty. */
 uint32_t node_rating_fullest(const struct policy_node *node, uint64_t from);
 
-/* Takes `count` of some candidates, of which there are more, beside what was chosen already. */
+/* Returns `count` of the candidates `from`, which has more. `chosen` are devices chosen before. */
 typedef uint64_t node_rating_picker(const struct policy_node *node,
                                     const struct policy_demand *demand, uint64_t from,
                                     uint64_t chosen, uint32_t count, void *context);
 
-/* Chooses what a demand is to have: the required devices, then those that are taken, of what need
- * not be avoided first. */
+/* Chooses devices for a demand: the required devices, then those that `take` returns. Avoided
+ * devices are offered to `take` only if the others are too few. */
 uint64_t node_rating_choose(const struct policy_node *node, const struct policy_demand *demand,
                             node_rating_picker *take, void *context);
-
-/* What the openb study measures against: the thousandths of CPUs, and the millionths of devices, of
- * the largest node it has. */
-enum { NODE_RATING_CPUS = 128000, NODE_RATING_DEVICES = 8 * SHARE_WHOLE };
-
-/* Chooses as the policies of the openb study do: whole devices in order, for shares the fullest. */
-uint64_t node_rating_choose_default(const struct policy_node *node,
-                                    const struct policy_demand *demand);
-
-/* An offer by a score of the openb study, the higher the better. */
-void node_rating_offer(uint64_t chosen, int64_t score, struct policy_offer *ret_offer);
-
-/* The score of a fraction of 1, which may be far from it: in hundredths, cut to a whole number. */
-int64_t node_rating_hundredths(double fraction);
 
 #endif

@@ -18,17 +18,9 @@ const struct policy *const policies[] = {
     &policy_topology,
     &policy_frag,
     &policy_weighted,
-    /* To be measured against. */
-    &policy_random,
-    &policy_dotprod,
-    &policy_clustering,
-    &policy_packing,
-    &policy_bestfit,
-    &policy_fgd,
     NULL,
 };
 
-/* Fails with a message that lists the names there are. */
 static int refuse_name(const char *name, struct berth_error *error)
 {
     struct text names = {0};
@@ -38,8 +30,7 @@ static int refuse_name(const char *name, struct berth_error *error)
         text_append_format(&names, "%s%s", policy == policies ? "" : ", ", (*policy)->name);
     code = text_failed(&names)
                ? error_set_memory(error)
-               : error_set(error, BERTH_ERROR_INVALID,
-                           "policy: expected one that this version has (%s), got %s",
+               : error_set(error, BERTH_ERROR_INVALID, "policy: expected one of %s; got %s",
                            text_string(&names), quote(name).text);
     text_finish(&names);
     return code;

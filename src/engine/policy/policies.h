@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The placement policies there are.
+ * The placement policies (docs/PLACEMENT.md).
  */
 #ifndef ENGINE_POLICY_POLICIES_H
 #define ENGINE_POLICY_POLICIES_H
@@ -21,22 +21,14 @@ extern const struct policy policy_topology;
 extern const struct policy policy_frag;
 extern const struct policy policy_weighted;
 
-/* Others have published these; they are here to be measured against. */
-extern const struct policy policy_random;
-extern const struct policy policy_dotprod;
-extern const struct policy policy_clustering;
-extern const struct policy policy_packing;
-extern const struct policy policy_bestfit;
-extern const struct policy policy_fgd;
-
-/* All policies, ended by NULL. */
+/* All of these, ended by NULL. */
 extern const struct policy *const policies[];
 
-/* The policy of a request that names none. */
+/* Returns the policy for a request that names none. */
 const struct policy *policy_default(const struct request *request);
 
-/* The policy of this name; of none there is none: NULL. Fails with BERTH_ERROR_INVALID and a
- * message that lists the names; *ret_policy is untouched then. */
+/* Finds a policy by its name. Finds NULL if `name` is NULL. Returns 0, or BERTH_ERROR_INVALID with
+ * a message that lists the names, or BERTH_ERROR_MEMORY; on an error *ret_policy stays as it is. */
 int policy_find(const char *name, const struct policy **ret_policy, struct berth_error *error);
 
 #endif

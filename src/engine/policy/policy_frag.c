@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * frag: where what is left stays of the most use to the requests that are expected. A node is worth
+ * frag: keeps the free capacity useful to the expected requests. The worth of a node is
  *
  *     scarcity x (usable x served(CPUs for each usable GPU) + whole)
  *
- * and the node that loses the least by the request is taken. docs/PLACEMENT.md says why each term
- * is there, and what it is worth on traces. frag_tables.c works the terms out; all of it is whole
- * numbers, so that equals are equal everywhere.
+ * and frag takes the node whose worth falls the least. docs/PLACEMENT.md explains each term and its
+ * effect on traces. frag_tables.c computes the terms. All numbers are whole, so that equal nodes
+ * compare equal on every machine.
  */
 #include <stdlib.h>
 
@@ -15,23 +15,23 @@
 #include "engine/policy/policies.h"
 #include "model/request.h"
 
-/* What of a node its worth depends on. */
+/* The properties of a node that determine its worth. */
 struct frag_state {
-    int64_t usable; /* of its devices, FRAG_UNIT of each thousandth */
+    int64_t usable; /* sum over its devices, in FRAG_UNIT */
     int64_t cpus;
-    bool whole; /* nothing of its devices is used */
+    bool whole; /* all its devices are free */
 };
 
-/* More CPUs than that make no difference. */
+/* Returns a node's CPUs, at most FRAG_CPUS_MAX. */
 static int64_t bounded_cpus(const struct frag_tables *tables, uint64_t cpus)
 {
-    if (cpus == UINT64_MAX) /* not known: as many as others have */
+    if (cpus == UINT64_MAX) /* unknown: assume the usual number */
         return tables->common_cpus;
     return cpus < FRAG_CPUS_MAX ? (int64_t)cpus : FRAG_CPUS_MAX;
 }
 
-static int64_t worth(const struct frag_tables *tables, const struct policy_node *node,
-                     const struct frag_state *state)
+static int64_t compute_worth(const struct frag_tables *tables, const struct policy_node *node,
+                             const struct frag_state *state)
 {
     int64_t sum = 0;
 
@@ -51,7 +51,7 @@ static int64_t worth(const struct frag_tables *tables, const struct policy_node 
     return sum * tables->scarcity[node->host];
 }
 
-/* What is usable of a device of which so much is left. */
+/* Returns the usable part of a device of which `left` is free. */
 static int64_t usable_of(const struct frag_tables *tables, uint32_t left)
 {
     return tables->usable[left < SHARE_WHOLE ? left / FRAG_MILLIONTHS : FRAG_PARTS];
@@ -68,7 +68,7 @@ static struct frag_state state_of(const struct frag_tables *tables, const struct
     return state;
 }
 
-/* What becomes unusable of a device when the share is taken. */
+/* Returns by how much the device's usable part falls when the share is taken. */
 static int64_t loss_of(const struct frag_tables *tables, const struct policy_node *node,
                        uint32_t device, uint32_t share)
 {
@@ -77,9 +77,10 @@ static int64_t loss_of(const struct frag_tables *tables, const struct policy_nod
     return usable_of(tables, left) - usable_of(tables, left > share ? left - share : 0);
 }
 
-/* The best device that is not chosen yet: not avoided, then the least loss, then first in order. */
-static uint32_t best_device(const struct frag_tables *tables, const struct policy_node *node,
-                            uint32_t share, uint64_t chosen)
+/* Returns the best device not chosen yet: not avoided, then the smallest loss, then first in the
+ * node's order. */
+static uint32_t find_best_device(const struct frag_tables *tables, const struct policy_node *node,
+                                 uint32_t share, uint64_t chosen)
 {
     uint32_t best = POLICY_NODE_MAX;
     int64_t min = 0;
@@ -92,7 +93,7 @@ static uint32_t best_device(const struct frag_tables *tables, const struct polic
             continue;
         if (best != POLICY_NODE_MAX && (node->avoided >> device & 1) != 0 &&
             (node->avoided >> best & 1) == 0)
-            break; /* in order, the avoided come last */
+            break; /* avoided devices are last in the order */
         loss = loss_of(tables, node, device, share);
         if (best == POLICY_NODE_MAX || loss < min) {
             best = device;
@@ -102,8 +103,8 @@ static uint32_t best_device(const struct frag_tables *tables, const struct polic
     return best;
 }
 
-static void rate(const struct policy *policy, const struct policy_node *node,
-                 const struct policy_demand *demand, struct policy_offer *ret_offer)
+static void rate_node(const struct policy *policy, const struct policy_node *node,
+                      const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
     const struct frag_tables *tables = node->tables;
     struct frag_state before = state_of(tables, node);
@@ -112,37 +113,37 @@ static void rate(const struct policy *policy, const struct policy_node *node,
 
     (void)policy;
     for (uint32_t count = (uint32_t)__builtin_popcountll(chosen); count < demand->count; count++)
-        chosen |= node_rating_bit(best_device(tables, node, demand->share, chosen));
+        chosen |= node_rating_bit(find_best_device(tables, node, demand->share, chosen));
     for (uint64_t rest = chosen; rest != 0; rest &= rest - 1)
         after.usable -= loss_of(tables, node, (uint32_t)__builtin_ctzll(rest), demand->share);
     after.cpus -= demand->cpus < (uint64_t)after.cpus ? (int64_t)demand->cpus : after.cpus;
     after.whole = before.whole && demand->count == 0;
     ret_offer->chosen = chosen;
-    ret_offer->cost = worth(tables, node, &before) - worth(tables, node, &after);
+    ret_offer->cost = compute_worth(tables, node, &before) - compute_worth(tables, node, &after);
     ret_offer->score = -(ret_offer->cost / FRAG_UNIT / FRAG_SCARCITY);
     ret_offer->proven = true;
 }
 
-/* The score is what the node loses, in thousandths of a device. */
-static void explain(const struct policy *policy, const struct policy_node *node,
-                    const struct policy_demand *demand, const struct policy_offer *offer,
-                    struct text *out)
+/* The score is the loss of the node's worth, in thousandths of a device. */
+static void explain_offer(const struct policy *policy, const struct policy_node *node,
+                          const struct policy_demand *demand, const struct policy_offer *offer,
+                          struct text *out)
 {
     bool begun = false;
 
     (void)policy;
     for (uint64_t rest = offer->chosen; rest != 0; rest &= rest - 1)
         begun = begun || node->left[__builtin_ctzll(rest)] >= SHARE_WHOLE;
-    text_append_format(out, "%s; requests to come lose %lld.%03lld devices by that",
-                       !begun               ? "beside what is there"
-                       : demand->count == 1 ? "on a free one"
-                                            : "on free ones",
+    text_append_format(out, "%s; costs expected requests %lld.%03lld devices",
+                       !begun               ? "beside other leases"
+                       : demand->count == 1 ? "on a free device"
+                                            : "on free devices",
                        (long long)(-offer->score / FRAG_PARTS),
                        (long long)(-offer->score % FRAG_PARTS));
 }
 
-static int prepare(const struct policy *policy, const struct policy_environment *around,
-                   void **ret_tables)
+static int prepare_tables(const struct policy *policy, const struct policy_environment *around,
+                          void **ret_tables)
 {
     struct frag_tables *tables;
     int code = frag_tables_create(around, &tables);
@@ -153,14 +154,14 @@ static int prepare(const struct policy *policy, const struct policy_environment 
     return code;
 }
 
-static void forget(void *tables)
+static void forget_tables(void *tables)
 {
     frag_tables_destroy(tables);
 }
 
-/* Where nodes are too large to be rated: the fullest that has room. */
-static int compare(const struct policy *policy, const struct policy_question *question, size_t one,
-                   size_t other)
+/* For nodes that are too large to rate: devices in use come first. */
+static int compare_use(const struct policy *policy, const struct policy_question *question,
+                       size_t one, size_t other)
 {
     (void)policy;
     if (question->slots == NULL)
@@ -170,11 +171,11 @@ static int compare(const struct policy *policy, const struct policy_question *qu
 
 const struct policy policy_frag = {
     .name = "frag",
-    .summary = "what leaves the most to the requests that are expected",
-    .compare = compare,
-    .prepare = prepare,
-    .forget = forget,
-    .rate = rate,
-    .explain = explain,
+    .summary = "the devices that leave the most for expected requests",
+    .compare = compare_use,
+    .prepare = prepare_tables,
+    .forget = forget_tables,
+    .rate = rate_node,
+    .explain = explain_offer,
     .cacheable = true,
 };

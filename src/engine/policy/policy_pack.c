@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pack: the fewest devices left partly used. A share goes to the fullest device that has room, and
- * a free one is begun only where there is none; nodes in use go before empty ones, and of these the
- * one with the fewest free devices, then the one that is kept busy the least longer, as far as time
- * limits tell: what ends together leaves whole nodes free. Within a node, NUMA nodes, switches and
- * GPUs are used up before others are begun.
+ * pack: leaves the fewest devices partly used. A share goes to the fullest device with room, and to
+ * a free device only if there is none. Nodes in use come before empty nodes; among them the node
+ * with the fewest free devices, then the node whose busy time, by time limits, grows the least:
+ * leases that end together leave whole nodes free. Within a node, NUMA nodes, switches and GPUs are
+ * filled one after the other.
  */
 #include "base/text/quantity.h"
+#include "engine/policy/compare_devices.h"
 #include "engine/policy/localities.h"
 #include "engine/policy/node_rating.h"
 #include "engine/policy/policies.h"
-#include "engine/policy/policy_terms.h"
 
-/* A place that devices may be taken from. */
+/* A place with candidates: a NUMA node, switch or GPU. */
 struct pack_source {
-    uint64_t devices; /* that may be taken; none: no place at all */
-    bool begun;       /* the demand has devices there already */
+    uint64_t devices; /* its candidates; 0: no place */
+    bool begun;       /* the demand already has devices there */
     bool enough;
 };
 
-/* What the demand has there already comes first; then the smallest place that has enough, or else
- * the largest. */
+/* A place where the demand has devices comes first, then the smallest place with enough devices,
+ * then the largest place. */
 static bool is_better(const struct pack_source *one, const struct pack_source *other)
 {
     uint32_t first = node_rating_size(one->devices);
@@ -33,8 +33,9 @@ static bool is_better(const struct pack_source *one, const struct pack_source *o
     return one->enough ? first < second : first > second;
 }
 
-static struct pack_source best_source(const struct policy_node *node, enum locality_level level,
-                                      uint64_t from, uint64_t chosen, uint32_t count)
+static struct pack_source find_best_source(const struct policy_node *node,
+                                           enum locality_level level, uint64_t from,
+                                           uint64_t chosen, uint32_t count)
 {
     struct pack_source best = {0};
 
@@ -51,8 +52,8 @@ static struct pack_source best_source(const struct policy_node *node, enum local
     return best;
 }
 
-/* Takes `count` of some free devices from as few places of this level as will do, and of the last
- * of these from as few as will do of the next level. */
+/* Takes `count` of the free devices `from` as few places of this level as possible. In the last of
+ * these places it takes them from as few places of the next level as possible. */
 static uint64_t take_together(const struct policy_node *node, enum locality_level level,
                               uint64_t from, uint64_t chosen, uint32_t count)
 {
@@ -61,7 +62,7 @@ static uint64_t take_together(const struct policy_node *node, enum locality_leve
     if (level == LOCALITY_LEVELS)
         return node_rating_first(node, from, count);
     while (count > 0) {
-        struct pack_source source = best_source(node, level, from, chosen | taken, count);
+        struct pack_source source = find_best_source(node, level, from, chosen | taken, count);
         uint32_t size = node_rating_size(source.devices);
 
         taken |= size <= count ? source.devices
@@ -72,8 +73,8 @@ static uint64_t take_together(const struct policy_node *node, enum locality_leve
     return taken;
 }
 
-static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
-                       uint64_t from, uint64_t chosen, uint32_t count, void *context)
+static uint64_t take_devices(const struct policy_node *node, const struct policy_demand *demand,
+                             uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
     uint64_t free_ones = node_rating_free(node) & from;
     uint64_t taken = 0;
@@ -89,7 +90,7 @@ static uint64_t choose(const struct policy_node *node, const struct policy_deman
     return taken | take_together(node, LOCALITY_NUMA, free_ones, chosen | taken, count);
 }
 
-/* For work without devices: what is of the least use to those who want some. */
+/* Returns the cost for a demand without devices: it prefers nodes of little use to others. */
 static int64_t cost_of_host(const struct policy_node *node)
 {
     const uint64_t max = UINT32_MAX;
@@ -98,11 +99,11 @@ static int64_t cost_of_host(const struct policy_node *node)
                      (node->cpus_left < max ? node->cpus_left : max));
 }
 
-/* Extensions are told apart to the second, up to some years. */
+/* An extension counts in seconds, up to 8 years. */
 enum { EXTENSION_BITS = 28 };
 
-/* For how long the node is busy beyond what it is without the demand, in seconds. */
-static int64_t extension(const struct policy_node *node, const struct policy_demand *demand)
+/* Returns by how many seconds the demand extends the node's busy time. */
+static int64_t extension_of(const struct policy_node *node, const struct policy_demand *demand)
 {
     const int64_t max = (INT64_C(1) << EXTENSION_BITS) - 1;
     int64_t seconds;
@@ -124,13 +125,13 @@ static int64_t cost_of(const struct policy_node *node, const struct policy_deman
     node_rating_for_each (device, chosen)
         left += node->left[device];
     left = left << 8 | (int64_t)(free_ones == node->count) << 7 | free_ones;
-    return left << EXTENSION_BITS | extension(node, demand);
+    return left << EXTENSION_BITS | extension_of(node, demand);
 }
 
-static void rate(const struct policy *policy, const struct policy_node *node,
-                 const struct policy_demand *demand, struct policy_offer *ret_offer)
+static void rate_node(const struct policy *policy, const struct policy_node *node,
+                      const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
-    uint64_t chosen = node_rating_choose(node, demand, choose, NULL);
+    uint64_t chosen = node_rating_choose(node, demand, take_devices, NULL);
 
     (void)policy;
     *ret_offer = (struct policy_offer){
@@ -141,37 +142,36 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     };
 }
 
-static void explain(const struct policy *policy, const struct policy_node *node,
-                    const struct policy_demand *demand, const struct policy_offer *offer,
-                    struct text *out)
+static void explain_offer(const struct policy *policy, const struct policy_node *node,
+                          const struct policy_demand *demand, const struct policy_offer *offer,
+                          struct text *out)
 {
     uint32_t begun = node_rating_size(node_rating_free(node) & offer->chosen);
 
     (void)policy;
     if (!node_rating_is_whole(demand))
-        text_append(out, begun == 0 ? "beside what is there" : "none in use has room");
+        text_append(out, begun == 0 ? "beside other leases" : "no device in use has room");
     else
         text_append_format(out, "%lld of %u devices of the node stay free", (long long)offer->score,
                            node->count);
 }
 
-/* Where there are too many devices to rate: those with more leases. */
-static int compare(const struct policy *policy, const struct policy_question *question, size_t one,
-                   size_t other)
+/* For nodes that are too large to rate: devices with more leases come first. */
+static int compare_tenants(const struct policy *policy, const struct policy_question *question,
+                           size_t one, size_t other)
 {
     (void)policy;
-    return policy_terms_lower(policy_terms_slot(question, other).tenants,
-                              policy_terms_slot(question, one).tenants);
+    return compare_devices_tenants(question, other, one);
 }
 
 const struct policy policy_pack = {
     .name = "pack",
-    .summary = "what is in use already, so that the fewest devices are left partly used",
-    .compare = compare,
+    .summary = "devices in use first, so that few are partly used",
+    .compare = compare_tenants,
     .prepare = localities_prepare,
     .forget = localities_forget,
-    .rate = rate,
-    .explain = explain,
+    .rate = rate_node,
+    .explain = explain_offer,
     .cacheable = true,
     .sees_ends = true,
 };

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spread: what is emptiest. The node of which the least is taken; in it, device by device, the NUMA
- * node, switch and GPU of which this demand has the fewest devices, and of these the one of which
- * the least is taken.
+ * spread: the emptiest node. Within it spread takes one device after the other, each from the NUMA
+ * node, switch and GPU where this demand has the fewest devices, then from the emptiest of these.
  */
 #include <string.h>
 
+#include "engine/policy/compare_devices.h"
 #include "engine/policy/localities.h"
 #include "engine/policy/node_rating.h"
 #include "engine/policy/policies.h"
-#include "engine/policy/policy_terms.h"
 
-/* The node as it becomes while devices are chosen. */
+/* The node while devices are chosen. */
 struct spread_state {
     const struct policy_node *node;
     uint32_t left[POLICY_NODE_MAX];
-    uint64_t counted; /* devices that can be leased at all */
+    uint64_t counted; /* devices that can be leased */
     uint64_t chosen;
 };
 
-/* A place as the next device sees it. */
+/* A place with candidates for the next device: a NUMA node, switch or GPU. */
 struct spread_locality {
-    uint64_t from;   /* candidates in it; none: no place at all */
+    uint64_t from;   /* its candidates; 0: no place */
     uint64_t within; /* all its devices */
-    uint32_t chosen; /* how many of them this demand has */
+    uint32_t chosen; /* number of devices that this demand has there */
     uint64_t left;
 };
 
-/* Devices whose partitions are leased count for nothing: they are always taken. */
+/* Returns the devices that can be leased. A device whose partitions are leased is never free. */
 static uint64_t counted_devices(const struct policy_node *node)
 {
     uint64_t counted = 0;
@@ -60,9 +59,9 @@ static bool is_better(const struct spread_locality *one, const struct spread_loc
            other->left * node_rating_size(one->within);
 }
 
-static struct spread_locality best_place(const struct spread_state *state,
-                                         enum locality_level level,
-                                         const struct spread_locality *around)
+static struct spread_locality find_best_place(const struct spread_state *state,
+                                              enum locality_level level,
+                                              const struct spread_locality *around)
 {
     struct spread_locality best = {0};
 
@@ -77,8 +76,8 @@ static struct spread_locality best_place(const struct spread_state *state,
     return best;
 }
 
-/* Of some candidates, the one that has the most left. */
-static uint32_t emptiest(const struct spread_state *state, uint64_t from)
+/* Returns the candidate with the most left. */
+static uint32_t find_emptiest(const struct spread_state *state, uint64_t from)
 {
     const struct policy_node *node = state->node;
     uint32_t best = POLICY_NODE_MAX;
@@ -93,13 +92,13 @@ static uint32_t emptiest(const struct spread_state *state, uint64_t from)
     return best;
 }
 
-static uint32_t next_device(const struct spread_state *state, uint64_t from)
+static uint32_t find_next_device(const struct spread_state *state, uint64_t from)
 {
     struct spread_locality place = {.from = from, .within = state->counted | from};
 
     for (int level = LOCALITY_NUMA; level < LOCALITY_LEVELS; level++)
-        place = best_place(state, (enum locality_level)level, &place);
-    return emptiest(state, place.from);
+        place = find_best_place(state, (enum locality_level)level, &place);
+    return find_emptiest(state, place.from);
 }
 
 static void take_devices(struct spread_state *state, uint32_t share, uint64_t devices)
@@ -109,8 +108,8 @@ static void take_devices(struct spread_state *state, uint32_t share, uint64_t de
     state->chosen |= devices;
 }
 
-static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
-                       uint64_t from, uint64_t chosen, uint32_t count, void *context)
+static uint64_t choose_devices(const struct policy_node *node, const struct policy_demand *demand,
+                               uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
     struct spread_state state = {.node = node, .counted = counted_devices(node)};
     uint64_t taken = 0;
@@ -119,7 +118,7 @@ static uint64_t choose(const struct policy_node *node, const struct policy_deman
     memcpy(state.left, node->left, node->count * sizeof(*node->left));
     take_devices(&state, demand->share, chosen);
     for (; count > 0; count--) {
-        uint64_t next = node_rating_bit(next_device(&state, from & ~taken));
+        uint64_t next = node_rating_bit(find_next_device(&state, from & ~taken));
 
         take_devices(&state, demand->share, next);
         taken |= next;
@@ -127,11 +126,11 @@ static uint64_t choose(const struct policy_node *node, const struct policy_deman
     return taken;
 }
 
-/* Fractions are told as whole numbers: of devices exactly enough to tell any two apart that differ
- * by a millionth, of CPUs by one in a million. */
+/* Fractions are whole numbers with so many bits: enough to tell a millionth of a device, and a
+ * millionth of the CPUs, apart. */
 enum { DEVICES_BITS = 32, CPUS_BITS = 20 };
 
-/* How much of its devices is taken. */
+/* Returns the allocated part of the node's devices. */
 static int64_t devices_taken(const struct policy_node *node)
 {
     uint64_t counted = counted_devices(node);
@@ -143,62 +142,61 @@ static int64_t devices_taken(const struct policy_node *node)
     return whole == 0 ? 0 : (int64_t)(((whole - left) << DEVICES_BITS) / whole);
 }
 
-/* How much of its CPUs is taken; nothing, where that is not known. */
+/* Returns the allocated part of the node's CPUs; 0 if it is unknown. */
 static int64_t cpus_taken(const struct policy_node *node)
 {
     uint64_t whole = node->cpus.known ? node->cpus.value : 0;
     uint64_t left = node->cpus_left < whole ? node->cpus_left : whole;
 
-    while (whole >> (64 - CPUS_BITS) != 0) { /* more than any host has */
+    while (whole >> (64 - CPUS_BITS) != 0) { /* avoids overflow; no host has so many */
         whole >>= 1;
         left >>= 1;
     }
     return whole == 0 ? 0 : (int64_t)(((whole - left) << CPUS_BITS) / whole);
 }
 
-static void rate(const struct policy *policy, const struct policy_node *node,
-                 const struct policy_demand *demand, struct policy_offer *ret_offer)
+static void rate_node(const struct policy *policy, const struct policy_node *node,
+                      const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
     int64_t taken = devices_taken(node);
 
     (void)policy;
     *ret_offer = (struct policy_offer){
-        .chosen = node_rating_choose(node, demand, choose, NULL),
+        .chosen = node_rating_choose(node, demand, choose_devices, NULL),
         .cost = demand->count > 0 ? taken : cpus_taken(node) << (DEVICES_BITS + 1) | taken,
         .score = 100 - (taken * 100 >> DEVICES_BITS),
         .proven = true,
     };
 }
 
-static void explain(const struct policy *policy, const struct policy_node *node,
-                    const struct policy_demand *demand, const struct policy_offer *offer,
-                    struct text *out)
+static void explain_offer(const struct policy *policy, const struct policy_node *node,
+                          const struct policy_demand *demand, const struct policy_offer *offer,
+                          struct text *out)
 {
     uint32_t places = localities_count(node, LOCALITY_NUMA, offer->chosen);
 
     (void)policy;
     (void)demand;
-    text_append_format(out, "of its node %lld %% is free", (long long)offer->score);
+    text_append_format(out, "%lld %% of its node is free", (long long)offer->score);
     if (places > 1)
         text_append_format(out, ", on %u NUMA nodes", places);
 }
 
-/* Where there are too many devices to rate: those with fewer leases. */
-static int compare(const struct policy *policy, const struct policy_question *question, size_t one,
-                   size_t other)
+/* For nodes that are too large to rate: devices with fewer leases come first. */
+static int compare_tenants(const struct policy *policy, const struct policy_question *question,
+                           size_t one, size_t other)
 {
     (void)policy;
-    return policy_terms_lower(policy_terms_slot(question, one).tenants,
-                              policy_terms_slot(question, other).tenants);
+    return compare_devices_tenants(question, one, other);
 }
 
 const struct policy policy_spread = {
     .name = "spread",
     .summary = "the emptiest nodes, then NUMA nodes, switches and devices",
-    .compare = compare,
+    .compare = compare_tenants,
     .prepare = localities_prepare,
     .forget = localities_forget,
-    .rate = rate,
-    .explain = explain,
+    .rate = rate_node,
+    .explain = explain_offer,
     .cacheable = true,
 };

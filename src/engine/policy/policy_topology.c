@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * topology: the devices of a node that are best connected with each other, chosen so that those
- * that stay free are well connected too; the sets are those of the vendors' own allocators. Of
- * several nodes the one whose set is best, then the one with the fewest devices left.
+ * topology: the best-connected devices of a node, chosen so that the remaining free devices are
+ * well connected too. The chosen sets are those of the vendors' own allocators. Among nodes it
+ * takes the one with the best set, then the one with the fewest devices left.
  */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "engine/policy/connected_set.h"
 #include "engine/policy/node_rating.h"
 #include "engine/policy/pair_scores.h"
 #include "engine/policy/policies.h"
-#include "engine/policy/topology_describe.h"
 
-_Static_assert((int)CONNECTED_MAX == (int)POLICY_NODE_MAX, "every node that is rated can be");
+_Static_assert((int)CONNECTED_MAX == (int)POLICY_NODE_MAX,
+               "connected_set handles every rated node");
 
 struct topology_tables {
     struct pair_scores *nodes;
     size_t node_count;
-    struct connected_scratch *scratch; /* NULL: nothing is known of any node */
+    struct connected_scratch *scratch; /* NULL: no pair of any node is known */
 };
 
-static void forget(void *given)
+static void forget_tables(void *given)
 {
     struct topology_tables *tables = given;
 
@@ -31,8 +32,8 @@ static void forget(void *given)
     free(tables);
 }
 
-static int prepare(const struct policy *policy, const struct policy_environment *around,
-                   void **ret_tables)
+static int prepare_tables(const struct policy *policy, const struct policy_environment *around,
+                          void **ret_tables)
 {
     struct topology_tables *tables = calloc(1, sizeof(*tables));
     uint32_t max = 0;
@@ -47,7 +48,7 @@ static int prepare(const struct policy *policy, const struct policy_environment 
     if (max > 0) {
         tables->scratch = connected_set_scratch_create(max);
         if (tables->scratch == NULL) {
-            forget(tables);
+            forget_tables(tables);
             return BERTH_ERROR_MEMORY;
         }
     }
@@ -55,7 +56,7 @@ static int prepare(const struct policy *policy, const struct policy_environment 
     return 0;
 }
 
-/* What is known of the node; NULL: nothing that tells its devices apart. */
+/* Returns the pairs of the node; NULL if its devices cannot be told apart. */
 static const struct pair_scores *pairs_of(const struct policy_node *node)
 {
     const struct topology_tables *tables = node->tables;
@@ -66,7 +67,7 @@ static const struct pair_scores *pairs_of(const struct policy_node *node)
     return &tables->nodes[node->host];
 }
 
-/* Whether AMD's rule is for all that may be chosen. */
+/* Returns whether all candidates are AMD's, so that AMD's rule applies. */
 static bool is_amd(const struct policy_node *node)
 {
     node_rating_for_each (device, node->candidates) {
@@ -76,15 +77,15 @@ static bool is_amd(const struct policy_node *node)
     return true;
 }
 
-/* Where nothing tells devices apart. */
+/* Chooses in the node's order, for devices that cannot be told apart. */
 static uint64_t take_in_order(const struct policy_node *node, uint32_t count)
 {
     return node->required | node_rating_first(node, node->candidates & ~node->required,
                                               count - node_rating_size(node->required));
 }
 
-static void rate(const struct policy *policy, const struct policy_node *node,
-                 const struct policy_demand *demand, struct policy_offer *ret_offer)
+static void rate_node(const struct policy *policy, const struct policy_node *node,
+                      const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
     const struct pair_scores *pairs = pairs_of(node);
     bool amd = pairs != NULL && pairs->weights != NULL && is_amd(node);
@@ -113,7 +114,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
             .wanted = demand->count,
         },
         ((const struct topology_tables *)node->tables)->scratch, &answer);
-    /* On one scale, so that nodes of different vendors can be compared. */
+    /* One scale for both rules, so that nodes of different vendors compare. */
     value = amd ? (pair_count * PAIR_WEIGHT_MAX + answer.value) * PAIR_LINK_WORTH : answer.value;
     *ret_offer = (struct policy_offer){
         .chosen = answer.chosen,
@@ -123,23 +124,162 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     };
 }
 
-static void explain(const struct policy *policy, const struct policy_node *node,
-                    const struct policy_demand *demand, const struct policy_offer *offer,
-                    struct text *out)
+/* By kind; the last is for pairs without a known link. */
+static const char *const phrases[] = {
+    [LINK_NVLINK] = "by NVLink",
+    [LINK_XGMI] = "by XGMI",
+    [LINK_PSB] = "on one board",
+    [LINK_PIX] = "through one PCIe switch",
+    [LINK_PXB] = "through several PCIe switches",
+    [LINK_PHB] = "through one host bridge",
+    [LINK_NODE] = "within one NUMA node",
+    [LINK_SYS] = "across NUMA nodes",
+    "in an unknown way",
+};
+enum { UNKNOWN = LINK_SYS + 1 };
+_Static_assert(COUNT(phrases) == UNKNOWN + 1, "one for each kind");
+
+static const char *const fabrics[] = {[LINK_NVLINK] = "NVLink", [LINK_XGMI] = "XGMI"};
+
+/* The pairs whose best link has one kind. */
+struct tally {
+    uint32_t pairs;
+    uint32_t lanes_min; /* 0: unknown for some pair */
+    uint32_t lanes_max;
+};
+
+/* The chosen slots, and the best link of each pair of them. */
+struct pair_links {
+    size_t slots[POLICY_NODE_MAX];
+    size_t count;
+    struct {
+        uint8_t kind;
+        uint32_t lanes;
+    } best[POLICY_NODE_MAX][POLICY_NODE_MAX]; /* the lower place first */
+};
+
+static size_t find_slot(const struct pair_links *found, size_t slot)
+{
+    size_t place = 0;
+
+    while (place < found->count && found->slots[place] != slot)
+        place++;
+    return place;
+}
+
+/* Finds the best link of each pair. enum link_kind starts with the best kind. */
+static void find_best_links(const struct policy_node *node, uint64_t chosen,
+                            struct pair_links *found)
+{
+    const struct link *link;
+
+    found->count = 0;
+    for (; chosen != 0; chosen &= chosen - 1)
+        found->slots[found->count++] = node->slots[__builtin_ctzll(chosen)];
+    for (size_t one = 0; one < found->count; one++) {
+        for (size_t other = one + 1; other < found->count; other++) {
+            found->best[one][other].kind = UNKNOWN;
+            found->best[one][other].lanes = 0;
+        }
+    }
+    vector_for_each (link, &node->machine->links) {
+        size_t one = find_slot(found, link->between[0]);
+        size_t other = find_slot(found, link->between[1]);
+
+        if (one >= other || other == found->count ||
+            (int)link->kind >= found->best[one][other].kind)
+            continue;
+        found->best[one][other].kind = (uint8_t)link->kind;
+        found->best[one][other].lanes = link_is_fabric(link->kind) ? link->lanes : 0;
+    }
+}
+
+static void count_pairs(const struct pair_links *found, struct tally tallies[UNKNOWN + 1])
+{
+    for (size_t one = 0; one < found->count; one++) {
+        for (size_t other = one + 1; other < found->count; other++) {
+            struct tally *tally = &tallies[found->best[one][other].kind];
+            uint32_t lanes = found->best[one][other].lanes;
+
+            if (tally->pairs++ == 0 || lanes < tally->lanes_min)
+                tally->lanes_min = lanes;
+            if (lanes > tally->lanes_max)
+                tally->lanes_max = lanes;
+        }
+    }
+}
+
+static void append_lanes(uint32_t lanes, struct text *out)
+{
+    text_append_format(out, "%u %s", lanes, lanes == 1 ? "lane" : "lanes");
+}
+
+/* Appends one kind. `only` says that all pairs have it. */
+static void append_kind(const struct tally *tally, int kind, bool only, struct text *out)
+{
+    bool has_lanes = kind < (int)COUNT(fabrics) && tally->lanes_min > 0;
+
+    if (only && has_lanes && tally->lanes_min == tally->lanes_max) {
+        text_append_format(out, "by %u %s %s", tally->lanes_min, fabrics[kind],
+                           tally->lanes_min == 1 ? "lane" : "lanes");
+        return;
+    }
+    text_append(out, phrases[kind]);
+    if (!has_lanes)
+        return;
+    text_append(out, " (");
+    if (tally->lanes_min < tally->lanes_max)
+        text_append_format(out, "%u to ", tally->lanes_min);
+    append_lanes(tally->lanes_max, out);
+    text_append_char(out, ')');
+}
+
+/* Appends how the chosen devices, at least two, are connected: "connected by 2 NVLink lanes"; "of 6
+ * pairs 4 connected by NVLink (1 to 2 lanes), 2 across NUMA nodes". */
+static void describe_links(const struct policy_node *node, uint64_t chosen, struct text *out)
+{
+    struct tally tallies[UNKNOWN + 1] = {0};
+    struct pair_links found;
+    size_t pairs;
+    bool first = true;
+
+    find_best_links(node, chosen, &found);
+    count_pairs(&found, tallies);
+    pairs = found.count * (found.count - 1) / 2;
+    for (int kind = 0; kind <= UNKNOWN; kind++) {
+        const struct tally *tally = &tallies[kind];
+        bool only = tally->pairs == pairs;
+
+        if (tally->pairs == 0)
+            continue;
+        if (only)
+            text_append(out, pairs == 1 ? "connected " : "every pair connected ");
+        else if (first)
+            text_append_format(out, "of %zu pairs %u connected ", pairs, tally->pairs);
+        else
+            text_append_format(out, ", %u ", tally->pairs);
+        append_kind(tally, kind, only, out);
+        first = false;
+    }
+}
+
+static void explain_offer(const struct policy *policy, const struct policy_node *node,
+                          const struct policy_demand *demand, const struct policy_offer *offer,
+                          struct text *out)
 {
     const struct pair_scores *pairs = pairs_of(node);
 
     (void)policy;
     if (pairs == NULL) {
-        text_append(out, "the lowest slots, as no links are known");
+        text_append(out, "the lowest slots, because no links are known");
         return;
     }
     if (demand->count > 1)
-        topology_describe(node, offer->chosen, out);
+        describe_links(node, offer->chosen, out);
     else if (pairs->weights != NULL && is_amd(node))
-        text_append(out, "of the GPU with the fewest free devices");
+        text_append(out, "from the GPU with the fewest free devices");
     else
-        text_append(out, "the first, as one needs no links");
+        text_append(out, "the first, because one device needs no links");
     if (node->order_count > demand->count && demand->count > 1)
         text_append_format(out, "; %s of %u free devices", offer->proven ? "best" : "best found",
                            node->order_count);
@@ -147,10 +287,10 @@ static void explain(const struct policy *policy, const struct policy_node *node,
 
 const struct policy policy_topology = {
     .name = "topology",
-    .summary = "the best connected devices",
-    .prepare = prepare,
-    .forget = forget,
-    .rate = rate,
-    .explain = explain,
+    .summary = "the best-connected devices",
+    .prepare = prepare_tables,
+    .forget = forget_tables,
+    .rate = rate_node,
+    .explain = explain_offer,
     .cacheable = true,
 };

@@ -94,67 +94,12 @@ static void replicas_are_rated_one_after_the_other(void **state)
     world_finish(&world);
 }
 
-/* What leases have of a host's CPUs counts too. */
-static void bestfit_sees_cpus(void **state)
-{
-    struct world world;
-
-    (void)state;
-    begin(&world, 0);
-    gets(&world, "device=nvidia4 cpus=8000 policy=first", "4");
-    gets(&world, "device=nvidia8 cpus=4000 policy=first", "8");
-    gets(&world, "cpus=8000 policy=bestfit", "5");
-    gets(&world, "cpus=8000 policy=bestfit", "9");
-    gets(&world, "cpus=8000 policy=bestfit", "0");
-    world_finish(&world);
-}
-
-/* Holders of one, of two, and of shares. */
-static void clustering_sees_holders(void **state)
-{
-    struct world world;
-
-    (void)state;
-    begin(&world, 0);
-    gets(&world, "device=nvidia0,nvidia1 gpus=2 policy=first", "0 1");
-    gets(&world, "device=nvidia4 policy=first", "4");
-    gets(&world, "device=nvidia8 " SHARE "first", "8");
-    gets(&world, "policy=clustering", "5");
-    gets(&world, "gpus=2 policy=clustering", "2 3");
-    gets(&world, SHARE "clustering", "8");
-    world_finish(&world);
-}
-
-/* An engine with the same seed draws the same. */
-static void random_draws_from_the_seed(void **state)
-{
-    uint32_t slots[3][HOSTS * DEVICES];
-    size_t same = 0;
-
-    (void)state;
-    for (size_t i = 0; i < 3; i++) {
-        struct world world;
-
-        begin(&world, i / 2 * 1000);
-        for (size_t j = 0; j < HOSTS * DEVICES; j++)
-            slots[i][j] = lease_in(&world, granted_to(&world, "policy=random")).slots[0];
-        world_finish(&world);
-    }
-    assert_memory_equal(slots[0], slots[1], sizeof(slots[0]));
-    for (size_t j = 0; j < HOSTS * DEVICES; j++)
-        same += slots[0][j] == slots[2][j];
-    assert_true(same < HOSTS * DEVICES / 2);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pack_fills_devices_then_nodes),
         cmocka_unit_test(spread_takes_nodes_in_turn),
         cmocka_unit_test(replicas_are_rated_one_after_the_other),
-        cmocka_unit_test(bestfit_sees_cpus),
-        cmocka_unit_test(clustering_sees_holders),
-        cmocka_unit_test(random_draws_from_the_seed),
     };
 
     return cmocka_run_group_tests_name("engine_nodes", tests, NULL, NULL);

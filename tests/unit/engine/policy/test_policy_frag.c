@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "engine/policy/frag_prices.h"
 #include "engine/policy/frag_tables.h"
 
 /* Expects so many requests of a kind. */
@@ -28,9 +27,9 @@ static void price(const int64_t *by_parts, int hundredths, int64_t min, int64_t 
 {
     int64_t prices[FRAG_PRICES + 1];
 
-    frag_prices_find(by_parts, prices);
+    frag_tables_find_prices(by_parts, prices);
     assert_int_equal(prices[0], 0);
-    assert_int_equal(prices[FRAG_PRICES], FRAG_PRICE);
+    assert_int_equal(prices[FRAG_PRICES], FRAG_PRICE_WHOLE);
     for (int left = 1; left <= FRAG_PRICES; left++)
         assert_true(prices[left] >= prices[left - 1]);
     assert_in_range(prices[hundredths * FRAG_PRICES / 100], min, max);
@@ -42,7 +41,7 @@ static void halves_cost_half(void **state)
 
     (void)state;
     by_parts[500] = 100;
-    price(by_parts, 50, FRAG_PRICE / 2 - 2, FRAG_PRICE / 2 + 2);
+    price(by_parts, 50, FRAG_PRICE_WHOLE / 2 - 2, FRAG_PRICE_WHOLE / 2 + 2);
     price(by_parts, 49, 0, 0); /* nobody can use it */
 }
 
@@ -55,8 +54,8 @@ static void what_nothing_fits_beside_costs_the_whole(void **state)
     (void)state;
     by_parts[810] = 100;
     by_parts[500] = 100;
-    price(by_parts, 81, FRAG_PRICE * 9 / 10, FRAG_PRICE);
-    price(by_parts, 50, FRAG_PRICE * 4 / 10, FRAG_PRICE * 6 / 10);
+    price(by_parts, 81, FRAG_PRICE_WHOLE * 9 / 10, FRAG_PRICE_WHOLE);
+    price(by_parts, 50, FRAG_PRICE_WHOLE * 4 / 10, FRAG_PRICE_WHOLE * 6 / 10);
 }
 
 /* Few of a small size, many pieces to a device: no price falls below nothing. */
@@ -66,12 +65,13 @@ static void one_of_a_kind_has_a_price(void **state)
 
     (void)state;
     by_parts[10] = 1;
-    price(by_parts, 50, FRAG_PRICE / 2 - FRAG_PRICE / 50, FRAG_PRICE / 2 + FRAG_PRICE / 50);
+    price(by_parts, 50, FRAG_PRICE_WHOLE / 2 - FRAG_PRICE_WHOLE / 50,
+          FRAG_PRICE_WHOLE / 2 + FRAG_PRICE_WHOLE / 50);
     by_parts[1000] = 1;
-    price(by_parts, 1, 0, FRAG_PRICE / 50);
+    price(by_parts, 1, 0, FRAG_PRICE_WHOLE / 50);
     for (int parts = 1; parts <= FRAG_PARTS; parts++)
         by_parts[parts] = 1;
-    price(by_parts, 50, 1, FRAG_PRICE);
+    price(by_parts, 50, 1, FRAG_PRICE_WHOLE);
 }
 
 static void nothing_expected_has_no_price(void **state)
@@ -80,7 +80,7 @@ static void nothing_expected_has_no_price(void **state)
     int64_t prices[FRAG_PRICES + 1];
 
     (void)state;
-    frag_prices_find(by_parts, prices);
+    frag_tables_find_prices(by_parts, prices);
     for (int left = 0; left <= FRAG_PRICES; left++)
         assert_int_equal(prices[left], 0);
 }

@@ -398,7 +398,7 @@ static void links_of_a_report_reach_the_slots(void **state)
 /* What a plan of `count` devices says after what is free. */
 static void check_words(const struct machine *machine, uint32_t count, const char *wanted)
 {
-    static const char lead[] = "; topology takes the best connected devices: ";
+    static const char lead[] = "; topology takes the best-connected devices: ";
     struct placement placement;
     struct bitset none;
     struct request request;
@@ -426,25 +426,25 @@ static void check_words(const struct machine *machine, uint32_t count, const cha
     request_finish(&request);
 }
 
-static void words_say_how_devices_are_joined(void **state)
+static void words_say_how_devices_are_connected(void **state)
 {
     struct machine machine = {0};
 
     (void)state;
     add_devices(&machine, "nvidia", 3);
-    check_words(&machine, 2, "the lowest slots, as no links are known");
+    check_words(&machine, 2, "the lowest slots, because no links are known");
     add_link(&machine, 0, 1, LINK_PXB, 7); /* paths have no lanes, whatever is said */
-    check_words(&machine, 2, "joined through several PCIe switches; best of 3 free devices");
+    check_words(&machine, 2, "connected through several PCIe switches; best of 3 free devices");
     check_words(&machine, 3,
-                "of 3 pairs 1 joined through several PCIe switches, 2 in a way that is not known");
+                "of 3 pairs 1 connected through several PCIe switches, 2 in an unknown way");
     add_link(&machine, 1, 2, LINK_NVLINK, 0);
     add_link(&machine, 0, 2, LINK_NVLINK, 3);
-    check_words(&machine, 2, "joined by 3 NVLink lanes; best of 3 free devices");
-    check_words(&machine, 3, "of 3 pairs 2 joined by NVLink, 1 through several PCIe switches");
-    check_words(&machine, 1, "the first, as one needs no links");
+    check_words(&machine, 2, "connected by 3 NVLink lanes; best of 3 free devices");
+    check_words(&machine, 3, "of 3 pairs 2 connected by NVLink, 1 through several PCIe switches");
+    check_words(&machine, 1, "the first, because one device needs no links");
     add_link(&machine, 0, 1, LINK_NVLINK, UINT32_MAX);
-    check_words(&machine, 2, "joined by 4294967295 NVLink lanes; best of 3 free devices");
-    check_words(&machine, 3, "every pair joined by NVLink");
+    check_words(&machine, 2, "connected by 4294967295 NVLink lanes; best of 3 free devices");
+    check_words(&machine, 3, "every pair connected by NVLink");
     machine_finish(&machine);
 }
 
@@ -514,7 +514,7 @@ int main(void)
         cmocka_unit_test(a_pair_has_a_fabric_link_and_a_path),
         cmocka_unit_test(links_of_other_slots_are_refused),
         cmocka_unit_test(links_of_a_report_reach_the_slots),
-        cmocka_unit_test(words_say_how_devices_are_joined),
+        cmocka_unit_test(words_say_how_devices_are_connected),
         cmocka_unit_test(tables_need_memory),
         cmocka_unit_test(links_need_memory),
     };

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fgd, for comparison: fragmentation gradient descent, as in the openb study. Fragmentation is what
- * is free of a node's devices and of no use to a request that is expected, on average over those
- * requests; where it grows the least, the demand goes. What is of use is easier to add up.
+ * fgd: fragmentation gradient descent, as in the openb study. A node's fragmentation is the free
+ * part of its devices that an expected request cannot use, averaged over the expected requests. The
+ * demand goes to the node where fragmentation grows the least. The code adds up the usable part,
+ * which is simpler.
  */
-#include "engine/policy/fgd_tables.h"
 #include "engine/policy/node_rating.h"
-#include "engine/policy/policies.h"
+#include "sim/baselines/baselines.h"
+#include "sim/baselines/fgd_tables.h"
 
-/* A node as it is, or would be. */
+/* The state of a node, now or after a trial. */
 struct fgd_state {
     const struct fgd_tables *tables;
     uint32_t count;
     uint32_t left[POLICY_NODE_MAX];
-    uint32_t share_steps[POLICY_NODE_MAX]; /* of what is left */
+    uint32_t share_steps[POLICY_NODE_MAX]; /* of `left`: see fgd_tables_share */
     uint32_t classes[POLICY_NODE_MAX];
-    bool alike;         /* all are of one class */
-    uint64_t free_ones; /* devices of which all is left */
-    uint64_t chosen;    /* devices that the demand has */
-    uint64_t taken;     /* of all together */
+    bool alike;         /* all devices are of one class */
+    uint64_t free_ones; /* devices that are entirely free */
+    uint64_t chosen;    /* devices given to the demand */
+    uint64_t taken;     /* millionths of devices given to it */
     uint64_t cpus;
     size_t cpus_step;
-    uint64_t use_before; /* what was of use when nothing was taken */
+    uint64_t use_before; /* the usable part before the demand */
 };
 
 static void set_cpus(struct fgd_state *state, uint64_t cpus)
@@ -39,7 +40,7 @@ static void set_left(struct fgd_state *state, uint32_t device, uint32_t left)
     state->free_ones = left >= SHARE_WHOLE ? state->free_ones | bit : state->free_ones & ~bit;
 }
 
-/* What the device is of use to requests for one device. */
+/* Returns the device's usable part for requests for one device. */
 static uint64_t use_alone(const struct fgd_state *state, uint32_t device)
 {
     return state->left[device] * *fgd_tables_alone(state->tables, state->classes[device],
@@ -62,23 +63,23 @@ static bool is_accepted(const struct fgd_state *state, uint32_t device, size_t s
     return tables->accepted[state->classes[device] * tables->several_count + several];
 }
 
-/* What the devices are of use to one request for several. */
+/* Returns the usable part of all devices for one request for several devices. */
 static uint64_t use_for_one(const struct fgd_state *state, size_t several)
 {
-    const struct fgd_several *wanted = &state->tables->several[several];
+    const struct fgd_several *request = &state->tables->several[several];
     uint64_t left = 0;
     uint32_t count = 0;
 
     for (uint32_t device = 0; device < state->count; device++) {
-        bool does = state->left[device] >= wanted->share && is_accepted(state, device, several);
+        bool does = state->left[device] >= request->share && is_accepted(state, device, several);
 
         count += does;
         left += does ? state->left[device] : 0;
     }
-    return count >= wanted->count ? left * wanted->weight : 0;
+    return count >= request->count ? left * request->weight : 0;
 }
 
-/* What the devices are of use to requests for several. */
+/* Returns the usable part of all devices for all requests for several devices. */
 static uint64_t use_together(const struct fgd_state *state)
 {
     const struct fgd_tables *tables = state->tables;
@@ -129,14 +130,14 @@ static void take_device(struct fgd_state *state, const struct policy_demand *dem
     state->taken += taken;
 }
 
-/* By how much fragmentation fell, if this is of use now. */
+/* Returns by how much fragmentation has fallen. `use` is the usable part now. */
 static int64_t fall_of(const struct fgd_state *state, uint64_t use)
 {
     return (int64_t)(state->taken * state->tables->whole + use - state->use_before);
 }
 
-/* By how much it would have fallen if the device were taken too. `alone` is what all are of use
- * alone now. */
+/* Returns the same as fall_of() if the device were taken as well. `alone` is use_alone_of_all()
+ * now. */
 static int64_t fall_with(struct fgd_state *state, const struct policy_demand *demand,
                          uint32_t device, uint64_t alone)
 {
@@ -157,14 +158,14 @@ static int64_t fall_with(struct fgd_state *state, const struct policy_demand *de
     return fall;
 }
 
-/* Tries every device, and takes the first that has the best score. */
+/* Takes the first device with the best score. */
 static void take_best(struct fgd_state *state, const struct policy_node *node,
                       const struct policy_demand *demand, uint64_t from)
 {
     uint64_t alone = use_alone_of_all(state);
     int64_t falls[POLICY_NODE_MAX] = {0};
     int64_t max = INT64_MIN;
-    int64_t min; /* fall for the same score */
+    int64_t min; /* the smallest fall with that score */
 
     node_rating_for_each (device, from) {
         falls[device] = fall_with(state, demand, device, alone);
@@ -181,8 +182,8 @@ static void take_best(struct fgd_state *state, const struct policy_node *node,
     }
 }
 
-static uint64_t choose(const struct policy_node *node, const struct policy_demand *demand,
-                       uint64_t from, uint64_t chosen, uint32_t count, void *context)
+static uint64_t choose_devices(const struct policy_node *node, const struct policy_demand *demand,
+                               uint64_t from, uint64_t chosen, uint32_t count, void *context)
 {
     struct fgd_state *state = context;
 
@@ -194,8 +195,8 @@ static uint64_t choose(const struct policy_node *node, const struct policy_deman
     return state->chosen & from;
 }
 
-static void rate(const struct policy *policy, const struct policy_node *node,
-                 const struct policy_demand *demand, struct policy_offer *ret_offer)
+static void rate_fgd(const struct policy *policy, const struct policy_node *node,
+                     const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
     uint64_t required = demand->count > 0 ? node->required : 0;
     struct fgd_state state;
@@ -207,18 +208,18 @@ static void rate(const struct policy *policy, const struct policy_node *node,
     take_cpus(&state, demand);
     node_rating_for_each (device, required)
         take_device(&state, demand, device);
-    chosen = node_rating_choose(node, demand, choose, &state);
+    chosen = node_rating_choose(node, demand, choose_devices, &state);
     node_rating_for_each (device, chosen & ~state.chosen)
         take_device(&state, demand, device);
     use = use_alone_of_all(&state) + use_together(&state);
-    node_rating_offer(chosen, fgd_tables_score(state.tables, fall_of(&state, use)), ret_offer);
+    baseline_offer(chosen, fgd_tables_score(state.tables, fall_of(&state, use)), ret_offer);
 }
 
-const struct policy policy_fgd = {
+const struct policy baseline_fgd = {
     .name = "fgd",
-    .summary = "where what is left stays of use to the requests that are expected (for comparison)",
+    .summary = "the nodes where fragmentation grows the least",
     .prepare = fgd_tables_prepare,
     .forget = fgd_tables_forget,
-    .rate = rate,
+    .rate = rate_fgd,
     .cacheable = true,
 };

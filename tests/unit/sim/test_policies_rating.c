@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What holds for every policy that rates nodes, on made-up ones.
+ * Properties of every policy that rates nodes, both of the engine and of the simulator, on made-up
+ * nodes.
  */
 #include "support/rated_nodes.h"
 
 #include "engine/policy/node_rating.h"
+#include "sim/baselines/baselines.h"
 #include "support/failing_allocator.h"
 #include "support/random.h"
 #include "support/steps.h"
 
-/* Runs over the policies that rate. */
-#define for_each_rating(policy)                                                    \
-    for (const struct policy *const *policy = policies; *policy != NULL; policy++) \
+/* Returns the policies that rate, ended by NULL. */
+static const struct policy *const *rating_policies(void)
+{
+    static const struct policy *rating[32];
+    size_t count = 0;
+
+    for (const struct policy *const *policy = policies; *policy != NULL; policy++) {
         if ((*policy)->rate != NULL)
+            rating[count++] = *policy;
+    }
+    for (const struct policy *const *policy = baselines; *policy != NULL; policy++)
+        rating[count++] = *policy;
+    assert_true(count < COUNT(rating));
+    return rating;
+}
+
+#define for_each_rating(policy) \
+    for (const struct policy *const *policy = rating_policies(); *policy != NULL; policy++)
 
 static void make_links(struct rated_nodes *nodes, size_t first, struct test_random *random)
 {
@@ -192,7 +208,7 @@ static void ties_go_to_the_lowest_slot(void **state)
         for_each_rating (policy) {
             struct policy_offer lower, higher;
 
-            if (count < demand.count || *policy == &policy_random)
+            if (count < demand.count || *policy == &baseline_random)
                 continue;
             lower = rated_offer(&nodes, *policy, 0, &demand);
             higher = rated_offer(&nodes, *policy, 1, &demand);
@@ -223,7 +239,7 @@ static void the_order_decides_among_equals(void **state)
         rated_show(&nodes, tables, 0, &demand, &view);
         memcpy(view.order, (const uint8_t[]){3, 1, 0, 2}, 4);
         (*policy)->rate(*policy, &view.node, &demand, &offer);
-        if (*policy != &policy_random)
+        if (*policy != &baseline_random)
             assert_int_equal(offer.chosen, 1 << 3 | 1 << 1);
         rated_forget(*policy, tables);
     }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/policy/fgd_tables.h"
+#include "sim/baselines/fgd_tables.h"
 
 #include <berth/error.h>
 #include <stdlib.h>
 
 #include "base/count.h"
 #include "base/hash.h"
-#include "engine/policy/policy_terms.h"
 
-/* By how many billionths of a device fragmentation has to fall for a score of 51, 52 and so on: the
- * logarithms of 51/49, 52/48, to 99/1. For 49 down to 1 it may rise as much. */
+/* The billionths of a device by which fragmentation must fall for a score of 51, 52 and so on: the
+ * logarithms of 51/49, 52/48, to 99/1. For scores of 49 down to 1 it may rise as much. */
 static const uint64_t falls[] = {
     40005335,   80042708,   120144312,  160342650,  200670695,  241162057,  281851152,
     322773392,  363965377,  405465108,  447312218,  489548225,  532216814,  575364145,
@@ -33,7 +32,7 @@ static void fill_steps(struct fgd_tables *tables)
     }
 }
 
-/* By how many bits weights are cut, so that all together are below 2^31. */
+/* Returns the number of bits to shift weights right, so that their sum is below 2^31. */
 static unsigned excess_bits(const struct policy_environment *around)
 {
     uint64_t whole = 0;
@@ -46,7 +45,7 @@ static unsigned excess_bits(const struct policy_environment *around)
     return bits;
 }
 
-/* Two devices of the same class have the same number here. */
+/* Returns a number that is the same for devices of the same class. */
 static uint64_t signature_of(const struct policy_environment *around, size_t slot)
 {
     uint64_t signature = 0;
@@ -86,20 +85,25 @@ static int classify_slots(struct fgd_tables *tables, const struct policy_environ
     return 0;
 }
 
+static int compare_numbers(uint64_t one, uint64_t other)
+{
+    return (one > other) - (one < other);
+}
+
 static int compare_cpus(const void *one, const void *other)
 {
-    return policy_terms_lower(*(const uint64_t *)one, *(const uint64_t *)other);
+    return compare_numbers(*(const uint64_t *)one, *(const uint64_t *)other);
 }
 
 static int compare_shares(const void *one, const void *other)
 {
-    return policy_terms_lower(*(const uint32_t *)one, *(const uint32_t *)other);
+    return compare_numbers(*(const uint32_t *)one, *(const uint32_t *)other);
 }
 
 static int compare_several(const void *one, const void *other)
 {
-    return policy_terms_lower(((const struct fgd_several *)one)->cpus,
-                              ((const struct fgd_several *)other)->cpus);
+    return compare_numbers(((const struct fgd_several *)one)->cpus,
+                           ((const struct fgd_several *)other)->cpus);
 }
 
 static void collect_several(struct fgd_tables *tables, const struct policy_typical *typical,
@@ -114,12 +118,12 @@ static void collect_several(struct fgd_tables *tables, const struct policy_typic
     };
     if (typical->share < SHARE_WHOLE)
         tables->parts = true;
-    /* More than a node has are no use. */
+    /* A request for more devices than a node can have never fits. */
     if (typical->count > tables->widest && typical->count <= POLICY_NODE_MAX)
         tables->widest = typical->count;
 }
 
-/* Notes down what is expected. */
+/* Copies the amounts of the expected requests into the tables and sorts them. */
 static void collect_amounts(struct fgd_tables *tables, const struct policy_environment *around)
 {
     unsigned excess = excess_bits(around);
@@ -140,8 +144,8 @@ static void collect_amounts(struct fgd_tables *tables, const struct policy_envir
     qsort(tables->several, tables->several_count, sizeof(*tables->several), compare_several);
 }
 
-/* Leaves one of amounts that are the same. */
-static void forget_doubles(struct fgd_tables *tables)
+/* Removes duplicate amounts. */
+static void remove_duplicates(struct fgd_tables *tables)
 {
     size_t cpus = 0;
     size_t shares = 0;
@@ -169,7 +173,7 @@ static void fill_share_from(struct fgd_tables *tables)
     }
 }
 
-/* Adds up over CPUs and shares, or devices, what was filled in for each alone. */
+/* Turns the weights of each cell into sums over all smaller amounts. */
 static void accumulate_class(struct fgd_tables *tables, size_t class)
 {
     for (size_t cpus = 1; cpus <= tables->cpus_count; cpus++) {
@@ -189,7 +193,8 @@ static void accumulate_class(struct fgd_tables *tables, size_t class)
     }
 }
 
-/* Fills in what devices like the one at this slot do for. */
+/* Fills in the weights of the requests that a device of this class fits; `slot` has such a device.
+ */
 static void fill_class(struct fgd_tables *tables, const struct policy_environment *around,
                        size_t class, size_t slot)
 {
@@ -254,7 +259,7 @@ int fgd_tables_prepare(const struct policy *policy, const struct policy_environm
         if (tables->class_of != NULL && tables->cpus != NULL && tables->shares != NULL &&
             tables->several != NULL) {
             collect_amounts(tables, around);
-            forget_doubles(tables);
+            remove_duplicates(tables);
             code = fill_tables(tables, around, slot_of);
         }
     }

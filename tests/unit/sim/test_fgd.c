@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fgd beside fragmentation as it is defined: added up request by request, without tables.
+ * fgd compared with the definition of fragmentation, summed request by request without tables.
  */
 #include "support/rated_nodes.h"
 
 #include "engine/policy/node_rating.h"
+#include "sim/baselines/baselines.h"
 #include "support/failing_allocator.h"
 #include "support/random.h"
 #include "support/steps.h"
@@ -166,7 +167,7 @@ static void check(const struct world *world, struct policy_demand demand)
         if (!rated_has_room(&world->nodes, host, &demand))
             continue;
         rated_show(&world->nodes, NULL, host, &demand, &view);
-        offer = rated_offer(&world->nodes, &policy_fgd, host, &demand);
+        offer = rated_offer(&world->nodes, &baseline_fgd, host, &demand);
         assert_int_equal(offer.chosen, choose_slowly(world, &view.node, demand));
         assert_int_equal(offer.score, score_if(world, &view.node, demand, offer.chosen));
         assert_int_equal(offer.cost, -offer.score);
@@ -183,13 +184,13 @@ static void a_share_goes_where_it_leaves_no_useless_rest(void **state)
     rated_host(&world->nodes, 1000, 250, 0);
     find_accepted(world);
     expect(world, 1, 0, rated_share(500), 1);
-    rated_takes(&world->nodes, &policy_fgd, rated_share(250), 4);
-    rated_takes(&world->nodes, &policy_fgd, rated_share(500), 0);
+    rated_takes(&world->nodes, &baseline_fgd, rated_share(250), 4);
+    rated_takes(&world->nodes, &baseline_fgd, rated_share(500), 0);
     world->nodes.left[4] = 0;
-    rated_takes(&world->nodes, &policy_fgd, rated_share(250), 0);
+    rated_takes(&world->nodes, &baseline_fgd, rated_share(250), 0);
     world->nodes.left[0] = 500 * THOUSANDTH;
     bitset_remove(&world->nodes.candidates, 3);
-    rated_takes(&world->nodes, &policy_fgd, rated_share(250), 1);
+    rated_takes(&world->nodes, &baseline_fgd, rated_share(250), 1);
     check(world, rated_share(250));
     check(world, rated_share(500));
 }
@@ -206,10 +207,10 @@ static void what_changes_nothing_has_the_middle_score(void **state)
     expect(world, 3, 2000, rated_share(300), 1);
     expect(world, 7, 9000, rated_share(100), 1);
     expect(world, 1, 0, rated_whole(2), 1);
-    offer = rated_offer(&world->nodes, &policy_fgd, 0, &demand);
+    offer = rated_offer(&world->nodes, &baseline_fgd, 0, &demand);
     assert_int_equal(offer.score, 50);
     demand.cpus = 1001; /* too few for 7 of 11, to whom 2.1 devices were of use */
-    offer = rated_offer(&world->nodes, &policy_fgd, 0, &demand);
+    offer = rated_offer(&world->nodes, &baseline_fgd, 0, &demand);
     assert_int_equal(offer.score, 20);
     check(world, demand);
 }
@@ -223,7 +224,7 @@ static void work_without_devices_goes_where_cpus_are_not_missed(void **state)
     rated_host_with(&world->nodes, 16000, 0, 0);
     find_accepted(world);
     expect(world, 1, 16000, rated_whole(1), 1);
-    rated_goes_to(&world->nodes, &policy_fgd, demand, 1);
+    rated_goes_to(&world->nodes, &baseline_fgd, demand, 1);
     check(world, demand);
 }
 
@@ -234,8 +235,8 @@ static void nothing_expected_makes_all_equal(void **state)
     rated_host(&world->nodes, 250, 1000);
     rated_host(&world->nodes, 1000, 1000);
     find_accepted(world);
-    rated_takes(&world->nodes, &policy_fgd, rated_whole(1), 1);
-    rated_takes(&world->nodes, &policy_fgd, rated_share(100), 0);
+    rated_takes(&world->nodes, &baseline_fgd, rated_whole(1), 1);
+    rated_takes(&world->nodes, &baseline_fgd, rated_share(100), 0);
 }
 
 static void enormous_weights_are_cut(void **state)
@@ -246,8 +247,8 @@ static void enormous_weights_are_cut(void **state)
     find_accepted(world);
     for (int i = 0; i < 40; i++)
         expect(world, UINT32_MAX, 0, rated_share(500), 1);
-    rated_takes(&world->nodes, &policy_fgd, rated_share(250), 2);
-    rated_takes(&world->nodes, &policy_fgd, rated_share(500), 0);
+    rated_takes(&world->nodes, &baseline_fgd, rated_share(250), 2);
+    rated_takes(&world->nodes, &baseline_fgd, rated_share(500), 0);
 }
 
 static struct policy_demand make_demand(struct test_random *random)
@@ -326,10 +327,10 @@ static int prepare_once(void *context)
         .typical_count = world->nodes.typical_count,
     };
     void *tables = NULL;
-    int code = policy_fgd.prepare(&policy_fgd, &around, &tables);
+    int code = baseline_fgd.prepare(&baseline_fgd, &around, &tables);
 
     assert_int_equal(code < 0, tables == NULL);
-    policy_fgd.forget(tables);
+    baseline_fgd.forget(tables);
     return code;
 }
 
@@ -358,5 +359,5 @@ int main(void)
         TEST(lack_of_memory_is_told),
     };
 
-    return cmocka_run_group_tests_name("policies_fgd", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("fgd", tests, NULL, NULL);
 }
