@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The vendors, behind one table each. These run in a worker process of berth-probe, one step at a
- * time: one that hangs or crashes costs what that step was about, and nothing else. So a step
- * should be about as little as possible, and `list` should touch no driver: names of directories
- * and links are the kernel's own, while the files in them may be a driver's.
+ * The vendors, one table each. Their functions run in a worker process of berth-probe, one step at
+ * a time. A step that hangs or crashes costs only the facts that the step is about. So each step
+ * should cover as little as possible, and `list` should touch no driver: the names of directories
+ * and links are the kernel's own, while the files in them may belong to a driver.
  */
 #ifndef HARDWARE_VENDORS_H
 #define HARDWARE_VENDORS_H
@@ -16,49 +16,64 @@
 #include "hardware/sysfs/sysroot.h"
 #include "model/vendor.h"
 
-/* What a vendor works with, kept by the worker from step to step. */
+/* A vendor's state, which the worker keeps from step to step. */
 struct vendor_context {
     const struct sysroot *root;
-    void *own; /* the vendor's: NULL at first; freed by `close` */
+    void *own; /* the vendor's data; NULL at first; freed by `close` */
 };
 
 struct vendor_table {
     enum vendor vendor;
 
-    /* Names of kernel drivers whose DRM devices are this vendor's, ended by NULL: nobody else lists
-     * them. NULL: none. */
+    /* Names of kernel drivers whose DRM devices belong to this vendor, terminated by NULL. No other
+     * vendor lists these devices. NULL: none. */
     const char *const *drivers;
 
-    /* The PCI vendor id whose devices are this vendor's where no driver is known; 0: none. */
+    /* PCI vendor id whose devices belong to this vendor if their driver is unknown; 0: none. */
     uint32_t pci_vendor;
 
-    /* How long (nanoseconds) a step usually takes at most: when one takes longer, another worker
-     * goes on with the others while it is waited for. */
+    /* Timeout of a step in nanoseconds. After it, another worker continues with the other steps
+     * while this one is still awaited. */
     int64_t timeout;
 
-    /* Steps of vendors with the same lane are done one after the other by one worker: a vendor
-     * whose library may do what it likes has its own. */
+    /* One worker executes the steps of all vendors with the same lane in order. A vendor whose
+     * library may block or crash has its own lane. */
     unsigned lane;
 
-    /* Adds all devices that there are, at least with id, key and, where it has one, PCI address and
-     * path. Returns 0, also when there are none for whatever ordinary reason (no library, no
-     * driver); else a code: what is known of this vendor's devices stays as it was. Problems that
-     * concern a part only are added to the sight. */
-    int (*list)(struct vendor_context *context, struct findings *findings,
-                struct berth_error *error);
+    /* Adds the vendor's candidates: parts of the machine whose files must be read before the
+     * devices can be numbered. Each candidate has only a key. May read names of directories and
+     * links only. Returns 0 or a code; the known devices of this vendor stay as they are then.
+     * NULL: the vendor needs no candidates. */
+    int (*list_candidates)(struct vendor_context *context, struct findings *findings,
+                           struct berth_error *error);
 
-    /* Looks at one device that was listed: adds it, and after it its partitions, with all that is
-     * known now, loads and processes included. One that is asleep is left so. Fails with a code and
-     * the reason: the device is sick. Single facts that cannot be had are unknown, not an error. */
+    /* Reads one candidate. Adds a finding whose key holds the facts that `list` needs, or nothing
+     * if the candidate does not exist any more. Fails with a code. NULL: no candidates. */
+    int (*read_candidate)(struct vendor_context *context, const struct device_finding *candidate,
+                          struct findings *findings, struct berth_error *error);
+
+    /* Adds all devices, each with its id and key and, if it has them, its PCI address and path.
+     * `candidates` has the result of `read_candidate` for each candidate, in any order; for a
+     * candidate that has not answered it has the result of `list_candidates`. Returns 0, also if
+     * there are no devices for an ordinary reason (no library, no driver). Otherwise returns a
+     * code; the known devices of this vendor stay as they are then. A problem that concerns only
+     * some devices is added to the findings. */
+    int (*list)(struct vendor_context *context, const struct finding_list *candidates,
+                struct findings *findings, struct berth_error *error);
+
+    /* Reads one device that was listed: adds the device and then its partitions, with all current
+     * facts, loads and processes. Does not wake a sleeping device. Fails with a code and the
+     * reason; the device is sick then. A single fact that cannot be read is unknown and not an
+     * error. */
     int (*read)(struct vendor_context *context, const struct device_finding *wanted,
                 struct findings *findings, struct berth_error *error);
 
-    /* Adds the links among these devices, all of this vendor: fabric links, and PCIe paths where
-     * the vendor knows better than sysfs. NULL: sysfs tells all. */
+    /* Adds the links between these devices, which all belong to this vendor: fabric links, and PCIe
+     * paths if the vendor knows them better than sysfs. NULL: sysfs has all facts. */
     int (*links)(struct vendor_context *context, const struct finding_list *devices,
                  struct findings *findings, struct berth_error *error);
 
-    /* Frees what `own` points to. NULL: nothing. */
+    /* Frees `own`. NULL: there is nothing to free. */
     void (*close)(struct vendor_context *context);
 };
 
@@ -68,7 +83,7 @@ extern const struct vendor_table intel_table;
 extern const struct vendor_table apple_table;
 extern const struct vendor_table dri_table;
 
-/* All of them, by enum vendor; ended by NULL. */
+/* All tables, in the order of enum vendor; terminated by NULL. */
 extern const struct vendor_table *const vendor_tables[];
 
 enum { LANE_NVIDIA, LANE_SYSFS, LANE_PROCESSES, LANES };

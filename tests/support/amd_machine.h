@@ -15,12 +15,16 @@
 /* The worker's, from step to step. */
 static struct vendor_context amd_context;
 
+/* A node that does not answer, so that it is not read as a candidate; 0: none. */
+static unsigned amd_stuck_node;
+
 /* Names come from here, not from what is installed. */
 static inline int amd_enter(void **state)
 {
     if (machine_enter(state) < 0)
         return -1;
     amd_context.root = &machine;
+    amd_stuck_node = 0;
     machine_file("/usr/share/misc/pci.ids", "1002  Advanced Micro Devices, Inc. [AMD/ATI]\n"
                                             "\t744c  Navi 31 [Radeon RX 7900 XT/7900 XTX]\n");
     return 0;
@@ -29,7 +33,6 @@ static inline int amd_enter(void **state)
 static inline int amd_leave(void **state)
 {
     pci_names_finish();
-    amd_table.close(&amd_context);
     return machine_leave(state);
 }
 
@@ -79,11 +82,48 @@ static inline void amd_card(const char *device, const char *card, const char *re
     machine_drm_node(device, render);
 }
 
+/* Reads the candidates as the supervisor does. The caller finishes them. Returns 0 or a code. */
+static inline int amd_read_candidates(struct findings *ret_read, struct berth_error *error)
+{
+    struct findings listed = {0};
+    char stuck[32];
+    int code = amd_table.list_candidates(&amd_context, &listed, error);
+
+    snprintf(stuck, sizeof(stuck), "number %u\n", amd_stuck_node);
+    for (size_t i = 0; i < listed.found.count && code == 0; i++) {
+        struct device_finding *candidate = &listed.found.items[i];
+        struct device_finding *bare;
+
+        if (amd_stuck_node == 0 || strcmp(candidate->key, stuck) != 0) {
+            code = amd_table.read_candidate(&amd_context, candidate, ret_read, error);
+            continue;
+        }
+        bare = finding_list_add(&ret_read->found, candidate->device->id);
+        assert_non_null(bare);
+        bare->key = candidate->key;
+        candidate->key = NULL;
+    }
+    findings_finish(&listed);
+    return code;
+}
+
+/* Reads the candidates and lists the devices. Returns 0 or a code. */
+static inline int amd_try_list(struct findings *findings, struct berth_error *error)
+{
+    struct findings candidates = {0};
+    int code = amd_read_candidates(&candidates, error);
+
+    if (code == 0)
+        code = amd_table.list(&amd_context, &candidates.found, findings, error);
+    findings_finish(&candidates);
+    return code;
+}
+
 static inline void amd_list(struct findings *findings)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
-    if (amd_table.list(&amd_context, findings, &error) < 0)
+    if (amd_try_list(findings, &error) < 0)
         fail_msg("%s", error.message);
 }
 

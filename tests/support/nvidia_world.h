@@ -110,7 +110,7 @@ static inline int world_list(struct nvidia_world *world)
     findings_finish(&world->listed);
     world->listed = (struct findings){0};
     world->error = (struct berth_error)BERTH_ERROR_INIT;
-    return nvidia_table.list(&world->context, &world->listed, &world->error);
+    return nvidia_table.list(&world->context, NULL, &world->listed, &world->error);
 }
 
 /* Lists, which must work, and reads each that was listed. A device whose read fails is taken out

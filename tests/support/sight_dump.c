@@ -165,14 +165,36 @@ static void read_devices(struct dump *dump, const struct finding_list *devices)
     json_array_end(&dump->json);
 }
 
-static int look(struct dump *dump)
+static int read_candidates(struct dump *dump, struct findings *ret_read, struct berth_error *error)
 {
     struct vendor_context context = start_step(dump);
+    struct findings listed = {0};
+    int code = 0;
+
+    if (dump->table->list_candidates != NULL)
+        code = dump->table->list_candidates(&context, &listed, error);
+    end_step(dump, &context);
+    for (size_t i = 0; i < listed.found.count && code == 0; i++) {
+        context = start_step(dump);
+        code = dump->table->read_candidate(&context, &listed.found.items[i], ret_read, error);
+        end_step(dump, &context);
+    }
+    findings_finish(&listed);
+    return code;
+}
+
+static int look(struct dump *dump)
+{
+    struct vendor_context context;
     struct berth_error error = BERTH_ERROR_INIT;
+    struct findings candidates = {0};
     struct findings listed = {0};
     struct findings linked = {0};
-    int code = dump->table->list(&context, &listed, &error);
+    int code = read_candidates(dump, &candidates, &error);
 
+    context = start_step(dump);
+    if (code == 0)
+        code = dump->table->list(&context, &candidates.found, &listed, &error);
     end_step(dump, &context);
     json_object_begin(&dump->json);
     read_devices(dump, &listed.found);
@@ -185,6 +207,7 @@ static int look(struct dump *dump)
     json_string_member(&dump->json, "error", code < 0 ? error.message : NULL);
     findings_finish(&linked);
     findings_finish(&listed);
+    findings_finish(&candidates);
     return code;
 }
 

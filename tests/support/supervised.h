@@ -44,7 +44,10 @@ struct act {
     atomic_bool list_crashes;
     atomic_bool list_fails;
     atomic_bool links_hang;
-    atomic_int lists; /* how often it was listed */
+    atomic_bool candidates_hang; /* listing them */
+    atomic_int candidate_hangs;  /* reading the candidate of this index */
+    atomic_int candidate_slow;   /* this candidate answers after the devices were listed once */
+    atomic_int lists;            /* how often it was listed */
     atomic_int reads;
     atomic_int links;
 };
@@ -129,10 +132,11 @@ static int read_one(struct act *act, const struct device_finding *wanted, struct
     return 0;
 }
 
-static int nvidia_list(struct vendor_context *context, struct findings *findings,
-                       struct berth_error *error)
+static int nvidia_list(struct vendor_context *context, const struct finding_list *candidates,
+                       struct findings *findings, struct berth_error *error)
 {
     (void)context;
+    (void)candidates;
     return list(&stage->nvidia, VENDOR_NVIDIA, findings, error);
 }
 
@@ -164,11 +168,69 @@ static int nvidia_links(struct vendor_context *context, const struct finding_lis
     return 0;
 }
 
-static int amd_list(struct vendor_context *context, struct findings *findings,
-                    struct berth_error *error)
+static int add_candidate(struct findings *findings, const char *key, struct berth_error *error)
 {
+    struct device_id id = {.vendor = VENDOR_AMD, .mig = DEVICE_NO_MIG};
+    struct device_finding *candidate = finding_list_add(&findings->found, id);
+
+    if (candidate == NULL || (candidate->key = strdup(key)) == NULL)
+        return error_set_memory(error);
+    return 0;
+}
+
+static int amd_list_candidates(struct vendor_context *context, struct findings *findings,
+                               struct berth_error *error)
+{
+    int code = 0;
+
     (void)context;
-    return list(&stage->amd, VENDOR_AMD, findings, error);
+    hang(&stage->amd.candidates_hang, NULL, 0);
+    for (int i = 0; i < atomic_load(&stage->amd.count) && code == 0; i++) {
+        char key[16];
+
+        snprintf(key, sizeof(key), "%d", i);
+        code = add_candidate(findings, key, error);
+    }
+    return code;
+}
+
+static int amd_read_candidate(struct vendor_context *context,
+                              const struct device_finding *candidate, struct findings *findings,
+                              struct berth_error *error)
+{
+    int index = atoi(candidate->key);
+    char key[32];
+
+    (void)context;
+    hang(NULL, &stage->amd.candidate_hangs, index);
+    while (index == atomic_load(&stage->amd.candidate_slow) && atomic_load(&stage->amd.lists) == 0)
+        usleep(1000);
+    snprintf(key, sizeof(key), "%s answered", candidate->key);
+    return add_candidate(findings, key, error);
+}
+
+/* The address of a device is known if its candidate answered. */
+static int amd_list(struct vendor_context *context, const struct finding_list *candidates,
+                    struct findings *findings, struct berth_error *error)
+{
+    const struct device_finding *candidate;
+    int code = list(&stage->amd, VENDOR_AMD, findings, error);
+
+    (void)context;
+    vector_for_each (candidate, candidates) {
+        if (strstr(candidate->key, "answered") != NULL)
+            continue;
+        for (size_t i = 0; i < findings->found.count; i++) {
+            struct device_finding *found = &findings->found.items[i];
+
+            if (strcmp(found->key, candidate->key) != 0)
+                continue;
+            found->device->pci = (struct pci_address){0};
+            free(found->key);
+            found->key = strdup("unknown");
+        }
+    }
+    return code;
 }
 
 static int amd_read(struct vendor_context *context, const struct device_finding *wanted,
@@ -191,6 +253,8 @@ static const struct vendor_table test_amd = {
     .vendor = VENDOR_AMD,
     .lane = LANE_SYSFS,
     .timeout = 30 * MILLISECOND,
+    .list_candidates = amd_list_candidates,
+    .read_candidate = amd_read_candidate,
     .list = amd_list,
     .read = amd_read,
 };
@@ -203,6 +267,7 @@ static void act_init(struct act *act, int count)
 {
     act->count = count;
     act->missing = act->hangs = act->crashes = act->fails = act->lies = act->slow = NOBODY;
+    act->candidate_hangs = act->candidate_slow = NOBODY;
 }
 
 static void supervise(int socket)

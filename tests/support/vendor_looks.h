@@ -24,7 +24,7 @@ static inline struct findings vendor_list(const struct vendor_table *table)
     struct berth_error error = BERTH_ERROR_INIT;
     struct findings findings = {0};
 
-    assert_int_equal(table->list(&context, &findings, &error), 0);
+    assert_int_equal(table->list(&context, NULL, &findings, &error), 0);
     assert_string_equal(error.message, "");
     for (size_t i = 0; i < findings.found.count; i++) {
         assert_int_equal(findings.found.items[i].device->id.vendor, table->vendor);
@@ -69,7 +69,7 @@ static inline void vendor_look_with_failures(const struct vendor_table *table)
         int code;
 
         failing_allocator_start(n);
-        code = table->list(&context, &listed, NULL);
+        code = table->list(&context, NULL, &listed, NULL);
         if (code == 0 && listed.found.count > 0)
             code = table->read(&context, &listed.found.items[0], &findings, NULL);
         refused = failing_allocator_stop();

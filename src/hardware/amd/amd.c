@@ -336,16 +336,85 @@ static int report_unreachable(struct amd_listing *listing, struct berth_error *e
     return 0;
 }
 
-static int amd_list(struct vendor_context *context, struct findings *findings,
-                    struct berth_error *error)
+/* Adds a candidate; its key is the packed node. */
+static int add_candidate(const struct kfd_node *node, struct findings *findings,
+                         struct berth_error *error)
+{
+    struct device_id id = {.vendor = VENDOR_AMD, .mig = DEVICE_NO_MIG};
+    struct device_finding *candidate = finding_list_add(&findings->found, id);
+    struct text key = {0};
+
+    if (candidate == NULL)
+        return error_set_memory(error);
+    kfd_pack_node(node, &key);
+    candidate->key = text_detach(&key);
+    return candidate->key == NULL ? error_set_memory(error) : 0;
+}
+
+static int amd_list_candidates(struct vendor_context *context, struct findings *findings,
+                               struct berth_error *error)
+{
+    struct kfd_number_list numbers = {0};
+    int code = kfd_list(context->root, &numbers, error);
+
+    for (size_t i = 0; i < numbers.count && code == 0; i++)
+        code = add_candidate(&(struct kfd_node){.number = numbers.items[i], .is_stuck = true},
+                             findings, error);
+    vector_finish(&numbers);
+    return code;
+}
+
+static int refuse_candidate(struct berth_error *error)
+{
+    return error_set(error, BERTH_ERROR_INVALID, "expected the key of a KFD node, got another");
+}
+
+static int amd_read_candidate(struct vendor_context *context,
+                              const struct device_finding *candidate, struct findings *findings,
+                              struct berth_error *error)
+{
+    struct kfd_node node;
+
+    if (candidate->key == NULL || !kfd_unpack_node(candidate->key, &node))
+        return refuse_candidate(error);
+    if (kfd_read_node(context->root, node.number, &node) < 0)
+        return 0;
+    return add_candidate(&node, findings, error);
+}
+
+static int compare_nodes(const void *one, const void *other)
+{
+    const struct kfd_node *mine = one;
+    const struct kfd_node *theirs = other;
+
+    return (mine->number > theirs->number) - (mine->number < theirs->number);
+}
+
+static int collect_nodes(struct amd_listing *listing, const struct finding_list *candidates,
+                         struct berth_error *error)
+{
+    const struct device_finding *candidate;
+
+    vector_for_each (candidate, candidates) {
+        struct kfd_node *node = vector_append(&listing->nodes);
+
+        if (node == NULL)
+            return error_set_memory(error);
+        if (candidate->key == NULL || !kfd_unpack_node(candidate->key, node))
+            return refuse_candidate(error);
+    }
+    if (listing->nodes.count > 1)
+        qsort(listing->nodes.items, listing->nodes.count, sizeof(*listing->nodes.items),
+              compare_nodes);
+    return 0;
+}
+
+static int amd_list(struct vendor_context *context, const struct finding_list *candidates,
+                    struct findings *findings, struct berth_error *error)
 {
     struct amd_listing listing = {.root = context->root, .findings = findings};
-    struct abandonable_reads *reads = context->own;
-    int code = reads != NULL ? 0 : abandonable_reads_create(&reads, error);
+    int code = collect_nodes(&listing, candidates, error);
 
-    context->own = reads; /* remembers what hangs */
-    if (code == 0)
-        code = kfd_list(context->root, reads, &listing.nodes, error);
     if (code == 0)
         code = collect_parts(&listing, error);
     if (code == 0)
@@ -358,12 +427,6 @@ static int amd_list(struct vendor_context *context, struct findings *findings,
     return code;
 }
 
-static void amd_close(struct vendor_context *context)
-{
-    abandonable_reads_destroy(context->own);
-    context->own = NULL;
-}
-
 static const char *const drivers[] = {"amdgpu", NULL};
 
 const struct vendor_table amd_table = {
@@ -372,8 +435,9 @@ const struct vendor_table amd_table = {
     .pci_vendor = 0x1002,
     .timeout = DURATION_SECOND / 10,
     .lane = LANE_SYSFS,
+    .list_candidates = amd_list_candidates,
+    .read_candidate = amd_read_candidate,
     .list = amd_list,
     .read = amd_read,
     .links = amd_links,
-    .close = amd_close,
 };

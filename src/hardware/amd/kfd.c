@@ -11,7 +11,6 @@
 #include "base/bitset.h"
 #include "base/count.h"
 #include "base/error.h"
-#include "base/text/quantity.h"
 #include "hardware/amd/kfd_text.h"
 
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
@@ -22,9 +21,6 @@
 
 /* The first link of a node leads to CPUs; where the next ones do not either, nothing is known. */
 #define CPU_LINKS_MAX 4
-
-/* How long a file of KFD's may take, when all are read; usually it is microseconds. */
-#define TIMEOUT (DURATION_SECOND / 5)
 
 #define NODE_PROPERTY(member)                      \
     {                                              \
@@ -61,6 +57,23 @@ static const struct kfd_property bank_properties[] = {
     BANK_PROPERTY(size_in_bytes),
 };
 
+/* The facts of a packed node that are not in its properties. */
+struct packed_facts {
+    struct optional_number number;
+    struct optional_number gpu_id;
+    struct optional_number is_hidden; /* unknown: the node is stuck */
+};
+
+#define PACKED_FACT(member)                            \
+    {                                                  \
+#member, offsetof(struct packed_facts, member) \
+    }
+static const struct kfd_property packed_facts[] = {
+    PACKED_FACT(number),
+    PACKED_FACT(gpu_id),
+    PACKED_FACT(is_hidden),
+};
+
 void kfd_parse_node(const char *text, size_t length, struct kfd_node *node)
 {
     kfd_text_read(text, length, node_properties, COUNT(node_properties), node);
@@ -77,176 +90,90 @@ static bool is_refusal(int number)
     return number == -EPERM || number == -EACCES;
 }
 
-/* What reading a part of a node came to. */
-struct outcome {
-    int number; /* 0 or a negative errno */
-    struct kfd_node node;
-};
-
-static void read_id(const struct sysroot *root, uint32_t number, struct outcome *outcome)
+int kfd_read_node(const struct sysroot *root, uint32_t number, struct kfd_node *ret_node)
 {
+    struct kfd_node node = {.number = number};
     struct sysroot_value value;
+    int properties_result, id_result;
 
-    outcome->number = sysroot_read(root, &value, NODES "/%" PRIu32 "/gpu_id", number);
-    if (outcome->number == 0)
-        outcome->node.gpu_id = kfd_text_number(value.text, value.length);
-}
-
-static void read_properties(const struct sysroot *root, uint32_t number, struct outcome *outcome)
-{
-    struct sysroot_value value;
-
-    outcome->number = sysroot_read(root, &value, NODES "/%" PRIu32 "/properties", number);
-    if (outcome->number == 0)
-        kfd_parse_node(value.text, kfd_text_length(&value), &outcome->node);
-}
-
-/* Makes one of both parts. Returns 0, or a negative errno when neither says anything. */
-static int join_parts(uint32_t number, const struct outcome *id, const struct outcome *properties,
-                      struct kfd_node *ret_node)
-{
-    struct kfd_node node = properties->node;
-
-    node.number = number;
-    node.gpu_id = id->node.gpu_id;
-    node.is_hidden = is_refusal(id->number) || is_refusal(properties->number);
-    if (properties->number != 0 && id->number != 0 && !node.is_hidden)
-        return properties->number;
+    id_result = sysroot_read(root, &value, NODES "/%" PRIu32 "/gpu_id", number);
+    if (id_result == 0)
+        node.gpu_id = kfd_text_number(value.text, value.length);
+    properties_result = sysroot_read(root, &value, NODES "/%" PRIu32 "/properties", number);
+    if (properties_result == 0)
+        kfd_parse_node(value.text, kfd_text_length(&value), &node);
+    node.is_hidden = is_refusal(id_result) || is_refusal(properties_result);
+    if (properties_result != 0 && id_result != 0 && !node.is_hidden)
+        return properties_result;
     *ret_node = node;
     return 0;
 }
 
-int kfd_read_node(const struct sysroot *root, uint32_t number, struct kfd_node *ret_node)
-{
-    struct outcome id = {0};
-    struct outcome properties = {0};
-
-    read_id(root, number, &id);
-    read_properties(root, number, &properties);
-    return join_parts(number, &id, &properties, ret_node);
-}
-
-/* Two for each node, the id and the properties. */
-static uint64_t piece_number(uint32_t number, bool is_properties)
-{
-    return (uint64_t)number << 1 | is_properties;
-}
-
-static void read_piece(const void *shared, uint64_t piece, void *result)
-{
-    uint32_t number = (uint32_t)(piece >> 1);
-
-    if (piece & 1)
-        read_properties(shared, number, result);
-    else
-        read_id(shared, number, result);
-}
-
-static void finish_root(void *shared)
-{
-    sysroot_finish(shared);
-    free(shared);
-}
-
-static const struct abandonable_reads_work node_reads = {
-    .run = read_piece,
-    .finish = finish_root,
-    .result_size = sizeof(struct outcome),
-};
-
-/* A root of its own, for who may use it longer than we do. */
-static struct sysroot *copy_root(const struct sysroot *root)
-{
-    struct sysroot *copy = calloc(1, sizeof(*copy));
-
-    if (copy == NULL)
-        return NULL;
-    *copy = *root;
-    copy->prefix = strdup(root->prefix);
-    if (copy->prefix == NULL) {
-        free(copy);
-        return NULL;
-    }
-    return copy;
-}
-
-struct pieces {
-    VECTOR_OF(uint64_t);
-};
-
-static int add_nodes(const struct pieces *pieces, const struct outcome *outcomes, const bool *done,
-                     struct kfd_node_list *nodes, struct berth_error *error)
-{
-    for (size_t i = 0; i < pieces->count; i += 2) {
-        uint32_t number = (uint32_t)(pieces->items[i] >> 1);
-        struct kfd_node found;
-        struct kfd_node *node;
-
-        if (join_parts(number, &outcomes[i], &outcomes[i + 1], &found) < 0)
-            continue;
-        node = vector_append(nodes);
-        if (node == NULL)
-            return error_set_memory(error);
-        *node = found;
-        node->is_stuck = !done[i] || !done[i + 1];
-    }
-    return 0;
-}
-
-static int read_nodes(const struct sysroot *root, struct abandonable_reads *reads,
-                      const struct pieces *pieces, struct kfd_node_list *nodes,
-                      struct berth_error *error)
-{
-    struct outcome *outcomes = calloc(pieces->count + 1, sizeof(*outcomes));
-    bool *done = calloc(pieces->count + 1, sizeof(*done));
-    struct sysroot *shared = copy_root(root);
-    int code = BERTH_ERROR_MEMORY;
-
-    if (outcomes != NULL && done != NULL && shared != NULL) {
-        code = abandonable_reads_run(reads, &node_reads, shared, pieces->items, pieces->count,
-                                     TIMEOUT, outcomes, done, error);
-        shared = NULL;
-        if (code == 0)
-            code = add_nodes(pieces, outcomes, done, nodes, error);
-    } else {
-        error_set_memory(error);
-    }
-    if (shared != NULL)
-        finish_root(shared);
-    free(outcomes);
-    free(done);
-    return code;
-}
-
-/* The names are in order: what is no number is in between. */
-int kfd_list(const struct sysroot *root, struct abandonable_reads *reads,
-             struct kfd_node_list *ret_nodes, struct berth_error *error)
+int kfd_list(const struct sysroot *root, struct kfd_number_list *ret_numbers,
+             struct berth_error *error)
 {
     struct string_list names = {0};
-    struct pieces pieces = {0};
     int result = sysroot_list(root, &names, NODES);
     int code = 0;
     char **name;
 
     if (result < 0 && result != -ENOENT && result != -ENOTDIR)
-        code = error_set_errno(error, -result, "expected the nodes of KFD in %s", NODES);
+        code = error_set_errno(error, -result, "cannot list the nodes of KFD in %s", NODES);
     vector_for_each (name, &names) {
         uint32_t number;
+        uint32_t *place;
 
         if (code < 0 || !kfd_text_name(*name, &number))
             continue;
-        if (vector_reserve(&pieces, pieces.count + 2) < 0) {
+        place = vector_append(ret_numbers);
+        if (place == NULL)
             code = error_set_memory(error);
-            continue;
-        }
-        *vector_append(&pieces) = piece_number(number, false);
-        *vector_append(&pieces) = piece_number(number, true);
+        else
+            *place = number;
     }
-    if (code == 0 && pieces.count > 0)
-        code = read_nodes(root, reads, &pieces, ret_nodes, error);
-    vector_finish(&pieces);
     string_list_finish(&names);
     return code;
+}
+
+static void append_properties(const struct kfd_property *table, size_t count, const void *from,
+                              struct text *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct optional_number *number =
+            (const struct optional_number *)((const char *)from + table[i].offset);
+
+        if (number->known)
+            text_append_format(out, "%s %" PRIu64 "\n", table[i].name, number->value);
+    }
+}
+
+void kfd_pack_node(const struct kfd_node *node, struct text *out)
+{
+    struct packed_facts facts = {
+        .number = optional_number_of(node->number),
+        .gpu_id = node->gpu_id,
+        .is_hidden = {.known = !node->is_stuck, .value = node->is_hidden},
+    };
+
+    append_properties(packed_facts, COUNT(packed_facts), &facts, out);
+    append_properties(node_properties, COUNT(node_properties), node, out);
+}
+
+bool kfd_unpack_node(const char *text, struct kfd_node *ret_node)
+{
+    struct packed_facts facts = {0};
+    struct kfd_node node = {0};
+
+    kfd_text_read(text, strlen(text), packed_facts, COUNT(packed_facts), &facts);
+    if (!facts.number.known || facts.number.value > UINT32_MAX)
+        return false;
+    kfd_parse_node(text, strlen(text), &node);
+    node.number = (uint32_t)facts.number.value;
+    node.gpu_id = facts.gpu_id;
+    node.is_hidden = facts.is_hidden.value != 0;
+    node.is_stuck = !facts.is_hidden.known;
+    *ret_node = node;
+    return true;
 }
 
 /* By the same word as AMD's runtime; a recorded machine may have no more than properties. CPUs have

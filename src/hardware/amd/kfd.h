@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/text/text.h"
 #include "base/vector.h"
-#include "hardware/amd/patient.h"
 #include "hardware/sysfs/sysroot.h"
 #include "model/optional.h"
 #include "model/pci.h"
@@ -39,10 +39,20 @@ struct kfd_node_list {
     VECTOR_OF(struct kfd_node);
 };
 
-/* Adds all nodes, by number. A machine without KFD has none. Fails with BERTH_ERROR_IO or _MEMORY.
- */
-int kfd_list(const struct sysroot *root, struct abandonable_reads *reads,
-             struct kfd_node_list *ret_nodes, struct berth_error *error);
+struct kfd_number_list {
+    VECTOR_OF(uint32_t);
+};
+
+/* Adds the numbers of all nodes in ascending order, by the names of their directories. A machine
+ * without KFD has none. Fails with BERTH_ERROR_IO, _PERMISSION or _MEMORY. */
+int kfd_list(const struct sysroot *root, struct kfd_number_list *ret_numbers,
+             struct berth_error *error);
+
+/* Appends the node as text, in lines like those of its properties. A stuck node needs only its
+ * number. Pure; the text remembers a failed allocation. */
+void kfd_pack_node(const struct kfd_node *node, struct text *out);
+/* Reads that text. Returns false if it has no number; *ret_node is unchanged then. Pure. */
+bool kfd_unpack_node(const char *text, struct kfd_node *ret_node);
 
 /* Reads one node. Returns 0, or a negative errno when nothing can be known of it. */
 int kfd_read_node(const struct sysroot *root, uint32_t number, struct kfd_node *ret_node);

@@ -24,9 +24,10 @@ static const struct {
     {"t6021", "g14c", "M2 Max"},   {"t6022", "g14d", "M2 Ultra"},
 };
 
-static int list_devices(struct vendor_context *context, struct findings *findings,
-                        struct berth_error *error)
+static int list_devices(struct vendor_context *context, const struct finding_list *candidates,
+                        struct findings *findings, struct berth_error *error)
 {
+    (void)candidates;
     return drm_gpu_list(context, &apple_table, findings, error);
 }
 

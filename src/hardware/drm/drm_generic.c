@@ -17,9 +17,10 @@
 /* More than any GPU runs at: larger numbers are lies. */
 #define HERTZ_MAX UINT64_C(100000000000)
 
-static int list_devices(struct vendor_context *context, struct findings *findings,
-                        struct berth_error *error)
+static int list_devices(struct vendor_context *context, const struct finding_list *candidates,
+                        struct findings *findings, struct berth_error *error)
 {
+    (void)candidates;
     return drm_gpu_list(context, &dri_table, findings, error);
 }
 

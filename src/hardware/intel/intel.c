@@ -20,9 +20,10 @@
 /* More than any GPU runs at, or has: larger numbers are lies. */
 #define MEGAHERTZ_MAX 100000
 
-static int list_devices(struct vendor_context *context, struct findings *findings,
-                        struct berth_error *error)
+static int list_devices(struct vendor_context *context, const struct finding_list *candidates,
+                        struct findings *findings, struct berth_error *error)
 {
+    (void)candidates;
     return drm_gpu_list(context, &intel_table, findings, error);
 }
 

@@ -266,12 +266,13 @@ static int list_gpus(struct vendor_context *context, const struct nvidia_gpu_lis
     return code;
 }
 
-static int list_devices(struct vendor_context *context, struct findings *findings,
-                        struct berth_error *error)
+static int list_devices(struct vendor_context *context, const struct finding_list *candidates,
+                        struct findings *findings, struct berth_error *error)
 {
     struct nvidia_gpu_list gpus;
     int code = nvidia_gpu_list_read(context->root, &gpus, error);
 
+    (void)candidates;
     if (code < 0)
         return code;
     code = list_gpus(context, &gpus, findings, error);

@@ -116,22 +116,28 @@ static int add_device(struct report_builder *builder, const struct cached_device
     return code;
 }
 
+/* Returns why the vendor's devices could not be listed; NULL: they were. */
+static const char *listing_failure(const struct cached_vendor *vendor)
+{
+    if (vendor->list.runs || vendor->list_candidates.runs)
+        return "does not answer";
+    return device_cache_is_listing(vendor) ? "was not reached in time" : vendor->list_failure;
+}
+
 static int add_vendor(struct report_builder *builder, const struct cached_vendor *vendor)
 {
     const char *name = vendor_name(vendor->table->vendor);
-    const char *failure = vendor->list.runs    ? "does not answer"
-                          : vendor->list.waits ? "was not reached in time"
-                                               : vendor->list_failure;
+    const char *failure = listing_failure(vendor);
     int code = add_problems(builder, &vendor->problems);
 
     if (vendor->listed && failure == NULL)
         builder->report.listed |= UINT32_C(1) << vendor->table->vendor;
     if (code == 0 && failure != NULL)
         code = machine_report_add_problem(&builder->report.problems, name,
-                                          "expected its devices, found: %s", failure);
+                                          "cannot list the devices: %s", failure);
     if (code == 0 && (vendor->links_failure != NULL || vendor->links.runs))
         code = machine_report_add_problem(
-            &builder->report.problems, name, "expected the links of its devices, found: %s",
+            &builder->report.problems, name, "cannot find the links of the devices: %s",
             vendor->links.runs ? "does not answer" : vendor->links_failure);
     for (size_t i = 0; i < vendor->devices.count && code == 0; i++)
         code = add_device(builder, vendor->devices.items[i]);
@@ -267,7 +273,7 @@ static int add_uses(struct report_builder *builder)
     if (code == 0 && failure != NULL)
         code =
             machine_report_add_problem(&builder->report.problems, "processes",
-                                       "expected to see who uses the devices, found: %s", failure);
+                                       "cannot find the processes on the devices: %s", failure);
     vector_for_each (found, &cache->scanned.found) {
         struct device *device = find_used_device(builder, found->device);
 

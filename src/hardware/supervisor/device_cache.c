@@ -26,11 +26,18 @@ void device_cache_free_device(struct cached_device *cached)
     free(cached);
 }
 
+static void finish_devices(struct cached_device_list *devices)
+{
+    for (size_t i = 0; i < devices->count; i++)
+        device_cache_free_device(devices->items[i]);
+    vector_finish(devices);
+}
+
 static void finish_vendor(struct cached_vendor *vendor)
 {
-    for (size_t i = 0; i < vendor->devices.count; i++)
-        device_cache_free_device(vendor->devices.items[i]);
-    vector_finish(&vendor->devices);
+    finish_devices(&vendor->candidates);
+    finish_devices(&vendor->devices);
+    text_finish(&vendor->list_candidates.packet);
     text_finish(&vendor->list.packet);
     text_finish(&vendor->links.packet);
     machine_report_finish_problems(&vendor->problems);
@@ -67,7 +74,8 @@ void device_cache_init(struct device_cache *cache, const struct vendor_table *co
         };
 
         vendor->table = tables[i];
-        vendor->list = vendor->links = task;
+        vendor->list_candidates = vendor->list = vendor->links = task;
+        vendor->list_candidates.kind = STEP_LIST_CANDIDATES;
         vendor->list.kind = STEP_LIST;
         vendor->links.kind = STEP_LINKS;
     }
@@ -91,6 +99,9 @@ void device_cache_each_task(struct device_cache *cache, void (*visit)(void *cont
     for (size_t i = 0; i < cache->vendor_count; i++) {
         struct cached_vendor *vendor = &cache->vendors[i];
 
+        visit(context, &vendor->list_candidates);
+        for (size_t j = 0; j < vendor->candidates.count; j++)
+            visit(context, &vendor->candidates.items[j]->read);
         visit(context, &vendor->list);
         visit(context, &vendor->links);
         for (size_t j = 0; j < vendor->devices.count; j++)
@@ -162,49 +173,52 @@ static bool is_same_device(const struct device_finding *one, const struct device
            is_same_text(one->key, other->key);
 }
 
-static struct cached_device *find_device(const struct cached_vendor *vendor,
+static struct cached_device *find_device(const struct cached_device_list *devices,
                                          const struct device_finding *found)
 {
-    for (size_t i = 0; i < vendor->devices.count; i++) {
-        if (is_same_device(&vendor->devices.items[i]->listed, found))
-            return vendor->devices.items[i];
+    for (size_t i = 0; i < devices->count; i++) {
+        if (is_same_device(&devices->items[i]->listed, found))
+            return devices->items[i];
     }
     return NULL;
 }
 
-static struct cached_device *add_device(struct cached_vendor *vendor)
+static struct cached_device *add_device(const struct vendor_table *table, enum step_kind kind,
+                                        struct cached_device_list *devices)
 {
     struct cached_device *cached = calloc(1, sizeof(*cached));
-    struct cached_device **place = cached == NULL ? NULL : vector_append(&vendor->devices);
+    struct cached_device **place = cached == NULL ? NULL : vector_append(devices);
 
     if (place == NULL) {
         free(cached);
         return NULL;
     }
     cached->read = (struct task){
-        .kind = STEP_READ,
-        .vendor = vendor->table->vendor,
-        .lane = vendor->table->lane,
-        .timeout = vendor->table->timeout,
+        .kind = kind,
+        .vendor = table->vendor,
+        .lane = table->lane,
+        .timeout = table->timeout,
     };
     *place = cached;
     return cached;
 }
 
-int device_cache_update_vendor(struct cached_vendor *vendor, struct finding_list *list,
-                               void (*gone)(void *context, struct cached_device *cached),
-                               void *context)
+int device_cache_update(struct cached_vendor *vendor, enum step_kind kind,
+                        struct finding_list *list,
+                        void (*gone)(void *context, struct cached_device *cached), void *context)
 {
+    struct cached_device_list *devices =
+        kind == STEP_READ_CANDIDATE ? &vendor->candidates : &vendor->devices;
     struct device_finding *found;
     int code = 0;
 
-    for (size_t i = 0; i < vendor->devices.count; i++)
-        vendor->devices.items[i]->marked = false;
+    for (size_t i = 0; i < devices->count; i++)
+        devices->items[i]->marked = false;
     vector_for_each (found, list) {
-        struct cached_device *cached = find_device(vendor, found);
+        struct cached_device *cached = find_device(devices, found);
 
         if (cached == NULL)
-            cached = add_device(vendor);
+            cached = add_device(vendor->table, kind, devices);
         if (cached == NULL) {
             code = BERTH_ERROR_MEMORY;
             continue;
@@ -215,15 +229,24 @@ int device_cache_update_vendor(struct cached_vendor *vendor, struct finding_list
         *found = (struct device_finding){0};
     }
     finding_list_finish(list);
-    for (size_t i = vendor->devices.count; i-- > 0;) {
-        struct cached_device *cached = vendor->devices.items[i];
+    for (size_t i = devices->count; i-- > 0;) {
+        struct cached_device *cached = devices->items[i];
 
         if (cached->marked || code < 0)
             continue;
-        memmove(&vendor->devices.items[i], &vendor->devices.items[i + 1],
-                (vendor->devices.count - i - 1) * sizeof(struct cached_device *));
-        vendor->devices.count--;
+        memmove(&devices->items[i], &devices->items[i + 1],
+                (devices->count - i - 1) * sizeof(struct cached_device *));
+        devices->count--;
         gone(context, cached);
     }
     return code;
+}
+
+bool device_cache_is_listing(const struct cached_vendor *vendor)
+{
+    bool is_listing = workers_is_busy(&vendor->list) || workers_is_busy(&vendor->list_candidates);
+
+    for (size_t i = 0; i < vendor->candidates.count && !is_listing; i++)
+        is_listing = workers_is_busy(&vendor->candidates.items[i]->read);
+    return is_listing;
 }

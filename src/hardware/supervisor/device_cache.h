@@ -14,9 +14,9 @@
 #include "hardware/supervisor/workers.h"
 #include "model/machine_report.h"
 
-/* A device that a vendor listed. */
+/* A device that a vendor listed, or a candidate. */
 struct cached_device {
-    struct task read;
+    struct task read;             /* STEP_READ or STEP_READ_CANDIDATE */
     struct device_finding listed; /* as its vendor's list has it */
     struct finding_list last;     /* what was read last: itself and its partitions; empty: never */
     struct problem_list problems; /* of that */
@@ -24,6 +24,10 @@ struct cached_device {
     int64_t retry_at;             /* a hang or a crash is not tried again before */
     uint64_t requested;           /* the request that it was last read for */
     bool marked;                  /* while a list is compared */
+};
+
+struct cached_device_list {
+    VECTOR_OF(struct cached_device *);
 };
 
 /* A link by the ids of its devices: their places change. */
@@ -36,11 +40,12 @@ struct cached_link {
 /* A vendor. */
 struct cached_vendor {
     const struct vendor_table *table;
+    struct task list_candidates;
     struct task list;
     struct task links;
-    struct {
-        VECTOR_OF(struct cached_device *);
-    } devices;
+    struct cached_device_list candidates;
+    struct cached_device_list devices;
+    bool list_is_due;   /* candidates have answered since the list was made */
     bool listed;        /* the devices are all that there are */
     char *list_failure; /* why they may not be; NULL: unknown */
     int64_t list_retry_at;
@@ -85,9 +90,13 @@ void device_cache_free_process(struct cached_process *process);
 /* Compares the devices to a list of now: new ones are added with a task of their own, what is said
  * of the others is taken over, and those that are not in it are handed to `gone`. The list is
  * emptied. Returns 0 or BERTH_ERROR_MEMORY. */
-int device_cache_update_vendor(struct cached_vendor *vendor, struct finding_list *list,
-                               void (*gone)(void *context, struct cached_device *cached),
-                               void *context);
+int device_cache_update(struct cached_vendor *vendor, enum step_kind kind,
+                        struct finding_list *list,
+                        void (*gone)(void *context, struct cached_device *cached), void *context);
+
+/* Returns whether the vendor's devices are being listed: a task for that waits or runs, and is not
+ * stuck. */
+bool device_cache_is_listing(const struct cached_vendor *vendor);
 
 /* What is known of the device and its partitions: what was read last, or what was listed. */
 size_t device_cache_count_findings(const struct cached_device *cached);

@@ -14,11 +14,13 @@
 #include "model/vendor.h"
 
 enum step_kind {
-    STEP_LIST = 1, /* of a vendor */
-    STEP_READ,     /* of a vendor; about one device */
-    STEP_LINKS,    /* of a vendor; about all that are to be linked */
-    STEP_SCAN,     /* who uses which device */
-    STEP_DESCRIBE, /* about one device, which has one process */
+    STEP_LIST_CANDIDATES = 1, /* list a vendor's candidates */
+    STEP_READ_CANDIDATE,      /* read one candidate */
+    STEP_LIST,                /* list a vendor's devices; about all its candidates */
+    STEP_READ,                /* read one device */
+    STEP_LINKS,               /* find the links between all these devices of a vendor */
+    STEP_SCAN,                /* find the processes that use a device */
+    STEP_DESCRIBE,            /* describe the one process of one device */
 };
 
 struct step {

@@ -80,8 +80,13 @@ static int do_step(struct worker *worker, struct step *step, struct findings *fi
         return describe_process(worker, step, findings, error);
     if (table == NULL)
         return refuse_step(error);
+    if (step->kind == STEP_LIST_CANDIDATES && table->list_candidates != NULL)
+        return table->list_candidates(context, findings, error);
+    if (step->kind == STEP_READ_CANDIDATE && table->read_candidate != NULL &&
+        step->about.count == 1)
+        return table->read_candidate(context, &step->about.items[0], findings, error);
     if (step->kind == STEP_LIST)
-        return table->list(context, findings, error);
+        return table->list(context, &step->about, findings, error);
     if (step->kind == STEP_LINKS && table->links != NULL)
         return table->links(context, &step->about, findings, error);
     if (step->kind == STEP_READ && step->about.count == 1)

@@ -159,6 +159,11 @@ void workers_cancel_task(struct workers *workers, struct task *task)
     text_finish(&task->packet);
 }
 
+bool workers_is_busy(const struct task *task)
+{
+    return task->waits || (task->runs && !task->stuck);
+}
+
 /* Tells that the worker's task is over. */
 static void finish_task(struct workers *workers, struct worker_process *worker,
                         struct step_result *result)
@@ -197,7 +202,7 @@ static void lose_worker(struct workers *workers, size_t place, bool by_force)
     if (status != -1 && WIFSIGNALED(status))
         text_append_format(&message, "crashed (SIG%s)", sigabbrev_np(WTERMSIG(status)));
     else
-        text_append(&message, by_force ? "gave an answer that makes no sense" : "crashed");
+        text_append(&message, by_force ? "gave an invalid answer" : "crashed");
     fail_task(workers, task, BERTH_ERROR_IO, text_string(&message));
     text_finish(&message);
 }

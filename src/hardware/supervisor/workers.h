@@ -66,6 +66,9 @@ int workers_add_task(struct workers *workers, struct task *task, const struct st
 /* Takes a task out again that waits, or is done with nobody caring if it runs. */
 void workers_cancel_task(struct workers *workers, struct task *task);
 
+/* Returns whether the task waits or runs, and is not stuck. */
+bool workers_is_busy(const struct task *task);
+
 /* What to poll for: fills in at most `most`, one for each worker, and returns how many there are.
  */
 size_t workers_fill_pollfds(const struct workers *workers, struct pollfd *ret_waiting, size_t max);

@@ -7,8 +7,6 @@
 #include "support/amd_machine.h"
 #include "support/failing_allocator.h"
 
-static struct abandonable_reads *reads;
-
 static void properties_are_read_by_name(void **state)
 {
     static const char text[] = "cpu_cores_count 0\nsimd_count 416\nsimd_count 7\n"
@@ -72,8 +70,9 @@ static void zero_bytes_and_lines_without_a_name_are_passed_over(void **state)
 
 static void nodes_are_in_order_of_their_numbers(void **state)
 {
-    static const uint32_t wanted[] = {0, 2, 5, 10, 11};
-    struct kfd_node_list nodes = {0};
+    static const uint32_t wanted[] = {0, 2, 5, 7, 8, 10, 11};
+    struct kfd_number_list numbers = {0};
+    struct kfd_node node;
 
     (void)state;
     kfd_cpus(0);
@@ -87,20 +86,52 @@ static void nodes_are_in_order_of_their_numbers(void **state)
     machine_value(KFD_NODES "/4294967296", "properties", "simd_count 1");
     machine_value(KFD_NODES, "7", "a file");
     machine_directory(KFD_NODES "/8");
-    assert_int_equal(kfd_list(&machine, reads, &nodes, NULL), 0);
-    assert_int_equal(nodes.count, COUNT(wanted));
-    for (size_t i = 0; i < nodes.count; i++)
-        assert_int_equal(nodes.items[i].number, wanted[i]);
-    vector_finish(&nodes);
+    assert_int_equal(kfd_list(&machine, &numbers, NULL), 0);
+    assert_int_equal(numbers.count, COUNT(wanted));
+    for (size_t i = 0; i < numbers.count; i++)
+        assert_int_equal(numbers.items[i], wanted[i]);
+    vector_finish(&numbers);
+    /* A file and an empty directory are no nodes. */
+    assert_true(kfd_read_node(&machine, 7, &node) < 0);
+    assert_true(kfd_read_node(&machine, 8, &node) < 0);
 }
 
 static void a_machine_without_kfd_has_no_nodes(void **state)
 {
-    struct kfd_node_list nodes = {0};
+    struct kfd_number_list numbers = {0};
 
     (void)state;
-    assert_int_equal(kfd_list(&machine, reads, &nodes, NULL), 0);
-    assert_int_equal(nodes.count, 0);
+    assert_int_equal(kfd_list(&machine, &numbers, NULL), 0);
+    assert_int_equal(numbers.count, 0);
+}
+
+static void check_packed(const struct kfd_node *node, const char *wanted)
+{
+    struct text text = {0};
+    struct text again = {0};
+    struct kfd_node unpacked;
+
+    kfd_pack_node(node, &text);
+    assert_string_equal(text_string(&text), wanted);
+    assert_true(kfd_unpack_node(text_string(&text), &unpacked));
+    assert_int_equal(unpacked.is_stuck, node->is_stuck);
+    kfd_pack_node(&unpacked, &again);
+    assert_string_equal(text_string(&again), wanted);
+    text_finish(&text);
+    text_finish(&again);
+}
+
+static void a_packed_node_has_all_facts(void **state)
+{
+    struct kfd_node node = {.number = UINT32_MAX,
+                            .gpu_id = optional_number_of(0),
+                            .unique_id = optional_number_of(UINT64_MAX)};
+
+    (void)state;
+    check_packed(&node, "number 4294967295\ngpu_id 0\nis_hidden 0\n"
+                        "unique_id 18446744073709551615\n");
+    check_packed(&(struct kfd_node){.is_hidden = true}, "number 0\nis_hidden 1\n");
+    check_packed(&(struct kfd_node){.number = 3, .is_stuck = true}, "number 3\n");
 }
 
 static void gpus_are_told_by_id_else_by_what_they_have(void **state)
@@ -276,11 +307,11 @@ static void a_file_that_fills_the_page_ends_with_its_last_whole_line(void **stat
 
 static int list_once(void *context)
 {
-    struct kfd_node_list nodes = {0};
-    int code = kfd_list(&machine, reads, &nodes, NULL);
+    struct kfd_number_list numbers = {0};
+    int code = kfd_list(&machine, &numbers, NULL);
 
     (void)context;
-    vector_finish(&nodes);
+    vector_finish(&numbers);
     return code;
 }
 
@@ -300,6 +331,7 @@ int main(void)
         cmocka_unit_test(zero_bytes_and_lines_without_a_name_are_passed_over),
         AMD_TEST(nodes_are_in_order_of_their_numbers),
         AMD_TEST(a_machine_without_kfd_has_no_nodes),
+        cmocka_unit_test(a_packed_node_has_all_facts),
         cmocka_unit_test(gpus_are_told_by_id_else_by_what_they_have),
         AMD_TEST(partitions_have_their_gpus_address),
         AMD_TEST(a_function_that_is_there_is_meant),
@@ -311,11 +343,5 @@ int main(void)
         AMD_TEST(failed_allocations_are_said),
     };
 
-    int failed;
-
-    if (abandonable_reads_create(&reads, NULL) < 0)
-        return 1;
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
-    abandonable_reads_destroy(reads);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

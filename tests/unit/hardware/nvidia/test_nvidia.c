@@ -419,7 +419,7 @@ static void without_memory_it_fails_cleanly(void **state)
         int code;
 
         failing_allocator_start(n);
-        code = nvidia_table.list(&world->context, &listed, NULL);
+        code = nvidia_table.list(&world->context, NULL, &listed, NULL);
         for (size_t i = 0; i < listed.found.count && code == 0; i++) {
             struct findings findings = {0};
 

@@ -230,7 +230,7 @@ static pid_t look_in_child(struct nvidia_world *world)
 
     assert_true(child >= 0);
     if (child == 0)
-        _exit(nvidia_table.list(&world->context, &findings, NULL) == 0 &&
+        _exit(nvidia_table.list(&world->context, NULL, &findings, NULL) == 0 &&
                       nvidia_table.read(&world->context, &findings.found.items[0], &findings,
                                         NULL) == 0
                   ? 0

@@ -186,7 +186,7 @@ static void another_device_for_an_answer_is_no_answer(void **state)
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 6);
     assert_int_equal(device_of(&report, "amd1")->health, HEALTH_SICK);
-    assert_problem(&report, "amd", "makes no sense");
+    assert_problem(&report, "amd", "invalid answer");
     machine_report_finish(&report);
 }
 
@@ -200,7 +200,7 @@ static void a_list_that_hangs_costs_its_vendor_only(void **state)
     assert_int_equal(report.machine.devices.count, 2);
     assert_int_equal(report.listed, 1U << VENDOR_AMD);
     assert_well(&report, "amd0");
-    assert_problem(&report, "nvidia", "expected its devices, got: does not answer");
+    assert_problem(&report, "nvidia", "cannot list the devices: does not answer");
     machine_report_finish(&report);
     fixture->stage->nvidia.list_hangs = false;
     for (int64_t until = clock_now() + 10000 * MILLISECOND;; machine_report_finish(&report)) {
@@ -245,6 +245,87 @@ static void a_list_that_crashes_is_named(void **state)
     machine_report_finish(&report);
 }
 
+static bool has_address(const struct machine_report *report, const char *id)
+{
+    return device_of(report, id)->pci.known;
+}
+
+static void a_hanging_candidate_costs_its_own_facts_only(void **state)
+{
+    struct fixture *fixture = *state;
+    struct machine_report report;
+
+    fixture->stage->amd.count = 4;
+    fixture->stage->amd.candidate_hangs = 1;
+    report = look(fixture, SHORT);
+    assert_int_equal(report.machine.devices.count, 8);
+    assert_int_equal(report.listed, 1U << VENDOR_NVIDIA | 1U << VENDOR_AMD);
+    assert_false(has_address(&report, "amd1"));
+    assert_true(has_address(&report, "amd0") && has_address(&report, "amd2") &&
+                has_address(&report, "amd3"));
+    assert_well(&report, "amd0");
+    assert_well(&report, "amd3");
+    machine_report_finish(&report);
+
+    /* It is not waited for again, and once it answers its device has an address. */
+    report = look_well(fixture);
+    assert_false(has_address(&report, "amd1"));
+    machine_report_finish(&report);
+    fixture->stage->amd.candidate_hangs = NOBODY;
+    for (int64_t until = clock_now() + 10000 * MILLISECOND;; machine_report_finish(&report)) {
+        report = look_well(fixture);
+        if (has_address(&report, "amd1"))
+            break;
+        assert_true(clock_now() < until);
+    }
+    assert_well(&report, "amd1");
+    assert_int_equal(report.problems.count, 0);
+    machine_report_finish(&report);
+}
+
+static void a_candidate_that_hangs_later_keeps_its_facts(void **state)
+{
+    struct fixture *fixture = *state;
+    struct machine_report report = look_well(fixture);
+
+    machine_report_finish(&report);
+    fixture->stage->amd.candidate_hangs = 0;
+    report = look(fixture, SHORT);
+    assert_true(has_address(&report, "amd0"));
+    assert_well(&report, "amd0");
+    assert_well(&report, "amd1");
+    machine_report_finish(&report);
+}
+
+/* The devices were listed without it, and are listed again within the same request. */
+static void a_slow_candidate_is_in_the_report(void **state)
+{
+    struct fixture *fixture = *state;
+    struct machine_report report;
+
+    fixture->stage->amd.candidate_slow = 1;
+    report = look_well(fixture);
+    assert_true(fixture->stage->amd.lists > 1);
+    assert_true(has_address(&report, "amd1"));
+    assert_well(&report, "amd1");
+    assert_int_equal(report.problems.count, 0);
+    machine_report_finish(&report);
+}
+
+static void candidates_that_cannot_be_listed_cost_their_vendor_only(void **state)
+{
+    struct fixture *fixture = *state;
+    struct machine_report report;
+
+    fixture->stage->amd.candidates_hang = true;
+    report = look(fixture, SHORT);
+    assert_int_equal(report.machine.devices.count, 4);
+    assert_int_equal(report.listed, 1U << VENDOR_NVIDIA);
+    assert_well(&report, "nvidia0");
+    assert_problem(&report, "amd", "does not answer");
+    machine_report_finish(&report);
+}
+
 static void links_that_hang_leave_the_devices(void **state)
 {
     struct fixture *fixture = *state;
@@ -254,7 +335,7 @@ static void links_that_hang_leave_the_devices(void **state)
     report = look(fixture, SHORT);
     assert_well(&report, "nvidia0");
     assert_int_equal(report.machine.links.count, 0);
-    assert_problem(&report, "nvidia", "expected the links of its devices");
+    assert_problem(&report, "nvidia", "cannot find the links of the devices");
     machine_report_finish(&report);
 }
 
@@ -387,6 +468,10 @@ int main(void)
         TEST(a_list_that_hangs_costs_its_vendor_only),
         TEST(devices_stay_while_their_list_fails),
         TEST(a_list_that_crashes_is_named),
+        TEST(a_hanging_candidate_costs_its_own_facts_only),
+        TEST(a_candidate_that_hangs_later_keeps_its_facts),
+        TEST(a_slow_candidate_is_in_the_report),
+        TEST(candidates_that_cannot_be_listed_cost_their_vendor_only),
         TEST(links_that_hang_leave_the_devices),
         TEST(links_are_asked_for_when_devices_change),
         TEST(links_are_asked_for_again_when_a_slow_device_answers_meanwhile),

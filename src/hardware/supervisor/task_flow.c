@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hardware/supervisor/task_flow.h"
+
+/* A device that hung or crashed its worker is read again after this time. */
+#define RETRY_AFTER INT64_C(30000000000)
+
+static void note_error(struct task_flow *flow, int code)
+{
+    if (code < 0)
+        flow->lost = true;
+}
+
+/* ---- Starting tasks ---- */
+
+/* Does nothing if the task is waiting or running already. */
+static void start_task(struct task_flow *flow, struct task *task, const struct step *step)
+{
+    if (task->waits || task->runs)
+        return;
+    task->carried = false;
+    note_error(flow, workers_add_task(&flow->workers, task, step));
+}
+
+static bool is_requested(const struct task_flow *flow, const struct cached_device *cached)
+{
+    const struct device_id_list *only = &flow->request.only;
+
+    for (size_t i = 0; i < device_cache_count_findings(cached); i++) {
+        if (device_id_list_has(only, device_cache_finding_at(cached, i)->device->id))
+            return true;
+    }
+    return only->count == 0;
+}
+
+/* Starts to read a device or a candidate, unless it hung or crashed a short time ago. */
+static void start_read(struct task_flow *flow, struct cached_device *cached)
+{
+    struct step step = {
+        .kind = cached->read.kind,
+        .vendor = cached->read.vendor,
+        .about = {.items = &cached->listed, .count = 1},
+    };
+
+    if (cached->requested == flow->serial ||
+        (cached->failure != NULL && flow->now < cached->retry_at))
+        return;
+    cached->requested = flow->serial;
+    start_task(flow, &cached->read, &step);
+}
+
+static void start_reads(struct task_flow *flow, struct cached_vendor *vendor)
+{
+    for (size_t i = 0; i < vendor->devices.count; i++) {
+        if (is_requested(flow, vendor->devices.items[i]))
+            start_read(flow, vendor->devices.items[i]);
+    }
+}
+
+/* Adds what is known of each candidate: the last answer, or the bare candidate if it has never
+ * answered. Leaves out a candidate that answered that it is nothing. The list points into the
+ * cache. */
+static int collect_candidates(const struct cached_vendor *vendor, struct finding_list *ret_list)
+{
+    for (size_t i = 0; i < vendor->candidates.count; i++) {
+        const struct cached_device *candidate = vendor->candidates.items[i];
+        struct device_finding *found;
+
+        if (candidate->last.count == 0 && candidate->failure == NULL && !candidate->read.runs)
+            continue;
+        found = vector_append(ret_list);
+        if (found == NULL)
+            return BERTH_ERROR_MEMORY;
+        *found = *device_cache_finding_at(candidate, 0);
+    }
+    return 0;
+}
+
+/* Starts to list the devices once every candidate has answered or is stuck. */
+static void start_list(struct task_flow *flow, struct cached_vendor *vendor)
+{
+    struct step step = {.kind = STEP_LIST, .vendor = vendor->table->vendor};
+
+    if (!vendor->list_is_due || vendor->list.runs || device_cache_is_listing(vendor))
+        return;
+    vendor->list_is_due = false;
+    note_error(flow, collect_candidates(vendor, &step.about));
+    start_task(flow, &vendor->list, &step);
+    vector_finish(&step.about);
+}
+
+/* Adds the devices that could be read; the others might hang again. The list points into the
+ * cache. */
+static int collect_linkable(const struct cached_vendor *vendor, struct finding_list *ret_list,
+                            struct device_id_list *ret_ids)
+{
+    for (size_t i = 0; i < vendor->devices.count; i++) {
+        const struct cached_device *cached = vendor->devices.items[i];
+
+        for (size_t j = 0; j < cached->last.count && cached->failure == NULL && !cached->read.runs;
+             j++) {
+            struct device_finding *found = vector_append(ret_list);
+            struct device_id *id = found == NULL ? NULL : vector_append(ret_ids);
+
+            if (id == NULL)
+                return BERTH_ERROR_MEMORY;
+            *found = cached->last.items[j];
+            *id = found->device->id;
+        }
+    }
+    return 0;
+}
+
+/* Starts to find the links once every device was read or is stuck, if the devices have changed. */
+static void start_links(struct task_flow *flow, struct cached_vendor *vendor)
+{
+    struct step step = {.kind = STEP_LINKS, .vendor = vendor->table->vendor};
+    struct device_id_list ids = {0};
+    bool is_early = vendor->table->links == NULL || device_cache_is_listing(vendor) ||
+                    vendor->links.waits || vendor->links.runs;
+
+    for (size_t i = 0; i < vendor->devices.count; i++)
+        is_early = is_early || workers_is_busy(&vendor->devices.items[i]->read);
+    if (is_early)
+        return;
+    note_error(flow, collect_linkable(vendor, &step.about, &ids));
+    if (!device_id_list_equals(&ids, &vendor->linked)) {
+        vector_finish(&vendor->cached_links);
+        if (ids.count > 1)
+            start_task(flow, &vendor->links, &step);
+        vector_finish(&vendor->linked);
+        vendor->linked = ids;
+        ids = (struct device_id_list){0};
+    }
+    vector_finish(&ids);
+    vector_finish(&step.about);
+}
+
+static void start_describe(struct task_flow *flow, uint64_t pid)
+{
+    struct cached_process *process = device_cache_get_process(&flow->cache, pid);
+    struct device device = {.id = {.vendor = VENDOR_DRI, .mig = DEVICE_NO_MIG}};
+    struct device_finding about = {.device = &device};
+    struct step step = {.kind = STEP_DESCRIBE, .about = {.items = &about, .count = 1}};
+
+    if (process == NULL) {
+        flow->lost = true;
+        return;
+    }
+    if (process->requested == flow->serial)
+        return;
+    process->requested = flow->serial;
+    device.processes = process->one;
+    start_task(flow, &process->describe, &step);
+}
+
+static void describe_users(struct task_flow *flow, const struct finding_list *list)
+{
+    const struct device_process *process;
+    const struct device_finding *found;
+
+    if (flow->request.without_processes)
+        return;
+    vector_for_each (found, list) {
+        vector_for_each (process, &found->device->processes)
+            start_describe(flow, process->pid);
+    }
+}
+
+/* ---- Applying results ---- */
+
+static struct cached_vendor *find_vendor(struct task_flow *flow, enum vendor vendor)
+{
+    for (size_t i = 0; i < flow->cache.vendor_count; i++) {
+        if (flow->cache.vendors[i].table->vendor == vendor)
+            return &flow->cache.vendors[i];
+    }
+    return NULL;
+}
+
+/* Returns when to retry a failed step: at once, unless it hung or crashed. */
+static int64_t retry_time(const struct task_flow *flow, const struct step_result *result)
+{
+    return result->lost ? flow->now + RETRY_AFTER : flow->now;
+}
+
+static void forget_device(void *context, struct cached_device *cached)
+{
+    struct task_flow *flow = context;
+
+    workers_cancel_task(&flow->workers, &cached->read);
+    device_cache_free_device(cached);
+}
+
+static void replace_problems(struct problem_list *place, struct problem_list *from)
+{
+    machine_report_finish_problems(place);
+    *place = *from;
+    *from = (struct problem_list){0};
+}
+
+/* Notes whether the vendor's devices or candidates could be listed. */
+static void note_list_result(struct task_flow *flow, struct cached_vendor *vendor,
+                             const struct step_result *result)
+{
+    const char *failure = result->code == 0 ? NULL : result->message;
+
+    if (result->code < 0)
+        vendor->list_retry_at = retry_time(flow, result);
+    note_error(flow, device_cache_set_failure(&vendor->list_failure, failure));
+}
+
+static void apply_candidates(struct task_flow *flow, struct cached_vendor *vendor,
+                             struct step_result *result)
+{
+    note_list_result(flow, vendor, result);
+    if (result->code < 0) {
+        vendor->listed = false;
+        start_reads(flow, vendor);
+        start_links(flow, vendor);
+        return;
+    }
+    note_error(flow, device_cache_update(vendor, STEP_READ_CANDIDATE, &result->findings.found,
+                                         forget_device, flow));
+    for (size_t i = 0; i < vendor->candidates.count; i++)
+        start_read(flow, vendor->candidates.items[i]);
+    vendor->list_is_due = true;
+    start_list(flow, vendor);
+}
+
+static void apply_candidate(struct task_flow *flow, struct cached_vendor *vendor,
+                            struct cached_device *candidate, struct step_result *result)
+{
+    note_error(flow, device_cache_set_failure(&candidate->failure,
+                                              result->code < 0 ? result->message : NULL));
+    if (result->code < 0) {
+        candidate->retry_at = retry_time(flow, result);
+    } else {
+        finding_list_finish(&candidate->last);
+        candidate->last = result->findings.found;
+        result->findings.found = (struct finding_list){0};
+    }
+    /* A late answer changes a list that was made without it. */
+    vendor->list_is_due = true;
+    start_list(flow, vendor);
+}
+
+static void apply_list(struct task_flow *flow, struct cached_vendor *vendor,
+                       struct step_result *result)
+{
+    struct device_finding *found;
+
+    vendor->listed = result->code == 0;
+    note_list_result(flow, vendor, result);
+    if (result->code == 0) {
+        vector_for_each (found, &result->findings.found)
+            found->device->id.vendor = vendor->table->vendor;
+        replace_problems(&vendor->problems, &result->findings.problems);
+        note_error(flow, device_cache_update(vendor, STEP_READ, &result->findings.found,
+                                             forget_device, flow));
+    }
+    start_list(flow, vendor);
+    if (!device_cache_is_listing(vendor))
+        start_reads(flow, vendor);
+    start_links(flow, vendor);
+}
+
+/* Returns whether the answer is about the device and its partitions. */
+static bool is_valid_answer(const struct finding_list *list, const struct cached_device *cached)
+{
+    const struct device_finding *found;
+
+    vector_for_each (found, list) {
+        if (found->device->id.vendor != cached->read.vendor)
+            return false;
+    }
+    return list->count > 0 &&
+           device_id_equals(list->items[0].device->id, cached->listed.device->id);
+}
+
+static void apply_read(struct task_flow *flow, struct cached_vendor *vendor,
+                       struct cached_device *cached, struct step_result *result)
+{
+    const char *failure = result->code < 0 ? result->message : NULL;
+
+    if (failure == NULL && !is_valid_answer(&result->findings.found, cached))
+        failure = "gave an invalid answer";
+    note_error(flow, device_cache_set_failure(&cached->failure, failure));
+    if (failure == NULL) {
+        finding_list_finish(&cached->last);
+        cached->last = result->findings.found;
+        result->findings.found = (struct finding_list){0};
+        describe_users(flow, &cached->last);
+    } else {
+        cached->retry_at = retry_time(flow, result);
+    }
+    replace_problems(&cached->problems, &result->findings.problems);
+    start_links(flow, vendor);
+}
+
+static void apply_links(struct task_flow *flow, struct cached_vendor *vendor,
+                        struct step_result *result)
+{
+    const struct link *link;
+
+    note_error(flow, device_cache_set_failure(&vendor->links_failure,
+                                              result->code < 0 ? result->message : NULL));
+    vector_finish(&vendor->cached_links);
+    vector_for_each (link, &result->findings.links) {
+        struct cached_link *cached = vector_append(&vendor->cached_links);
+
+        if (cached == NULL) {
+            flow->lost = true;
+            return;
+        }
+        /* task_codec_decode_result() has checked these positions. */
+        cached->between[0] = vendor->linked.items[link->between[0]];
+        cached->between[1] = vendor->linked.items[link->between[1]];
+        cached->kind = link->kind;
+        cached->lanes = link->lanes;
+    }
+    /* A slow device may have answered in the meantime. */
+    start_links(flow, vendor);
+}
+
+static void apply_scan(struct task_flow *flow, struct step_result *result)
+{
+    struct device_cache *cache = &flow->cache;
+
+    note_error(flow, device_cache_set_failure(&cache->scan_failure,
+                                              result->code < 0 ? result->message : NULL));
+    if (result->code < 0)
+        return;
+    findings_finish(&cache->scanned);
+    cache->scanned = result->findings;
+    result->findings = (struct findings){0};
+    describe_users(flow, &cache->scanned.found);
+}
+
+static void apply_description(struct task *task, struct step_result *result)
+{
+    struct cached_process *process = container_of(task, struct cached_process, describe);
+    struct device *device =
+        result->findings.found.count == 1 ? result->findings.found.items[0].device : NULL;
+
+    if (result->code < 0 || device == NULL || device->processes.count != 1 ||
+        device->processes.items[0].pid != process->one.items[0].pid)
+        return;
+    device_process_list_finish(&process->one);
+    process->one = device->processes;
+    device->processes = (struct device_process_list){0};
+}
+
+static void handle_done_task(void *context, struct task *task, struct step_result *result)
+{
+    struct task_flow *flow = context;
+    struct cached_vendor *vendor = find_vendor(flow, task->vendor);
+
+    switch (task->kind) {
+    case STEP_LIST_CANDIDATES:
+        apply_candidates(flow, vendor, result);
+        break;
+    case STEP_READ_CANDIDATE:
+        apply_candidate(flow, vendor, container_of(task, struct cached_device, read), result);
+        break;
+    case STEP_LIST:
+        apply_list(flow, vendor, result);
+        break;
+    case STEP_READ:
+        apply_read(flow, vendor, container_of(task, struct cached_device, read), result);
+        break;
+    case STEP_LINKS:
+        apply_links(flow, vendor, result);
+        break;
+    case STEP_SCAN:
+        apply_scan(flow, result);
+        break;
+    case STEP_DESCRIBE:
+        apply_description(task, result);
+        break;
+    }
+}
+
+/* Starts the tasks that waited for this one; they go on without its result. */
+static void handle_stuck_task(void *context, struct task *task)
+{
+    struct task_flow *flow = context;
+    struct cached_vendor *vendor = find_vendor(flow, task->vendor);
+
+    if (task->kind == STEP_READ_CANDIDATE)
+        start_list(flow, vendor);
+    if (task->kind == STEP_LIST || task->kind == STEP_LIST_CANDIDATES)
+        start_reads(flow, vendor);
+    if (task->kind == STEP_LIST || task->kind == STEP_LIST_CANDIDATES || task->kind == STEP_READ)
+        start_links(flow, vendor);
+}
+
+/* ---- Requests ---- */
+
+static void mark_carried(void *context, struct task *task)
+{
+    (void)context;
+    task->carried = task->stuck;
+}
+
+/* Frees the processes that used no device at the last request. */
+static void forget_processes(struct task_flow *flow)
+{
+    struct device_cache *cache = &flow->cache;
+
+    for (size_t i = cache->processes.count; i-- > 0;) {
+        struct cached_process *process = cache->processes.items[i];
+
+        if (process->requested == flow->serial || process->describe.waits || process->describe.runs)
+            continue;
+        device_cache_free_process(process);
+        cache->processes.items[i] = cache->processes.items[--cache->processes.count];
+    }
+}
+
+static void start_vendor_tasks(struct task_flow *flow, struct cached_vendor *vendor)
+{
+    bool has_candidates = vendor->table->list_candidates != NULL;
+    const struct step step = {.kind = has_candidates ? STEP_LIST_CANDIDATES : STEP_LIST,
+                              .vendor = vendor->table->vendor};
+    bool may_list = vendor->list_failure == NULL || flow->now >= vendor->list_retry_at;
+
+    if (vendor->links_failure != NULL)
+        vector_finish(&vendor->linked); /* so that the links are tried again */
+    if (may_list && (flow->request.only.count == 0 || !vendor->listed))
+        start_task(flow, has_candidates ? &vendor->list_candidates : &vendor->list, &step);
+    if (!device_cache_is_listing(vendor))
+        start_reads(flow, vendor);
+}
+
+void task_flow_start_request(struct task_flow *flow)
+{
+    const struct step scan = {.kind = STEP_SCAN};
+
+    forget_processes(flow);
+    flow->serial++;
+    device_cache_each_task(&flow->cache, mark_carried, NULL);
+    for (size_t i = 0; i < flow->cache.vendor_count; i++)
+        start_vendor_tasks(flow, &flow->cache.vendors[i]);
+    if (!flow->request.without_processes)
+        start_task(flow, &flow->cache.scan, &scan);
+}
+
+static void note_awaited(void *context, struct task *task)
+{
+    bool *is_awaited = context;
+
+    *is_awaited = *is_awaited || task->waits || (task->runs && !task->carried);
+}
+
+bool task_flow_is_done(struct task_flow *flow)
+{
+    bool is_awaited = false;
+
+    device_cache_each_task(&flow->cache, note_awaited, &is_awaited);
+    return !is_awaited;
+}
+
+void task_flow_run(struct task_flow *flow)
+{
+    workers_run(&flow->workers, flow->now);
+}
+
+void task_flow_init(struct task_flow *flow, const struct sysroot *root,
+                    const struct vendor_table *const *tables)
+{
+    *flow = (struct task_flow){0};
+    workers_init(&flow->workers, root, tables);
+    flow->workers.done = handle_done_task;
+    flow->workers.stalled = handle_stuck_task;
+    flow->workers.context = flow;
+    device_cache_init(&flow->cache, tables);
+}
+
+void task_flow_finish(struct task_flow *flow)
+{
+    workers_finish(&flow->workers);
+    device_cache_finish(&flow->cache);
+    vector_finish(&flow->request.only);
+}

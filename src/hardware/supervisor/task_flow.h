@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Starts the tasks that a request needs and applies their results to the device cache.
+ *
+ * For each vendor: list its candidates and read each of them (only vendors that have candidates,
+ * see hardware/vendors.h), list its devices, read each device, find their links. Beside that: scan
+ * /proc for processes that use a device, and describe each of these processes.
+ */
+#ifndef HARDWARE_SUPERVISOR_TASK_FLOW_H
+#define HARDWARE_SUPERVISOR_TASK_FLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hardware/supervisor/device_cache.h"
+#include "hardware/supervisor/workers.h"
+#include "hardware/sysfs/sysroot.h"
+#include "hardware/vendors.h"
+#include "probe/probe_messages.h"
+
+struct task_flow {
+    struct workers workers;
+    struct device_cache cache;
+    struct probe_request request; /* the current one */
+    uint64_t serial;              /* counts the requests */
+    int64_t now;                  /* clock_now() of this turn, set by the caller */
+    bool lost;                    /* memory ran out; the supervisor must end */
+};
+
+/* Initialises the flow in place; it must not move afterwards. `tables` ends with NULL. */
+void task_flow_init(struct task_flow *flow, const struct sysroot *root,
+                    const struct vendor_table *const *tables);
+/* Kills all workers. */
+void task_flow_finish(struct task_flow *flow);
+
+/* Starts the tasks for flow->request, which the caller has filled in. */
+void task_flow_start_request(struct task_flow *flow);
+
+/* Applies the results that have arrived and starts the tasks that follow from them. */
+void task_flow_run(struct task_flow *flow);
+
+/* Returns whether every task has ended that the request waits for. A task that was stuck when the
+ * request arrived is not waited for. */
+bool task_flow_is_done(struct task_flow *flow);
+
+#endif
