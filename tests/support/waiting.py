@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting for what nobody tells us of."""
+"""Waits for conditions that can only be polled."""
 import os
 import socket
 import time
@@ -8,18 +8,27 @@ import wire
 from programs import TIMEOUT, Deadline
 
 
+# Seconds between two polls. A condition that takes long is polled less often: polling takes the time of a core that
+# other tests need.
+PAUSE_MIN = 0.002
+PAUSE_MAX = 0.03
+
+
 def until(condition, what, timeout=TIMEOUT):
-    """Waits for a true answer, and returns it. `what` is a text, or gives one when it is needed."""
+    """Polls until the condition returns a true value, and returns that value. `what` is a text for the message of a
+    timeout, or a function that returns one."""
     deadline = time.monotonic() + timeout
+    pause = PAUSE_MIN
     while not (answer := condition()):
         if time.monotonic() > deadline:
             raise Deadline(f"{what() if callable(what) else what} did not come within {timeout} s")
-        time.sleep(0.002)
+        time.sleep(pause)
+        pause = min(pause * 1.25, PAUSE_MAX)
     return answer
 
 
 def until_served(path, kind=socket.SOCK_SEQPACKET):
-    """Waits until somebody takes connections at a socket, which may be there a little earlier."""
+    """Waits until a process accepts connections at a socket. Its file may exist a little earlier."""
     until(lambda: takes_connections(path, kind), f"somebody at {path}")
 
 
@@ -38,7 +47,7 @@ def look(pool):
 
 
 def pending(pool):
-    """How many claims wait; None while no daemon answers."""
+    """Returns how many claims are in the queue, or None while no daemon answers."""
     try:
         return look(pool).get("pending", 0)
     except (OSError, wire.Closed):
@@ -46,12 +55,12 @@ def pending(pool):
 
 
 def until_pending(pool, count):
-    """Waits until so many claims wait."""
+    """Waits until this many claims are in the queue."""
     until(lambda: pending(pool) == count, f"a queue of {count}")
 
 
 def until_removed(directory):
-    """Removes a control group, which the last of its processes leaves a moment after its end."""
+    """Removes a control group. That fails until its last process has left, which is a moment after the process's end."""
 
     def is_removed():
         try:

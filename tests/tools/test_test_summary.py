@@ -17,25 +17,43 @@ TAP = {
 }
 
 
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
+SCRIPTS_MAX = 3
+
+
+def set_up(directory, suites):
+    """Configures a small project whose tests are the scripts t0.sh, t1.sh, ...; all of them are in one suite, or each
+    is in its own."""
+    lines = ["project('p')"]
+    for number in range(SCRIPTS_MAX):
+        script = directory / f"t{number}.sh"
+        script.touch(mode=0o755)
+        suite = f"s{number}" if suites else "s"
+        options = f"protocol: 'tap', suite: '{suite}', timeout: 1"
+        lines.append(f"test('t{number}', files('{script.name}'), {options})")
+    (directory / "meson.build").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    subprocess.run(["meson", "setup", directory / "build", directory], **QUIET)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory):
+    """Two such projects: projects[True] has suites. Configuring one takes longer than all tests in it."""
+    return {suites: set_up(tmp_path_factory.mktemp("project"), suites) for suites in (False, True)}
+
+
 @pytest.fixture
-def summary(tmp_path, source_root):
+def summary(projects, source_root):
     """Runs scripts as the tests of a small project; returns the exit status and the lines."""
 
     def run(*scripts, suites=False):
-        lines = ["project('p')"]
-        for number, script in enumerate(scripts):
-            name = f"t{number}"
-            path = tmp_path / f"{name}.sh"
-            path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-            path.chmod(0o755)
-            suite = f"s{number}" if suites else "s"
-            options = f"protocol: 'tap', suite: '{suite}', timeout: 1"
-            lines.append(f"test('{name}', files('{name}.sh'), {options})")
-        (tmp_path / "meson.build").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        build = tmp_path / "build"
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
-        subprocess.run(["meson", "setup", build, tmp_path], **quiet)
-        subprocess.run(["meson", "test", "-C", build], **quiet)
+        names = [f"t{number}" for number in range(len(scripts))]
+        for name, script in zip(names, scripts):
+            (projects[suites] / f"{name}.sh").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        build = projects[suites] / "build"
+        for log in (build / "meson-logs").glob("testlog.*"):
+            log.unlink()
+        subprocess.run(["meson", "test", "-C", build, "--no-rebuild", *names], **QUIET)
         return count(source_root, build)
 
     return run
