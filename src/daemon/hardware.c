@@ -354,11 +354,11 @@ void hardware_explain(const struct pool *pool, struct berth_error *error)
         return;
     if (hardware->problems.count > 0) {
         problem = &hardware->problems.items[0];
-        error_set(error, BERTH_ERROR_NO_DEVICE, "expected devices, got none here; %s: %s",
+        error_set(error, BERTH_ERROR_NO_DEVICE, "this pool has no devices; %s: %s",
                   problem->backend, problem->message);
     } else if (!hardware->has_report) {
         error_set(error, BERTH_ERROR_NO_DEVICE,
-                  "expected devices, got none here yet: the hardware has not answered");
+                  "this pool has no devices yet: the hardware has not answered");
     }
 }
 

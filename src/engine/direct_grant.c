@@ -18,7 +18,7 @@ static int check_count(const struct engine_request *request, size_t count,
 {
     if (request->replicas > 1)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "expected a request of one replica, got one of %u", request->replicas);
+                         "expected a request for 1 replica, got %u replicas", request->replicas);
     /* Where all are accepted, what is here does not bound it further. */
     if (count == 0 || count < request->min || count > request->max)
         return error_set(error, BERTH_ERROR_INVALID, "expected %zu to %zu devices, got %zu",
@@ -41,7 +41,7 @@ static int check_slot(const struct engine_request *request, uint32_t slot, uint3
         return error_set(error, BERTH_ERROR_INVALID,
                          "%s: expected a device that the request accepts, got that it %s",
                          device_name(engine, slot).text,
-                         reason != NULL ? reason : "is not among those that \"all\" means here");
+                         reason != NULL ? reason : "is not one of the devices that \"all\" means here");
     }
     engine->search.request = &request->what;
     if (placement_search_group(&engine->search, slot) !=
@@ -59,7 +59,7 @@ static int check_room(const struct engine_request *request, uint32_t slot,
 
     if (ledger_room_beside(request, slot, &ledger->usage) > 0)
         return 0;
-    return error_set(error, BERTH_ERROR_BUSY, "%s: expected room, got lease %llu on it",
+    return error_set(error, BERTH_ERROR_BUSY, "%s: no room beside lease %llu",
                      device_name(request->engine, slot).text,
                      (unsigned long long)engine_slot_holder(ledger));
 }

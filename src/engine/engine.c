@@ -91,7 +91,7 @@ static int check_machine(const struct machine *machine, size_t size, struct bert
     vector_for_each (device, &machine->devices) {
         if (device->host > 0 && device->host >= machine->hosts.count)
             return error_set(error, BERTH_ERROR_INVALID,
-                             "%s: expected a host that there is, got %u",
+                             "%s: expected a known host, got %u",
                              device_id_format(device->id).text, device->host);
     }
     return 0;

@@ -116,10 +116,10 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
     size_t slot = device_list_find(devices, device->id);
 
     if (slot == engine->size)
-        return error_set(error, BERTH_ERROR_LIMIT, "expected at most %zu devices, got another: %s",
+        return error_set(error, BERTH_ERROR_LIMIT, "expected at most %zu devices, got one more: %s",
                          engine->size, device_id_format(device->id).text);
     if (device->host >= engine->host_count)
-        return error_set(error, BERTH_ERROR_INVALID, "%s: expected a host that there is, got %u",
+        return error_set(error, BERTH_ERROR_INVALID, "%s: expected a known host, got %u",
                          device_id_format(device->id).text, device->host);
     if (slot < devices->count && devices->items[slot].host != device->host)
         return error_set(

@@ -292,7 +292,7 @@ static int find_scope(struct engine *engine, const struct party *party, struct s
     parent = engine_find_lease(engine, party->parent);
     if (parent == NULL || parent->state == LEASE_DRAINING)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected a lease to claim within, got no lease %llu",
+                         "cannot claim within lease %llu: no such lease",
                          (unsigned long long)party->parent);
     *ret_scope = scope_within(parent);
     return *ret_scope == NULL ? error_set_memory(error) : 0;
@@ -349,8 +349,6 @@ int engine_request_create(struct engine *engine, const struct request *what,
     struct scope *scope = NULL;
     int code = request_validate(what, error);
 
-    if (code == 0 && policy == NULL && what->policy != NULL)
-        code = policy_find(what->policy, &policy, error);
     if (code == 0)
         code = find_scope(engine, party, &scope, error);
     if (code != 0 || scope == NULL)
@@ -387,9 +385,13 @@ int engine_request_open(struct engine *engine, const struct request *request,
                         struct engine_request **ret_request, struct berth_error *error)
 {
     static const struct party nobody;
-    int code = engine_request_create(engine, request, party != NULL ? party : &nobody, policy,
-                                     engine->last_request + 1, 0, ret_request, error);
+    int code = 0;
 
+    if (policy == NULL && request->policy != NULL)
+        code = policy_find(request->policy, &policy, error);
+    if (code == 0)
+        code = engine_request_create(engine, request, party != NULL ? party : &nobody, policy,
+                                     engine->last_request + 1, 0, ret_request, error);
     if (code == 0)
         rating_index_prepare(*ret_request);
     if (code == 0 && engine_wants_event(engine, EVENT_REQUEST))

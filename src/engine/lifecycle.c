@@ -54,10 +54,10 @@ static int check_possible(struct engine_request *request, struct berth_error *er
 {
     if (request->scope == NULL)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected a lease to claim within, got that lease %llu has ended",
+                         "cannot claim within lease %llu: it has ended",
                          (unsigned long long)request->parent);
     if (request->engine->machine.devices.count == 0)
-        return error_set(error, BERTH_ERROR_NO_DEVICE, "expected devices, got none here");
+        return error_set(error, BERTH_ERROR_NO_DEVICE, "this pool has no devices");
     return request->possible ? 0 : explain_never(request, error);
 }
 
@@ -183,8 +183,7 @@ int engine_cancel(struct engine *engine, uint64_t claim_id, struct berth_error *
     bool helps;
 
     if (claim == NULL)
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected a waiting claim, got no claim %llu",
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "no claim %llu is waiting",
                          (unsigned long long)claim_id);
     request = claim->request;
     scope = request->scope;
@@ -318,6 +317,7 @@ void lifecycle_end_inner_scope(struct lease *held)
 {
     struct scope *inner_scope = held->inner_scope;
     struct engine *engine = held->request->engine;
+    const struct list_link *next = engine->leases.ends.next;
 
     if (inner_scope == NULL)
         return;
@@ -328,14 +328,15 @@ void lifecycle_end_inner_scope(struct lease *held)
         lifecycle_refuse_claim(container_of(list_first(&request->waiting), struct claim, in_lane),
                                REFUSAL_PARENT_ENDED);
     }
-    list_for_each (link, &engine->leases) {
-        struct lease *sub = container_of(link, struct lease, in_engine);
+    while (next != &engine->leases.ends) {
+        struct lease *sub = container_of(next, struct lease, in_engine);
 
+        /* The leases within the sub-lease end first: one of them may be the next in the list. */
+        if (sub->request->scope == inner_scope)
+            lifecycle_end_inner_scope(sub);
+        next = sub->in_engine.next;
         if (sub->request->scope != inner_scope)
             continue;
-        lifecycle_end_inner_scope(sub);
-        /* What was within it may have been the next. */
-        link_next = sub->in_engine.next;
         notify_released(sub);
         grant_remove_lease(sub, false);
     }
@@ -358,8 +359,7 @@ void lifecycle_end_inner_scope(struct lease *held)
 
 int lifecycle_lease_not_found(uint64_t id, struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "expected a lease that is held, got no lease %llu", (unsigned long long)id);
+    return error_set(error, BERTH_ERROR_NOT_FOUND, "no lease %llu is held", (unsigned long long)id);
 }
 
 NOT_INLINE static void end_lease(struct lease *held)
@@ -418,11 +418,12 @@ int engine_extend(struct engine *engine, uint64_t lease, int64_t expires, struct
     if (held == NULL || held->state == LEASE_DRAINING)
         return lifecycle_lease_not_found(lease, error);
     if ((held->state != LEASE_HELD && held->state != LEASE_NOTICED) || expires <= engine->now)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         expires <= engine->now
-                             ? "lease %llu: expected a time limit to come, got one that is over"
-                             : "lease %llu: expected one that runs, got that it is over",
-                         (unsigned long long)lease);
+        return error_set(
+            error, BERTH_ERROR_INVALID,
+            expires <= engine->now
+                ? "lease %llu: expected a time limit in the future, got one in the past"
+                : "cannot extend lease %llu: its time is over",
+            (unsigned long long)lease);
     held->touched |= LEASE_TOUCHED_REST;
     held->request->scope->limited -= held->expires != TIME_NEVER;
     held->expires = expires;

@@ -20,7 +20,7 @@ int engine_expect(struct engine *engine, const struct request *requests, const u
     }
     if (code == 0 && sum == 0)
         code = error_set(error, BERTH_ERROR_INVALID,
-                         "expected some request to be expected, got no weight");
+                         "expected at least one weight above 0, got none");
     if (code < 0) {
         expected_list_finish(&list);
         return code;

@@ -165,9 +165,9 @@ def test_context_alone(sandbox, computes, source_root):
 
 
 def test_context_without_a_device(sandbox, computes, source_root):
-    assert sandbox.run([computes]) == (120, "", "context: expected devices, got none here\n")
+    assert sandbox.run([computes]) == (120, "", "context: this pool has no devices\n")
     done = on_inventory(sandbox, computes, source_root, 9)
-    assert done == (120, "", "context: expected 9 devices; 8 of 8 devices could ever do\n")
+    assert done == (120, "", "context: requested 9 devices, but this pool has only 8\n")
 
 
 def test_context_without_opencl(sandbox, computes, source_root):

@@ -41,7 +41,7 @@ def test_a_machine_without_devices(hardware_of):
     pool = hardware_of()
     done = pool.berth("run", "true")
     assert (done.code, done.stdout) == (120, "")
-    assert done.stderr == "berth: run: expected devices, got none here\n"
+    assert done.stderr == "berth: run: this pool has no devices\n"
     assert run_somewhere(pool, "--or-cpu") == ""
 
 
@@ -232,7 +232,7 @@ def test_a_probe_that_cannot_be_started(hardware_of):
     nowhere = pool.sandbox.directory / "nowhere"
     pool.sandbox.environment["BERTH_PROBE"] = str(nowhere)
     why = f"probe: {nowhere}: cannot start it: No such file or directory"
-    assert pool.berth("run", "true") == (120, "", f"berth: run: expected devices, got none here; {why}\n")
+    assert pool.berth("run", "true") == (120, "", f"berth: run: this pool has no devices; {why}\n")
     assert why in pool.berth("status").stdout
 
 

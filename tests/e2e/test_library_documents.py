@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people read about libberth is true: its manual, the README's programs, the example."""
+"""The documents of libberth are true: its manual, the programs of docs/LIBRARY.md, the example."""
 import json
 import os
 import re
@@ -88,7 +88,7 @@ class Installed(NamedTuple):
         return self.sandbox.run(args, env=self.environment, timeout=60)
 
     def compile(self, text, name):
-        """Builds a program from its text, as the README says. Returns its path."""
+        """Builds a program from its text, as docs/LIBRARY.md says. Returns its path."""
         source = self.sandbox.directory / f"{name}.c"
         source.write_text(text)
         script = f'cc -Wall -Wextra -Werror -o {name} {source} $(pkg-config --cflags --libs berth)'
@@ -131,22 +131,22 @@ def installed(sandbox, source_root):
     )
 
 
-def test_readme_commands(installed, source_root):
-    """The README's way to build the example, from the project's directory as it was installed."""
-    readme = (source_root / "README.md").read_text()
-    [command] = re.findall(r"^cc .*$", readme, re.MULTILINE)
+def test_page_commands(installed, source_root):
+    """The documented way to build the example, from the project's directory as it was installed."""
+    page = (source_root / "docs/LIBRARY.md").read_text()
+    [command] = re.findall(r"^cc .*$", page, re.MULTILINE)
     [examples] = installed.stage.rglob("doc/berth/examples")
-    [run] = re.findall(r"^\./transcode .*$", readme, re.MULTILINE)
+    [run] = re.findall(r"^\./transcode .*$", page, re.MULTILINE)
     (installed.sandbox.directory / "examples").symlink_to(examples)
     done = installed.run("sh", "-ec", f"{command}\n{run}")
     assert (done.code, done.stderr) == (0, "")
     assert sum(videos_of(done.stdout).values()) == VIDEOS
 
 
-def test_readme_program(installed, source_root):
-    readme = (source_root / "README.md").read_text()
-    [text] = re.findall(r"^```c\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
-    program = installed.compile(text, "readme")
+def test_page_program(installed, source_root):
+    page = (source_root / "docs/LIBRARY.md").read_text()
+    [text] = re.findall(r"^```c\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    program = installed.compile(text, "page")
     inventory = installed.sandbox.directory / "machine.yaml"
     inventory.write_text("devices: [{vendor: amd, index: 1, name: Test GPU}]\n")
     installed.sandbox.environment["BERTH_INVENTORY"] = str(inventory)
@@ -167,7 +167,7 @@ def test_manual_program(installed, source_root):
     assert done.stdout.splitlines() == ["job 0: slot 0", "job 0: slot 1", "job 1: slot 2", "job 1: slot 3"]
     done = installed.run(program, source_root / "examples/workstation.yaml")
     assert done.code == 0
-    assert done.stdout == "expected 2 devices, model A100; 0 of 4 devices could ever do: 4 are other models\n"
+    assert done.stdout == "requested 2 devices, model A100, but none of 4 devices is suitable: 4 are other models\n"
 
 
 def test_manual_program_of_contexts(installed, source_root, sandbox):

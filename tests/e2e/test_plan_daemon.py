@@ -48,7 +48,7 @@ def test_who_holds_what_is_wanted(plan):
     code, answer = plan("-n", "3", verdict=BUSY, **pool)
     assert (code, answer) == (
         0,
-        "not now\nwhy: expected 3 devices; 1 of 4 devices fits and is free: 3 are busy; "
+        "not now\nwhy: needs 3, 1 free: 3 are busy; "
         "nvidia0,nvidia1 are held by root (lease 12); "
         "nvidia2 is held by 4294967294 (lease 13, at most 1h more)\n",
     )
@@ -84,13 +84,13 @@ def test_claims_that_go_first(plan):
 
 
 def test_what_the_pool_never_grants(plan):
-    code, answer = plan(verdict=("IMPOSSIBLE", "expected 1 device; user 5 may hold at most 0 devices"),
+    code, answer = plan(verdict=("IMPOSSIBLE", "requested 1 device, but user 5 may hold at most 0 devices"),
                         slots=[slot(0)])
-    assert (code, answer) == (120, "never\nwhy: expected 1 device; user 5 may hold at most 0 devices\n")
+    assert (code, answer) == (120, "never\nwhy: requested 1 device, but user 5 may hold at most 0 devices\n")
     code, answer = plan(verdict=("NO_DEVICE", "there is no device here"))
-    assert (code, answer) == (120, "never\nwhy: no device here\n")
+    assert (code, answer) == (120, "never\nwhy: this pool has no devices\n")
     code, answer = plan("-n", "2", verdict=("IMPOSSIBLE", "no"), slots=[slot(0), slot(1, "GONE")])
-    assert (code, answer) == (120, "never\nwhy: expected 2 devices; 1 of 1 device could ever do\n")
+    assert (code, answer) == (120, "never\nwhy: requested 2 devices, but this pool has only 1\n")
 
 
 def test_what_is_said_to_be_busy_too(plan):

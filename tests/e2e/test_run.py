@@ -105,7 +105,7 @@ def test_missing_inventory(sandbox):
 
 def test_impossible(pool):
     done = pool.berth("run", "-n", "9", "true")
-    assert done == (120, "", "berth: run: expected 9 devices; 8 of 8 devices could ever do\n")
+    assert done == (120, "", "berth: run: requested 9 devices, but this pool has only 8\n")
 
 
 def test_no_device(pool_of):

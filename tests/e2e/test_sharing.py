@@ -111,8 +111,7 @@ def test_the_configuration_says_how_many_there_may_be(pool_of, sandbox):
         with pool.start("run", *SLICE, "--share", "0.1", "true") as waiter:
             until_pending(pool, 1)
             assert whys(pool) == [
-                "expected 1 device, shared by time-slice, share 0.1; 0 of 1 device fit and have room: "
-                "1 has as many tenants as may be"
+                "needs 1: 1 has as many tenants as may be"
             ]
             pool.let_go(holders[1])
             assert waiter.wait() == 0
@@ -159,7 +158,7 @@ def check_waits_for(pool, words, *options):
     with pool.start("run", *options, "true") as waiter:
         until_pending(pool, 1)
         (why,) = whys(pool)
-        assert why.endswith(f"0 of 1 device fit and have room: {words}")
+        assert why == f"needs 1: {words}"
         waiter.kill()
         waiter.wait()
     until_pending(pool, 0)
@@ -254,8 +253,7 @@ def test_a_slow_starter_keeps_what_it_reserved(card, machine_pool):
         with machine_pool.start("run", *SLICE, "--share", "0.1", "--min-free", "21GiB", "true") as waiter:
             until_pending(machine_pool, 1)
             assert whys(machine_pool) == [
-                "expected 1 device, at least 21 GiB free, shared by time-slice, share 0.1; 0 of 1 device fit and have "
-                "room: 1 has too little memory left beside what its tenants reserved"
+                "needs 1: 1 has too little memory left beside what its tenants reserved"
             ]
             machine_pool.let_go(holders[0])
             assert waiter.wait() == 0
@@ -353,19 +351,17 @@ BY_FRAG = "frag takes the devices that leave the most for expected requests"
         ),
         (
             "--share 0.5",
-            "not now\nwhy: expected 1 device, shared by time-slice, share 0.5; 0 of 1 device fit and have room: "
-            "1 has too small a share left; nvidia0 is shared by {user} (lease {lease})\n",
+            "not now\nwhy: needs 1: 1 has too small a share left; nvidia0 is shared by {user} (lease {lease})\n",
         ),
         (
             "--share 0.1 --memory 61GiB",
-            "not now\nwhy: expected 1 device, shared by time-slice, share 0.1, 61 GiB reserved; 0 of 1 device fit and "
-            "have room: 1 has too little memory left beside what its tenants reserved; nvidia0 is shared by {user} "
+            "not now\nwhy: needs 1: 1 has too little memory left beside what its tenants reserved; nvidia0 is shared by {user} "
             "(lease {lease})\n",
         ),
         (
             "--share 0.1 --memory 81GiB",
-            "never\nwhy: expected 1 device, shared by time-slice, share 0.1, 81 GiB reserved; 0 of 1 device could ever "
-            "do: 1 has less memory than is to be reserved, or an unknown amount\n",
+            "never\nwhy: requested 1 device, shared by time-slice, share 0.1, 81 GiB reserved, but the only device "
+            "here has less memory than is to be reserved, or an unknown amount\n",
         ),
     ],
 )

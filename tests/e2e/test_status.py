@@ -66,7 +66,7 @@ def test_holders_and_queue(pool_of):
         for name in ("nvidia0", "nvidia1"):
             assert lines[name][2:5] == ["leased", holder.lease, USER]
             assert lines[name][-1] == "train"
-        assert "1 of 3 devices fits and is free: 2 are busy" in text
+        assert f"needs 2, 1 free: {USER} holds 2 (" in text
 
         found = document(pool)
         [lease] = found["leases"]
@@ -89,7 +89,7 @@ def test_plan_for_a_running_pool(pool_of):
         done = pool.berth("plan", "-n", "2")
         assert done.code == 0
         assert done.stdout == (
-            "not now\nwhy: expected 2 devices; 1 of 2 devices fits and is free: 1 is busy; "
+            "not now\nwhy: needs 2, 1 free: 1 is busy; "
             f"nvidia0 is held by {USER} (lease {holder.lease})\n"
         )
         waiting = queue(pool, "-n", "2")
@@ -114,7 +114,7 @@ def test_plan_within_a_lease(pool_of):
     done = pool.berth("run", "-n", "2", "--", "sh", "-c", "berth plan; berth plan -n 3; true")
     assert done.code == 0
     assert done.stdout.startswith("now: nvidia0\n")
-    assert "never\nwhy: expected 3 devices; 2 of 2 devices could ever do\n" in done.stdout
+    assert "never\nwhy: requested 3 devices, but this pool has only 2\n" in done.stdout
 
 
 def test_watch_on_a_terminal(pool_of):

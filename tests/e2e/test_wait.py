@@ -13,7 +13,7 @@ def test_free_at_once(pool):
 
 def test_never(pool):
     done = pool.berth("wait", "-n9")
-    assert done == (120, "", "berth: wait: expected 9 devices; 8 of 8 devices could ever do\n")
+    assert done == (120, "", "berth: wait: requested 9 devices, but this pool has only 8\n")
 
 
 def test_not_in_time(pool_of):

@@ -7,13 +7,14 @@
 #include "base/error.h"
 #include "engine/grant.h"
 #include "engine/internal.h"
+#include "engine/policy/policies.h"
 
-static int does_not_fit(const struct engine_event *event, const char *what,
+/* Refuses an event that contradicts the state. */
+static int refuse_event(const struct engine_event *event, const char *why,
                         struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_INVALID,
-                     "expected an event that fits what is here, got one of type %d with %s",
-                     (int)event->type, what);
+    return error_set(error, BERTH_ERROR_INVALID, "cannot replay an event of type %d: %s",
+                     (int)event->type, why);
 }
 
 static struct engine_request *request_of(struct engine *engine, uint64_t number)
@@ -41,16 +42,21 @@ static int replay_request(struct engine *engine, const struct engine_event *even
                           struct berth_error *error)
 {
     static const struct party nobody;
+    const struct policy *policy = NULL;
     struct engine_request *request;
     int code;
 
     if (event->what == NULL || request_of(engine, event->request) != NULL)
-        return does_not_fit(event, "a request that is known already", error);
+        return refuse_event(event, "the request is known already", error);
+    /* An older version may have had more policies. The default replaces one that is unknown. */
+    if (event->what->policy != NULL && policy_find(event->what->policy, &policy, NULL) != 0)
+        policy = NULL;
     code = engine_request_create(engine, event->what, event->party != NULL ? event->party : &nobody,
-                                 NULL, event->request, event->share, &request, error);
+                                 policy, event->request, event->share, &request, error);
     if (code == 0)
         request->restored = true;
-    return code == BERTH_ERROR_NOT_FOUND ? does_not_fit(event, "an unknown lease", error) : code;
+    return code == BERTH_ERROR_NOT_FOUND ? refuse_event(event, "the lease is unknown", error)
+                                         : code;
 }
 
 static int replay_forgotten(struct engine *engine, const struct engine_event *event,
@@ -59,7 +65,7 @@ static int replay_forgotten(struct engine *engine, const struct engine_event *ev
     struct engine_request *request = request_of(engine, event->request);
 
     if (request == NULL || request->references != 1)
-        return does_not_fit(event, "a request that is not there or in use", error);
+        return refuse_event(event, "the request is unknown or in use", error);
     engine_request_unreference(request);
     return 0;
 }
@@ -78,7 +84,7 @@ static int replay_queued(struct engine *engine, const struct engine_event *event
     struct claim *claim;
 
     if (request == NULL || request->scope == NULL || is_used(engine, event->claim))
-        return does_not_fit(event, "an unknown request or a claim that is known already", error);
+        return refuse_event(event, "the request is unknown, or the claim is known already", error);
     claim = lifecycle_begin_claim(request, event->claim, event->time, event->deadline, NULL);
     if (claim == NULL)
         return error_set_memory(error);
@@ -123,9 +129,9 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
 
     if (request == NULL || request->scope == NULL || is_used(engine, event->lease) ||
         (event->waited && (claim == NULL || claim->request != request)))
-        return does_not_fit(event, "an unknown claim or a lease that is known already", error);
+        return refuse_event(event, "the claim is unknown, or the lease is known already", error);
     if (!slots_fit(request, event))
-        return does_not_fit(event, "devices that are taken", error);
+        return refuse_event(event, "its devices are taken", error);
     held =
         grant_lease(request, event->lease, event->slots, event->slot_count, event->replicas, false);
     if (held == NULL)
@@ -151,7 +157,7 @@ static int replay_refused(struct engine *engine, const struct engine_event *even
     struct claim *claim = engine_find_claim(engine, event->claim);
 
     if (claim == NULL)
-        return does_not_fit(event, "an unknown claim", error);
+        return refuse_event(event, "the claim is unknown", error);
     lifecycle_refuse_claim(claim, event->reason);
     return 0;
 }
@@ -162,7 +168,7 @@ static int replay_lease(struct engine *engine, const struct engine_event *event,
     struct lease *held = engine_find_lease(engine, event->lease);
 
     if (held == NULL)
-        return does_not_fit(event, "an unknown lease", error);
+        return refuse_event(event, "the lease is unknown", error);
     switch (event->type) {
     case EVENT_NOTICE:
         held->force_at = event->expires;
@@ -202,7 +208,8 @@ static int replay_returned(struct engine *engine, const struct engine_event *eve
     if (held == NULL || held->state == LEASE_DRAINING || held->request->number != event->request ||
         engine_lease_claim_id(held) != event->claim ||
         engine_find_claim(engine, event->claim) != NULL)
-        return does_not_fit(event, "an unknown lease, or not of this claim and request", error);
+        return refuse_event(event, "the lease is unknown, or belongs to another claim or request",
+                            error);
     if (direct_grant_requeue(held, event->time, event->deadline) == NULL)
         return error_set_memory(error);
     return 0;
@@ -214,7 +221,7 @@ static int replay_device(struct engine *engine, const struct engine_event *event
     bool presence;
 
     if (event->slot >= engine->machine.devices.count)
-        return does_not_fit(event, "an unknown slot", error);
+        return refuse_event(event, "the slot is unknown", error);
     presence = engine->status[event->slot].present != event->present;
     engine->status[event->slot].blocks = event->blocks;
     engine->status[event->slot].present = event->present;
@@ -232,10 +239,10 @@ static int replay_picked(struct engine *engine, const struct engine_event *event
     struct engine_request *request = request_of(engine, event->request);
 
     if (request == NULL || request->scope == NULL)
-        return does_not_fit(event, "an unknown request", error);
+        return refuse_event(event, "the request is unknown", error);
     for (uint32_t i = 0; i < event->slot_count; i++) {
         if (event->slots[i] >= engine->machine.devices.count)
-            return does_not_fit(event, "an unknown slot", error);
+            return refuse_event(event, "the slot is unknown", error);
     }
     for (uint32_t i = 0; i < event->slot_count; i++)
         lifecycle_count_pick(request->scope, event->slots[i], event->lease, i);
@@ -250,7 +257,7 @@ static int replay_slot(struct engine *engine, const struct engine_event *event,
     struct ledger_slot *slot;
 
     if (event->slot >= engine->machine.devices.count || (event->lease != 0 && parent == NULL))
-        return does_not_fit(event, "an unknown slot or lease", error);
+        return refuse_event(event, "the slot or the lease is unknown", error);
     /* Nobody may be within the lease any more. */
     scope = event->lease == 0 ? &engine->root : scope_within(parent);
     if (scope == NULL)
@@ -319,9 +326,9 @@ int engine_replay(struct engine *engine, const struct engine_event *event,
     int code;
 
     if (event->type <= 0 || event->type >= EVENT_TYPES)
-        return does_not_fit(event, "a type that this version does not know", error);
+        return refuse_event(event, "this version does not know the type", error);
     if (event->time < 0)
-        return does_not_fit(event, "a time before all others", error);
+        return refuse_event(event, "its time is negative", error);
     moved = move_time(engine, event->time);
     engine->sink = (struct event_sink){0};
     code = functions[event->type](engine, event, error);

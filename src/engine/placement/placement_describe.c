@@ -1,69 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why a request gets what it gets, in one line.
+ * Explains in one line which devices a request gets, why it must wait, or why it can never be
+ * satisfied.
  */
 #include "engine/placement/placement_plan.h"
 
-/* What was wanted, in front of what was found. */
-static void describe_wanted(const struct placement_question *question, struct text *why)
+static void describe_must(const struct placement_question *question, struct text *why)
 {
     const char *lead = " with ";
 
-    text_append(why, "expected ");
-    request_describe(question->request, why);
     bitset_for_each (slot, question->must) {
         text_append_format(why, "%s%s", lead,
                            device_id_format(question->machine->devices.items[slot].id).text);
         lead = ",";
     }
-    text_append(why, "; ");
 }
 
-/* The devices that a description counts: what is free, or what might be where nothing ever does. */
-static const struct bitset *found_devices(const struct plan *plan)
+/* Appends how many devices fit now, and the reasons against the others. */
+static void describe_free(const struct plan *plan, struct text *why)
 {
-    return plan->placement->satisfiable ? &plan->available : &plan->possible;
-}
-
-static void describe_found(const struct plan *plan, struct text *why)
-{
-    const struct placement *placement = plan->placement;
-    size_t found = bitset_count(found_devices(plan));
-    size_t reasons = plan->device_count - plan->counts[FILTER_PASSES];
-    size_t room = placement_search_room(&plan->search, found_devices(plan));
+    size_t found = bitset_count(&plan->available);
     bool shared = plan->question->request->sharing != SHARING_EXCLUSIVE;
 
     text_append_format(why, "%zu of %zu %s ", found, plan->device_count,
                        plan->device_count == 1 ? "device" : "devices");
-    if (!placement->satisfiable)
-        text_append(why, shared && found > 0 ? "could ever do, with room" : "could ever do");
-    else if (shared)
+    if (shared)
         text_append(why, found == 1 ? "fits and has room" : "fit and have room");
     else
         text_append(why, found == 1 ? "fits and is free" : "fit and are free");
-    if (shared && found > 0 && !placement->now)
-        text_append_format(why, " for %zu such %s", room, room == 1 ? "claim" : "claims");
-    if (reasons > 0) {
+    if (plan->counts[FILTER_PASSES] < plan->device_count) {
         text_append(why, ": ");
         filter_describe(plan->counts, why);
     }
 }
 
-/* Whether there would be enough if it were all in one place. */
-static bool is_enough_in_all(const struct plan *plan)
+/* Returns how many replicas must be placed in one step. */
+static size_t replicas_at_once(const struct plan *plan)
 {
-    const struct request *request = plan->question->request;
-    size_t replicas = placement_plan_is_best_effort(plan) ? 1 : request->replicas;
-
-    return (request->gpus.all || request->gpus.max > 1) &&
-           placement_search_room(&plan->search, found_devices(plan)) >= replicas * plan->min;
+    return placement_plan_is_best_effort(plan) ? 1 : plan->question->request->replicas;
 }
 
-/* Adds what splits the devices where there is enough, but not in one place. */
-static void describe_split(const struct plan *plan, struct text *why)
+/* Returns whether the devices would be enough if all had one vendor and one host. */
+static bool is_enough_in_all(const struct plan *plan, const struct bitset *devices)
+{
+    const struct request *request = plan->question->request;
+
+    return (request->gpus.all || request->gpus.max > 1) &&
+           placement_search_room(&plan->search, devices) >= replicas_at_once(plan) * plan->min;
+}
+
+/* Returns the reason why the devices do not count together; NULL if they do. */
+static const char *find_split(const struct plan *plan, const struct bitset *found)
 {
     const struct device *devices = plan->question->machine->devices.items;
-    const struct bitset *found = found_devices(plan);
     size_t first = bitset_next(found, 0);
     bool vendors = false;
     bool hosts = false;
@@ -73,12 +62,123 @@ static void describe_split(const struct plan *plan, struct text *why)
         hosts = hosts || devices[slot].host != devices[first].host;
     }
     if (vendors && plan->question->request->vendor_rule != VENDOR_RULE_MIXED)
-        text_append(why, "; a replica gets devices of one vendor unless vendor is any");
-    else if (hosts)
-        text_append(why, "; a replica gets devices of one host");
+        return "all devices of a replica must have one vendor, unless vendor is any";
+    return hosts ? "all devices of a replica must be on one host" : NULL;
 }
 
-/* What the policy goes by, and what it says of its choice. */
+/* Appends the reasons against devices that may change, or those that stay, and how many devices
+ * each concerns. */
+static void describe_reasons(const struct plan *plan, bool may_change, const char *lead,
+                             struct text *why)
+{
+    size_t counts[FILTER_VERDICTS] = {0};
+    size_t all = 0;
+
+    for (size_t verdict = FILTER_PASSES + 1; verdict < FILTER_VERDICTS; verdict++) {
+        if (filter_may_change((enum filter_verdict)verdict) == may_change)
+            all += counts[verdict] = plan->counts[verdict];
+    }
+    if (all == 0)
+        return;
+    text_append(why, lead);
+    filter_describe(counts, why);
+}
+
+/* Appends the minimum that the request waits for. */
+static void describe_need(const struct plan *plan, struct text *why)
+{
+    const struct request *request = plan->question->request;
+    size_t room = placement_search_room(&plan->search, &plan->available);
+
+    if (request->gpus.all)
+        text_append(why, "needs all devices");
+    else
+        text_append_format(why, "needs %zu", plan->min);
+    if (replicas_at_once(plan) > 1)
+        text_append_format(why, " for each of %zu replicas", replicas_at_once(plan));
+    describe_must(plan->question, why);
+    if (room > 0)
+        text_append_format(
+            why, request->sharing == SHARING_EXCLUSIVE ? ", %zu free" : ", room for %zu", room);
+}
+
+/* Appends why the request must wait, the most useful part first, since the end may be cut:
+ * "needs 2, 1 free: user 5 holds 3, 1 is sick, 4 are other models". */
+static void describe_wait(const struct plan *plan, struct text *why)
+{
+    const char *holders = plan->holders == NULL ? "" : plan->holders;
+    const char *lead = ": ";
+    const char *split = NULL;
+
+    describe_need(plan, why);
+    if (*holders != '\0') {
+        text_append_format(why, ": %s", holders);
+        lead = ", ";
+    }
+    for (int fixed = 0; fixed < 2; fixed++) {
+        size_t length = why->length;
+
+        describe_reasons(plan, fixed == 0, lead, why);
+        if (why->length > length)
+            lead = ", ";
+    }
+    if (plan->placement->replicas > 0)
+        text_append_format(why, "; enough for %zu of %u replicas now", plan->placement->replicas,
+                           plan->question->request->replicas);
+    else if (is_enough_in_all(plan, &plan->available))
+        split = find_split(plan, &plan->available);
+    if (split != NULL)
+        text_append_format(why, "; %s", split);
+}
+
+/* Appends how many devices are suitable, where these are too few. */
+static void describe_suitable(const struct plan *plan, size_t found, struct text *why)
+{
+    if (plan->device_count == 1) {
+        size_t verdict = FILTER_PASSES + 1;
+
+        while (verdict < FILTER_VERDICTS && plan->counts[verdict] == 0)
+            verdict++;
+        text_append_format(why, "the only device here %s",
+                           verdict < FILTER_VERDICTS ? filter_reason((enum filter_verdict)verdict)
+                                                     : "is not suitable");
+        return;
+    }
+    if (found == 0)
+        text_append_format(why, "none of %zu devices is suitable", plan->device_count);
+    else
+        text_append_format(why, "only %zu of %zu devices %s suitable", found, plan->device_count,
+                           found == 1 ? "is" : "are");
+    describe_reasons(plan, false, ": ", why);
+}
+
+/* Appends why the devices here can never satisfy the request: "requested 9 devices, but this pool
+ * has only 8". */
+static void describe_never(const struct plan *plan, struct text *why)
+{
+    const struct placement_question *question = plan->question;
+    size_t found = bitset_count(&plan->possible);
+    bool enough = is_enough_in_all(plan, &plan->possible);
+    const char *split = enough ? find_split(plan, &plan->possible) : NULL;
+
+    text_append(why, "requested ");
+    request_describe(question->request, why);
+    describe_must(question, why);
+    text_append(why, ", but ");
+    if (split != NULL)
+        text_append(why, split);
+    else if (found < plan->device_count)
+        describe_suitable(plan, found, why);
+    else if (enough)
+        text_append_format(why, "that names %zu devices", bitset_count(question->must));
+    else if (question->request->sharing == SHARING_EXCLUSIVE)
+        text_append_format(why, "this pool has only %zu", found);
+    else
+        text_append_format(why, "this pool has room for only %zu",
+                           placement_search_room(&plan->search, &plan->possible));
+}
+
+/* Appends by what the policy chooses, and what it says about this choice. */
 static void describe_choice(const struct plan *plan, struct text *why)
 {
     const struct policy *policy = plan->question->policy;
@@ -93,22 +193,17 @@ static void describe_choice(const struct plan *plan, struct text *why)
 
 void placement_plan_describe(const struct plan *plan)
 {
-    const struct placement_question *question = plan->question;
     struct placement *placement = plan->placement;
     struct text *why = &placement->why;
 
     if (plan->device_count == 0) {
-        text_append(why, "no device here");
-        return;
-    }
-    if (!placement->now)
-        describe_wanted(question, why);
-    describe_found(plan, why);
-    if (placement->now)
+        text_append(why, "this pool has no devices");
+    } else if (placement->now) {
+        describe_free(plan, why);
         describe_choice(plan, why);
-    else if (placement->replicas > 0)
-        text_append_format(why, "; enough for %zu of %u replicas now", placement->replicas,
-                           question->request->replicas);
-    else if (is_enough_in_all(plan))
-        describe_split(plan, why);
+    } else if (placement->satisfiable) {
+        describe_wait(plan, why);
+    } else {
+        describe_never(plan, why);
+    }
 }

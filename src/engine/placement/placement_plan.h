@@ -23,6 +23,7 @@ struct plan {
     struct placement_search search;
     void *tables;                /* of the policy; NULL: it has none */
     struct text words;           /* of the policy, on what it chose */
+    const char *holders;         /* of busy devices that `counts` leaves out; NULL: none */
     struct placement *placement; /* the answer */
 };
 

@@ -3,8 +3,10 @@
  * Why a claim waits, why it can never be, and what is reserved for it.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/error.h"
+#include "base/text/quantity.h"
 #include "engine/internal.h"
 #include "engine/placement/placement_plan.h"
 
@@ -23,16 +25,21 @@ static void describe_amount(uint64_t millionths, struct text *out)
     text_append(out, digits);
 }
 
-/* The first limit that leaves less than so much. */
+/* Returns the least that a lease of the request counts towards limits, in millionths of devices. */
+static uint64_t amount_needed(const struct engine_request *request)
+{
+    return (uint64_t)request->share * request->replicas * request->min;
+}
+
+/* Returns the first limit that holds the request back, or would even in an idle pool; NULL: none.
+ * FAIRNESS.md sections 1 and 12. */
 static const struct account *limit_below(const struct engine_request *request, bool when_idle)
 {
-    uint64_t needed = (uint64_t)request->share * request->replicas * request->min;
-
     for (size_t i = 0; i < request->account_count; i++) {
         const struct account *account = request->accounts[i];
         uint64_t used = when_idle ? 0 : account->used;
 
-        if (used > account->max || account->max - used < needed)
+        if (used > account->max || account->max - used < amount_needed(request))
             return account;
     }
     return NULL;
@@ -93,13 +100,93 @@ static enum filter_verdict verdict_now(const struct engine_request *request, uin
     return bitset_has(allowed, slot) ? FILTER_PASSES : FILTER_KEPT;
 }
 
-/* Appends what was wanted and what stands against it. */
+/* The devices that one user holds alone, among those that a request waits for. */
+struct explain_holding {
+    uint32_t uid;
+    size_t devices;
+    int64_t until; /* the last lease ends at its time limit; TIME_NEVER: one has none */
+};
+
+struct explain_holdings {
+    VECTOR_OF(struct explain_holding);
+};
+
+/* Returns the user's entry, a new one if there is none yet; NULL: no memory. */
+static struct explain_holding *find_holding(struct explain_holdings *holdings, uint32_t uid)
+{
+    struct explain_holding *holding;
+
+    vector_for_each (holding, holdings) {
+        if (holding->uid == uid)
+            return holding;
+    }
+    holding = vector_append(holdings);
+    if (holding != NULL)
+        holding->uid = uid;
+    return holding;
+}
+
+/* Counts a busy slot for the user that holds it alone. Returns whether there is one. */
+static bool count_holder(const struct scope *scope, uint32_t slot,
+                         struct explain_holdings *holdings)
+{
+    const struct ledger_slot *ledger = &scope->ledger[slot];
+    const struct lease *held = engine_find_lease(scope->engine, engine_slot_holder(ledger));
+    struct explain_holding *holding;
+
+    if (held == NULL || ledger->usage.brief.sharing != SHARING_EXCLUSIVE)
+        return false;
+    holding = find_holding(holdings, held->request->uid);
+    if (holding == NULL)
+        return false;
+    holding->devices++;
+    if (held->expires > holding->until)
+        holding->until = held->expires;
+    return true;
+}
+
+static int compare_holdings(const void *one, const void *other)
+{
+    const struct explain_holding *left = one;
+    const struct explain_holding *right = other;
+
+    if (left->devices != right->devices)
+        return left->devices > right->devices ? -1 : 1;
+    return left->uid < right->uid ? -1 : left->uid > right->uid;
+}
+
+/* Appends the users that hold most: "user 5 holds 4 (1h50m left), user 6 holds 1". */
+static void describe_holders(const struct explain_holdings *holdings, int64_t now, struct text *out)
+{
+    enum { NAMED_MAX = 3 };
+    size_t others = 0;
+
+    for (size_t i = 0; i < holdings->count; i++) {
+        const struct explain_holding *holding = &holdings->items[i];
+
+        if (i >= NAMED_MAX) {
+            others += holding->devices;
+            continue;
+        }
+        text_append_format(out, "%suser %u holds %zu", i > 0 ? ", " : "", holding->uid,
+                           holding->devices);
+        if (holding->until != TIME_NEVER && holding->until - now >= DURATION_SECOND)
+            text_append_format(out, " (%s left)",
+                               quantity_format_duration(holding->until - now).text);
+    }
+    if (others > 0)
+        text_append_format(out, ", other users hold %zu", others);
+}
+
+/* Appends what the request needs and the reasons against it. */
 static void describe_obstacles(const struct engine_request *request, const struct bitset *allowed,
                                struct bitset *possible, struct text *out)
 {
     struct engine *engine = request->engine;
     struct placement placement = {.satisfiable = request->could_ever, .why = *out};
     struct bitset nothing = {0};
+    struct explain_holdings holdings = {0};
+    struct text holders = {0};
     struct placement_question question = {
         .machine = &engine->machine,
         .request = &request->what,
@@ -121,7 +208,8 @@ static void describe_obstacles(const struct engine_request *request, const struc
     for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
         enum filter_verdict verdict = verdict_now(request, slot, allowed);
 
-        plan.counts[verdict]++;
+        if (verdict != FILTER_BUSY || !count_holder(request->scope, slot, &holdings))
+            plan.counts[verdict]++;
         if (verdict == FILTER_PASSES)
             bitset_add(&engine->from, slot);
         engine->room[slot] = ledger_room(request, slot, &request->scope->ledger[slot].usage);
@@ -131,8 +219,15 @@ static void describe_obstacles(const struct engine_request *request, const struc
     plan.search = engine->search;
     plan.search.request = &request->what;
     plan.search.source = engine->room;
+    if (holdings.count > 1)
+        qsort(holdings.items, holdings.count, sizeof(*holdings.items), compare_holdings);
+    describe_holders(&holdings, engine->now, &holders);
+    plan.holders = text_string(&holders);
     placement_plan_describe(&plan);
     *out = placement.why;
+    out->failed |= holders.failed;
+    text_finish(&holders);
+    vector_finish(&holdings);
 }
 
 int explain_never(struct engine_request *request, struct berth_error *error)
@@ -142,11 +237,11 @@ int explain_never(struct engine_request *request, struct berth_error *error)
     int code = BERTH_ERROR_IMPOSSIBLE;
 
     if (request->max == 0 && request->what.gpus.max == 0 && !request->what.gpus.all) {
-        text_append(&why, "expected a device or more to claim, got a request for none");
+        text_append(&why, "requested 0 devices, but a claim needs at least 1");
     } else if (request->could_ever && account != NULL) {
-        text_append(&why, "expected ");
+        text_append(&why, "requested ");
         request_describe(&request->what, &why);
-        text_append(&why, "; ");
+        text_append(&why, ", but ");
         describe_limit(account, false, &why);
     } else {
         describe_obstacles(request, &request->accepts, &request->accepts, &why);
@@ -192,8 +287,7 @@ int engine_explain(struct engine *engine, uint64_t claim_id, struct text *ret_wh
     int64_t before;
 
     if (claim == NULL)
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected a waiting claim, got no claim %llu",
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "no claim %llu is waiting",
                          (unsigned long long)claim_id);
     if (forecast_start(claim, &start) < 0)
         return error_set_memory(error);
@@ -202,6 +296,9 @@ int engine_explain(struct engine *engine, uint64_t claim_id, struct text *ret_wh
         return error_set_memory(error);
     account = limit_below(claim->request, false);
     if (account != NULL) {
+        text_append(ret_why, "needs ");
+        describe_amount(amount_needed(claim->request), ret_why);
+        text_append(ret_why, ", but ");
         describe_limit(account, true, ret_why);
     } else {
         bitset_fill(&engine->legal);

@@ -62,7 +62,7 @@ int local_claim_prepare(struct berth_pool *pool, const struct request_core *core
     if (pool->is_closing)
         return local_claim_refuse_closing(error);
     if (pool->capacity == 0)
-        return error_set(error, BERTH_ERROR_NO_DEVICE, "expected devices, got none here");
+        return error_set(error, BERTH_ERROR_NO_DEVICE, "this pool has no devices");
     code = timer_thread_ensure_running(pool, error);
     if (code == 0 && is_limited(pool, core)) {
         pool->limited++;

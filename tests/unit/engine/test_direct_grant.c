@@ -142,7 +142,7 @@ static void limits_do_not_hold_it_up_but_count(void **state)
     first = given(&world, "uid=5", 0);
     second = given_slots(&world, "uid=5 gpus=2", all + 1, 2);
     waits_with(&world, "uid=5");
-    check_why(&world, 3, "user 5 holds 3 of at most 1 device", TIME_NEVER);
+    check_why(&world, 3, "needs 1, but user 5 holds 3 of at most 1 device", TIME_NEVER);
     released(&world, second);
     check_pending(&world, 1);
     released(&world, first);
@@ -168,17 +168,14 @@ static void an_exclusive_lease_leaves_no_room(void **state)
     (void)state;
     world_init(&world, "nvidia0,nvidia1");
     granted_to(&world, "device=nvidia1");
-    check_not_given(&world, "gpus=2", all, 2, BERTH_ERROR_BUSY,
-                    "nvidia1: expected room, got lease 1 on it");
+    check_not_given(&world, "gpus=2", all, 2, BERTH_ERROR_BUSY, "nvidia1: no room beside lease 1");
     check_not_given(&world, "sharing=time-slice", all + 1, 1, BERTH_ERROR_BUSY,
-                    "nvidia1: expected room, got lease 1 on it");
+                    "nvidia1: no room beside lease 1");
     released(&world, 1);
     granted_to(&world, "sharing=time-slice device=nvidia1");
-    check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_BUSY,
-                    "nvidia1: expected room, got lease 2 on it");
+    check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_BUSY, "nvidia1: no room beside lease 2");
     engine_drain_lease(world.engine, 2, NULL);
-    check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_BUSY,
-                    "nvidia1: expected room, got lease 2 on it");
+    check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_BUSY, "nvidia1: no room beside lease 2");
     vacated(&world, 2);
     given(&world, NULL, 1);
     world_finish(&world);
@@ -200,10 +197,10 @@ static void shared_devices_must_have_enough_left(void **state)
     given(&world, "sharing=mps uid=5 share=500 memory=600", 0);
     for (size_t i = 0; i < COUNT(refused); i++)
         check_not_given(&world, refused[i], all, 1, BERTH_ERROR_BUSY,
-                        "nvidia0: expected room, got lease 1 on it");
+                        "nvidia0: no room beside lease 1");
     given(&world, "sharing=mps uid=5 share=500 memory=400", 0);
     check_not_given(&world, "sharing=mps uid=5 share=1", all, 1, BERTH_ERROR_BUSY,
-                    "nvidia0: expected room, got lease 1 on it");
+                    "nvidia0: no room beside lease 1");
     world_finish(&world);
 }
 
@@ -216,7 +213,7 @@ static void tenants_are_counted(void **state)
     for (int i = 0; i < 4; i++)
         given(&world, "sharing=time-slice share=100", 0);
     check_not_given(&world, "sharing=time-slice share=100", all, 1, BERTH_ERROR_BUSY,
-                    "nvidia0: expected room, got lease 1 on it");
+                    "nvidia0: no room beside lease 1");
     world_finish(&world);
 }
 
@@ -233,7 +230,7 @@ static void it_must_be_what_the_request_says(void **state)
                     "expected 1 to 2 devices, got 0");
     check_not_given(&world, NULL, all, 2, BERTH_ERROR_INVALID, "expected 1 to 1 devices, got 2");
     check_not_given(&world, "replicas=2", all, 2, BERTH_ERROR_INVALID,
-                    "expected a request of one replica, got one of 2");
+                    "expected a request for 1 replica, got 2 replicas");
     check_not_given(&world, NULL, nowhere, 1, BERTH_ERROR_INVALID,
                     "expected a slot below 3, got 9");
     check_not_given(&world, "gpus=2", twice, 2, BERTH_ERROR_INVALID,
@@ -269,7 +266,7 @@ static void within_a_lease_it_gets_what_that_has(void **state)
                     "nvidia0: expected a device that the request accepts, got that it is outside "
                     "the lease");
     check_not_given(&world, "parent=1", all + 1, 1, BERTH_ERROR_BUSY,
-                    "nvidia1: expected room, got lease 2 on it");
+                    "nvidia1: no room beside lease 2");
     released(&world, 1);
     assert_int_equal(engine_grant_slots(world.engine, within, all, 1, &lease, NULL),
                      BERTH_ERROR_NOT_FOUND);

@@ -39,7 +39,7 @@ static void a_first_device_makes_an_empty_engine_useful(void **state)
     (void)state;
     world_init(&world, "");
     one = world_request(&world, NULL);
-    check_refused(&world, one, BERTH_ERROR_NO_DEVICE, "expected devices, got none here");
+    check_refused(&world, one, BERTH_ERROR_NO_DEVICE, "this pool has no devices");
     assert_int_equal(device_added(&world, "amd0"), 0);
     granted(&world, one);
     world_finish(&world);
@@ -92,7 +92,7 @@ static void there_is_no_room_for_more_devices_than_were_foreseen(void **state)
     assert_int_equal(device_added(&world, "nvidia1"), 1);
     world_forget(&world);
     assert_int_equal(engine_device_add(world.engine, &device, &slot, &error), BERTH_ERROR_LIMIT);
-    assert_string_equal(error.message, "expected at most 2 devices, got another: nvidia2");
+    assert_string_equal(error.message, "expected at most 2 devices, got one more: nvidia2");
     assert_int_equal(slot, 77);
     check_told(&world, "");
     assert_string_equal(device.name, "one too many");
@@ -139,7 +139,7 @@ static void a_device_in_no_host_is_refused(void **state)
     (void)state;
     world_init(&world, "nvidia0");
     assert_int_equal(engine_device_add(world.engine, &device, &slot, &error), BERTH_ERROR_INVALID);
-    assert_string_equal(error.message, "nvidia1: expected a host that there is, got 1");
+    assert_string_equal(error.message, "nvidia1: expected a known host, got 1");
     world_finish(&world);
     machine_add_ids(&machine, "nvidia0");
     machine.devices.items[0].host = 3;
@@ -206,8 +206,7 @@ static void a_sick_device_is_not_given_out_until_it_is_well(void **state)
     (void)state;
     world_init(&world, "nvidia0");
     engine_device_health(world.engine, 0, HEALTH_SICK);
-    check_why(&world, waits_with(&world, NULL),
-              "expected 1 device; 0 of 1 device fit and are free: 1 is sick", TIME_NEVER);
+    check_why(&world, waits_with(&world, NULL), "needs 1: 1 is sick", TIME_NEVER);
     world_forget(&world);
     engine_device_health(world.engine, 0, HEALTH_SICK);
     check_told(&world, "");
@@ -240,7 +239,7 @@ static void every_block_keeps_a_device_back_and_has_its_words(void **state)
         engine_block(world.engine, 0, rows[i].block);
         assert_int_equal(slot_in(&world, 0).blocks, rows[i].block);
         claim = waits_with(&world, NULL);
-        text_append(&why, "expected 1 device; 0 of 1 device fit and are free: ");
+        text_append(&why, "needs 1: ");
         text_append(&why, rows[i].words);
         check_why(&world, claim, text_string(&why), TIME_NEVER);
         text_finish(&why);

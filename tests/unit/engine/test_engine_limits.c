@@ -16,7 +16,8 @@ static void a_user_holds_no_more_than_the_limit(void **state)
     limit_user(&world, 5, 1000);
     one = world_request(&world, "uid=5");
     granted(&world, one);
-    check_why(&world, waits(&world, one), "user 5 holds 1 of at most 1 device", TIME_NEVER);
+    check_why(&world, waits(&world, one), "needs 1, but user 5 holds 1 of at most 1 device",
+              TIME_NEVER);
     granted_to(&world, "uid=6");
     world_forget(&world);
     released(&world, 1);
@@ -34,8 +35,8 @@ static void a_group_holds_no_more_than_the_limit(void **state)
     limit_group(&world, 7, 2000);
     granted_to(&world, "uid=1 group=7");
     granted_to(&world, "uid=2 group=3 group=7");
-    check_why(&world, waits_with(&world, "uid=3 group=7"), "group 7 holds 2 of at most 2 devices",
-              TIME_NEVER);
+    check_why(&world, waits_with(&world, "uid=3 group=7"),
+              "needs 1, but group 7 holds 2 of at most 2 devices", TIME_NEVER);
     granted_to(&world, "uid=7");
     world_finish(&world);
 }
@@ -65,7 +66,7 @@ static void a_share_counts_as_a_part_of_a_device(void **state)
     granted_to(&world, "uid=5 sharing=time-slice");
     granted_to(&world, "uid=5 sharing=time-slice share=500");
     check_why(&world, waits_with(&world, "uid=5 sharing=time-slice share=1"),
-              "user 5 holds 0.75 of at most 0.75 devices", TIME_NEVER);
+              "needs 0.25, but user 5 holds 0.75 of at most 0.75 devices", TIME_NEVER);
     world_finish(&world);
 }
 
@@ -78,7 +79,7 @@ static void replicas_count_together(void **state)
     limit_user(&world, 5, 3000);
     check_impossible(
         &world, "uid=5 gpus=2 replicas=2",
-        "expected 2 devices for each of 2 replicas; user 5 may hold at most 3 devices");
+        "requested 2 devices for each of 2 replicas, but user 5 may hold at most 3 devices");
     granted_to(&world, "uid=5 replicas=3");
     waits_with(&world, "uid=5");
     world_finish(&world);

@@ -249,7 +249,7 @@ static void a_device_without_room_does_not_keep_others_out(void **state)
     assert_int_equal(engine_create(&machine, &settings, &engine, NULL), 0);
     engine_pause(engine);
     assert_fails(engine_apply_report(engine, &report, &taker, &error), BERTH_ERROR_LIMIT, &error,
-                 "expected at most 2 devices, got another: nvidia1");
+                 "expected at most 2 devices, got one more: nvidia1");
     engine_resume(engine);
     assert_int_equal(engine_machine(engine)->devices.count, 2);
     engine_destroy(engine);

@@ -40,10 +40,7 @@ static void a_slow_starter_keeps_what_it_reserved(void **state)
     world_init_eighty(&world, "nvidia0");
     slow = granted_to(&world, "sharing=time-slice memory=60");
     waits_with(&world, "sharing=time-slice min-free=21");
-    check_why(&world, 2,
-              "expected 1 device, at least 21 B free, shared by time-slice; 0 of 1 device fit and "
-              "have room: 1 has too little memory left beside what its "
-              "tenants reserved",
+    check_why(&world, 2, "needs 1: 1 has too little memory left beside what its tenants reserved",
               TIME_NEVER);
     cancelled(&world, 2);
     granted_to(&world, "sharing=time-slice min-free=20");
@@ -89,10 +86,7 @@ static void what_others_use_without_a_reservation_cannot_be_reserved(void **stat
     granted_to(&world, "sharing=time-slice");
     sampled(&world, 0, 20);
     waits_with(&world, "sharing=time-slice memory=40");
-    check_why(&world, 2,
-              "expected 1 device, shared by time-slice, 40 B reserved; 0 of 1 device fit and have "
-              "room: 1 has too little memory left beside what its "
-              "tenants reserved",
+    check_why(&world, 2, "needs 1: 1 has too little memory left beside what its tenants reserved",
               TIME_NEVER);
     world_forget(&world);
     sampled(&world, 0, 39);
@@ -148,10 +142,9 @@ static void replicas_count_with_their_memory_each(void **state)
 
     (void)state;
     world_init_eighty(&world, "nvidia0");
-    check_impossible(
-        &world, "sharing=time-slice replicas=3 min-free=30",
-        "expected 1 device for each of 3 replicas, at least 30 B free, shared by time-slice; 1 "
-        "of 1 device could ever do, with room for 2 such claims");
+    check_impossible(&world, "sharing=time-slice replicas=3 min-free=30",
+                     "requested 1 device for each of 3 replicas, at least 30 B free, shared by "
+                     "time-slice, but this pool has room for only 2");
     granted_to(&world, "sharing=time-slice replicas=2 min-free=30");
     assert_int_equal(slot_in(&world, 0).memory_used, 60);
     world_finish(&world);
@@ -208,10 +201,9 @@ static void within_a_lease_there_is_what_it_reserved(void **state)
     (void)state;
     world_init_eighty(&world, "nvidia0");
     granted_to(&world, "sharing=time-slice memory=40");
-    check_impossible(
-        &world, "parent=1 min-free=41",
-        "expected 1 device, at least 41 B free; 0 of 1 device could ever do: 1 has less "
-        "memory or an unknown amount");
+    check_impossible(&world, "parent=1 min-free=41",
+                     "requested 1 device, at least 41 B free, but the only device here has less "
+                     "memory or an unknown amount");
     granted_to(&world, "parent=1 sharing=time-slice share=10 memory=30");
     waits_with(&world, "parent=1 sharing=time-slice share=10 min-free=11");
     cancelled(&world, 3);

@@ -259,7 +259,7 @@ static void only_leases_that_are_held_can_be(void **state)
     for (uint64_t lease = 1; lease < 4; lease++)
         assert_int_equal(engine_return(world.engine, lease, 0, TIME_NEVER, &error),
                          BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "expected a lease that is held, got no lease 3");
+    assert_string_equal(error.message, "no lease 3 is held");
     check_told(&world, "");
     world_finish(&world);
 }

@@ -120,15 +120,13 @@ static void memory_is_reserved_only_where_it_is_known(void **state)
     (void)state;
     world_init(&world, "nvidia0");
     check_impossible(&world, "sharing=mps memory=1",
-                     "expected 1 device, shared by mps, 1 B reserved; 0 of 1 device could ever do"
-                     ": 1 has less memory than is to be reserved, or an "
-                     "unknown amount");
+                     "requested 1 device, shared by mps, 1 B reserved, but the only device here "
+                     "has less memory than is to be reserved, or an unknown amount");
     world_finish(&world);
     world_init_memory(&world, 100);
     check_impossible(&world, "sharing=mps memory=101",
-                     "expected 1 device, shared by mps, 101 B reserved; 0 of 1 device could ever do"
-                     ": 1 has less memory than is to be reserved, or an "
-                     "unknown amount");
+                     "requested 1 device, shared by mps, 101 B reserved, but the only device here "
+                     "has less memory than is to be reserved, or an unknown amount");
     world_finish(&world);
 }
 

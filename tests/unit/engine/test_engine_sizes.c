@@ -202,15 +202,13 @@ static void a_replica_stays_in_one_host(void **state)
     released(&world, 2);
     granted_to(&world, "device=nvidia2");
     check_why(&world, waits_with(&world, "gpus=2 vendor=any"),
-              "expected 2 devices, vendors may mix; 2 of 4 devices fit and are free: 2 are busy; a "
-              "replica gets devices of one host",
+              "needs 2, 2 free: user 0 holds 2; all devices of a replica must be on one host",
               TIME_NEVER);
     released(&world, lease);
     check_pending(&world, 0);
     released(&world, 5);
     check_impossible(&world, "gpus=3",
-                     "expected 3 devices; 4 of 4 devices could ever do: 1 is busy; a replica gets "
-                     "devices of one host");
+                     "requested 3 devices, but all devices of a replica must be on one host");
     world_finish(&world);
 }
 
@@ -291,11 +289,11 @@ static void facts_decide_which_devices_are_accepted(void **state)
     check_gets(&world, "min-memory=100", "granted lease 2: slots 2");
     check_gets(&world, "model=a100", "granted lease 3: slots 3");
     check_impossible(&world, "min-memory=101",
-                     "expected 1 device, at least 101 B of memory; 0 of 4 devices could ever do: 4 "
-                     "have less memory or an unknown amount");
+                     "requested 1 device, at least 101 B of memory, but none of 4 devices is "
+                     "suitable: 4 have less memory or an unknown amount");
     check_impossible(&world, "min-cap=9.1",
-                     "expected 1 device, capability 9.1 or higher; 0 of 4 devices could ever do: 4 "
-                     "have a lower or unknown capability");
+                     "requested 1 device, capability 9.1 or higher, but none of 4 devices is "
+                     "suitable: 4 have a lower or unknown capability");
     world_finish(&world);
 }
 
@@ -310,10 +308,9 @@ static void a_partitioned_device_is_leased_by_its_partitions_only(void **state)
     world_init_with(&world, &machine, NULL);
     check_gets(&world, NULL, "granted lease 1: slots 1");
     check_gets(&world, NULL, "granted lease 2: slots 2");
-    check_impossible(
-        &world, "device=nvidia0",
-        "expected 1 device, only nvidia0; 0 of 3 devices could ever do: 1 is leased by "
-        "its partitions, 2 are not among the wanted");
+    check_impossible(&world, "device=nvidia0",
+                     "requested 1 device, only nvidia0, but none of 3 devices is suitable: 1 is "
+                     "leased by its partitions, 2 are not among the wanted");
     world_finish(&world);
 }
 

@@ -114,7 +114,7 @@ static void what_is_within_ends_when_the_lease_drains(void **state)
                        "forgotten 2\n"
                        "forgotten 3\n"
                        "draining lease 1\n");
-    check_no_lease(&world, "parent=1", "expected a lease to claim within, got no lease 1");
+    check_no_lease(&world, "parent=1", "cannot claim within lease 1: no such lease");
     world_finish(&world);
 }
 
@@ -154,9 +154,9 @@ static void leases_lie_within_leases_within_leases(void **state)
     waits_with(&world, "parent=2");
     granted_to(&world, "parent=1");
     assert_int_equal(lease_in(&world, 6).slots[0], 2);
-    check_impossible(&world, "parent=2 gpus=3",
-                     "expected 3 devices; 2 of 3 devices could ever do: 1 is outside the lease, 2 "
-                     "are busy");
+    check_impossible(
+        &world, "parent=2 gpus=3",
+        "requested 3 devices, but only 2 of 3 devices are suitable: 1 is outside the lease");
     world_forget(&world);
     released(&world, 1);
     check_told(&world, "refused claim 5: its lease ended\n"
@@ -232,9 +232,8 @@ static void the_memory_of_a_lease_is_all_there_is_within(void **state)
     cancelled(&world, 3);
     granted_to(&world, "parent=1 sharing=time-slice memory=20");
     check_impossible(&world, "parent=1 sharing=time-slice memory=51",
-                     "expected 1 device, shared by time-slice, 51 B reserved; 0 of 1 device could "
-                     "ever do: 1 has less memory than is to be "
-                     "reserved, or an unknown amount");
+                     "requested 1 device, shared by time-slice, 51 B reserved, but the only device "
+                     "here has less memory than is to be reserved, or an unknown amount");
     world_finish(&world);
 }
 
@@ -269,13 +268,13 @@ static void a_part_is_not_shared_in_another_mode(void **state)
 
     (void)state;
     world_init_half(&world);
-    check_impossible(&world, "parent=1 sharing=mps",
-                     "expected 1 device, shared by mps; 0 of 1 device could ever do"
-                     ": 1 is outside the lease");
+    check_impossible(
+        &world, "parent=1 sharing=mps",
+        "requested 1 device, shared by mps, but the only device here is outside the lease");
     granted_to(&world, "parent=1");
-    check_impossible(&world, "parent=2 sharing=mps",
-                     "expected 1 device, shared by mps; 0 of 1 device could ever do"
-                     ": 1 is outside the lease");
+    check_impossible(
+        &world, "parent=2 sharing=mps",
+        "requested 1 device, shared by mps, but the only device here is outside the lease");
     world_finish(&world);
 }
 
@@ -298,10 +297,10 @@ static void there_is_nothing_to_claim_within_a_lease_that_is_not_there(void **st
 
     (void)state;
     world_init(&world, "nvidia0");
-    check_no_lease(&world, "parent=1", "expected a lease to claim within, got no lease 1");
+    check_no_lease(&world, "parent=1", "cannot claim within lease 1: no such lease");
     granted_to(&world, NULL);
     waits_with(&world, NULL);
-    check_no_lease(&world, "parent=2", "expected a lease to claim within, got no lease 2");
+    check_no_lease(&world, "parent=2", "cannot claim within lease 2: no such lease");
     world_finish(&world);
 }
 
@@ -318,7 +317,7 @@ static void a_request_outlives_the_lease_that_it_was_made_within(void **state)
     request = world_request(&world, "parent=1");
     released(&world, 1);
     check_refused(&world, request, BERTH_ERROR_NOT_FOUND,
-                  "expected a lease to claim within, got that lease 1 has ended");
+                  "cannot claim within lease 1: it has ended");
     assert_int_equal(engine_pick(world.engine, request, &slot, 1, &error), BERTH_ERROR_NOT_FOUND);
     assert_int_equal(engine_request_what(request)->replicas, 1);
     world_forget(&world);

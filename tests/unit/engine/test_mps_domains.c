@@ -56,16 +56,10 @@ static void it_is_said_whose_mps_is_in_the_way(void **state)
     world_init(&world, "nvidia0");
     granted_to(&world, "sharing=mps uid=1 pipe=/p");
     waits_with(&world, "sharing=mps uid=2");
-    check_why(&world, 2,
-              "expected 1 device, shared by mps; 0 of 1 device fit and have room"
-              ": 1 is shared by mps of another user",
-              TIME_NEVER);
+    check_why(&world, 2, "needs 1: 1 is shared by mps of another user", TIME_NEVER);
     cancelled(&world, 2);
     waits_with(&world, "sharing=mps uid=1");
-    check_why(&world, 3,
-              "expected 1 device, shared by mps; 0 of 1 device fit and have room"
-              ": 1 is shared by mps in another directory",
-              TIME_NEVER);
+    check_why(&world, 3, "needs 1: 1 is shared by mps in another directory", TIME_NEVER);
     world_finish(&world);
 }
 
@@ -77,8 +71,8 @@ static void within_mps_there_is_only_the_same_mps(void **state)
     world_init(&world, "nvidia0");
     granted_to(&world, "sharing=mps uid=1 pipe=/p");
     check_impossible(&world, "parent=1 sharing=mps uid=1 share=10",
-                     "expected 1 device, shared by mps, share 0.01; 0 of 1 device could ever do"
-                     ": 1 is outside the lease");
+                     "requested 1 device, shared by mps, share 0.01, but the only device here is "
+                     "outside the lease");
     granted_to(&world, "parent=1 sharing=mps uid=1 share=10 pipe=/p");
     world_finish(&world);
 }

@@ -12,9 +12,9 @@ static void without_a_device_there_is_an_immediate_answer(void **state)
 
     (void)state;
     question_init(&question, "");
-    check_why(&question, "never", "no device here");
+    check_why(&question, "never", "this pool has no devices");
     question.request.gpus.all = true;
-    check_why(&question, "never", "no device here");
+    check_why(&question, "never", "this pool has no devices");
     question_finish(&question);
 }
 
@@ -31,7 +31,7 @@ static void the_lowest_slots_come_first(void **state)
     set_count(&question, 4, 4);
     check_answer(&question, "now: nvidia5,nvidia0,nvidia2,nvidia1");
     set_count(&question, 5, 5);
-    check_why(&question, "never", "expected 5 devices; 4 of 4 devices could ever do");
+    check_why(&question, "never", "requested 5 devices, but this pool has only 4");
     question_finish(&question);
 }
 
@@ -44,7 +44,7 @@ static void one_device_is_spoken_of_as_one(void **state)
     check_why(&question, "now: amd0",
               "1 of 1 device fits and is free; first takes the lowest slots");
     set_count(&question, 2, 2);
-    check_why(&question, "never", "expected 2 devices; 1 of 1 device could ever do");
+    check_why(&question, "never", "requested 2 devices, but this pool has only 1");
     question_finish(&question);
 }
 
@@ -59,12 +59,10 @@ static void busy_devices_are_waited_for(void **state)
     check_why(&question, "now: nvidia1,nvidia2",
               "2 of 3 devices fit and are free: 1 is busy; first takes the lowest slots");
     set_count(&question, 3, 3);
-    check_why(&question, "not now",
-              "expected 3 devices; 2 of 3 devices fit and are free: 1 is busy");
+    check_why(&question, "not now", "needs 3, 2 free: 1 is busy");
     question_mark(&question, &question.busy, "nvidia1,nvidia2");
     set_count(&question, 1, 1);
-    check_why(&question, "not now",
-              "expected 1 device; 0 of 3 devices fit and are free: 3 are busy");
+    check_why(&question, "not now", "needs 1: 3 are busy");
     question_finish(&question);
 }
 
@@ -78,15 +76,12 @@ static void sick_and_full_devices_are_waited_for(void **state)
     check_answer(&question, "now: nvidia1");
     question.request.min_free = optional_number_of(GIB);
     check_why(&question, "not now",
-              "expected 1 device, at least 1 GiB free; 0 of 2 devices fit and are free: 1 is sick, "
-              "1 has too little free memory or an unknown amount");
+              "needs 1: 1 is sick, 1 has too little free memory or an unknown amount");
     machine_device(&question.machine, "nvidia1")->load.memory_free = load_figure_sampled(GIB, 1);
     check_answer(&question, "now: nvidia1");
     /* One reason is enough: a sick device that is busy counts once. */
     question_mark(&question, &question.busy, "nvidia0,nvidia1");
-    check_why(&question, "not now",
-              "expected 1 device, at least 1 GiB free; 0 of 2 devices fit and are free: 1 is sick, "
-              "1 is busy");
+    check_why(&question, "not now", "needs 1: 1 is sick, 1 is busy");
     question_finish(&question);
 }
 
@@ -100,13 +95,10 @@ static void fixed_facts_are_never_waited_for(void **state)
     question_mark(&question, &question.busy, "nvidia0,nvidia1,amd0");
     question.request.min_memory = optional_number_of(80 * GIB);
     check_why(&question, "never",
-              "expected 1 device, at least 80 GiB of memory; 0 of 3 devices could ever do: 3 have "
-              "less memory or an unknown amount");
+              "requested 1 device, at least 80 GiB of memory, but none of 3 devices is suitable: 3 "
+              "have less memory or an unknown amount");
     question.request.min_memory = optional_number_of(40 * GIB);
-    check_why(
-        &question, "not now",
-        "expected 1 device, at least 40 GiB of memory; 0 of 3 devices fit and are free: 2 have "
-        "less memory or an unknown amount, 1 is busy");
+    check_why(&question, "not now", "needs 1: 1 is busy, 2 have less memory or an unknown amount");
     set_count(&question, 2, 2);
     check_answer(&question, "never");
     question_finish(&question);
@@ -130,8 +122,8 @@ static void a_partitioned_device_is_never_chosen(void **state)
     set_count(&question, 1, 1);
     question_mark(&question, &question.must, "nvidia0");
     check_why(&question, "never",
-              "expected 1 device with nvidia0; 2 of 3 devices could ever do: 1 is leased by its "
-              "partitions");
+              "requested 1 device with nvidia0, but only 2 of 3 devices are suitable: 1 is leased "
+              "by its partitions");
     question_finish(&question);
 }
 
@@ -146,8 +138,7 @@ static void an_elastic_request_takes_what_is_free(void **state)
     question_mark(&question, &question.busy, "nvidia1,nvidia3");
     check_answer(&question, "now: nvidia0,nvidia2");
     question_mark(&question, &question.busy, "nvidia0");
-    check_why(&question, "not now",
-              "expected 2 to 3 devices; 1 of 4 devices fits and is free: 3 are busy");
+    check_why(&question, "not now", "needs 2, 1 free: 3 are busy");
     set_count(&question, 1, REQUEST_COUNT_MAX);
     check_answer(&question, "now: nvidia2");
     set_count(&question, 5, REQUEST_COUNT_MAX);
@@ -164,10 +155,9 @@ static void a_replica_never_mixes_vendors_unless_it_may(void **state)
     set_count(&question, 2, 2);
     check_answer(&question, "now: nvidia0,nvidia1");
     set_count(&question, 3, 3);
-    check_why(
-        &question, "never",
-        "expected 3 devices; 4 of 4 devices could ever do; a replica gets devices of one vendor "
-        "unless vendor is any");
+    check_why(&question, "never",
+              "requested 3 devices, but all devices of a replica must have one vendor, unless "
+              "vendor is any");
     set_count(&question, 1, 4);
     check_answer(&question, "now: nvidia0,nvidia1");
     question.request.vendor_rule = VENDOR_RULE_MIXED;
@@ -175,8 +165,7 @@ static void a_replica_never_mixes_vendors_unless_it_may(void **state)
     set_count(&question, 3, 3);
     check_answer(&question, "now: intel0,nvidia0,amd0");
     set_count(&question, 5, 5);
-    check_why(&question, "never",
-              "expected 5 devices, vendors may mix; 4 of 4 devices could ever do");
+    check_why(&question, "never", "requested 5 devices, vendors may mix, but this pool has only 4");
     question.request.vendor_rule = VENDOR_RULE_EXACT;
     question.request.vendor = VENDOR_AMD;
     set_count(&question, 1, 1);
@@ -192,26 +181,23 @@ static void mixing_is_hinted_at_where_it_helps(void **state)
     (void)state;
     question_init(&question, "nvidia0,amd0");
     set_count(&question, 2, 2);
-    check_why(
-        &question, "never",
-        "expected 2 devices; 2 of 2 devices could ever do; a replica gets devices of one vendor "
-        "unless vendor is any");
+    check_why(&question, "never",
+              "requested 2 devices, but all devices of a replica must have one vendor, unless "
+              "vendor is any");
     question_finish(&question);
     question_init(&question, "nvidia0,nvidia1,amd0,amd1");
     question_mark(&question, &question.busy, "nvidia0,amd0");
     set_count(&question, 2, 2);
     check_why(&question, "not now",
-              "expected 2 devices; 2 of 4 devices fit and are free: 2 are busy; a replica gets "
-              "devices of one vendor unless vendor is any");
+              "needs 2, 2 free: 2 are busy; all devices of a replica must have one vendor, unless "
+              "vendor is any");
     question_mark(&question, &question.busy, "nvidia1");
-    check_why(&question, "not now",
-              "expected 2 devices; 1 of 4 devices fits and is free: 3 are busy");
+    check_why(&question, "not now", "needs 2, 1 free: 3 are busy");
     question_mark(&question, &question.busy, "amd1");
     set_count(&question, 1, 1);
-    check_why(&question, "not now",
-              "expected 1 device; 0 of 4 devices fit and are free: 4 are busy");
+    check_why(&question, "not now", "needs 1: 4 are busy");
     set_count(&question, 5, 5);
-    check_why(&question, "never", "expected 5 devices; 4 of 4 devices could ever do: 4 are busy");
+    check_why(&question, "never", "requested 5 devices, but this pool has only 4");
     question_finish(&question);
 }
 
@@ -225,8 +211,7 @@ static void all_is_every_device_of_the_largest_vendor(void **state)
     check_answer(&question, "now: nvidia0,nvidia1");
     /* All are wanted, not what is left of them. */
     question_mark(&question, &question.busy, "nvidia1");
-    check_why(&question, "not now",
-              "expected all devices; 3 of 4 devices fit and are free: 1 is busy");
+    check_why(&question, "not now", "needs all devices, 1 free: 1 is busy");
     bitset_clear(&question.busy);
     machine_device(&question.machine, "nvidia0")->health = HEALTH_SICK;
     check_answer(&question, "not now");
@@ -238,10 +223,9 @@ static void all_is_every_device_of_the_largest_vendor(void **state)
     question_mark(&question, &question.busy, "amd0");
     check_answer(&question, "not now");
     question.request.model = copy_of("H100");
-    check_why(
-        &question, "never",
-        "expected all devices, vendors may mix, model H100; 0 of 4 devices could ever do: 1 is "
-        "leased by its partitions, 3 are other models");
+    check_why(&question, "never",
+              "requested all devices, vendors may mix, model H100, but none of 4 devices is "
+              "suitable: 1 is leased by its partitions, 3 are other models");
     question_finish(&question);
 }
 
@@ -272,21 +256,20 @@ static void required_devices_are_among_the_chosen(void **state)
     set_count(&question, 2, 2);
     check_answer(&question, "now: nvidia0,nvidia2");
     question_mark(&question, &question.busy, "nvidia2");
-    check_why(
-        &question, "not now",
-        "expected 2 devices with nvidia2; 3 of 4 devices fit and are free: 1 is busy; a replica "
-        "gets devices of one vendor unless vendor is any");
+    check_why(&question, "not now",
+              "needs 2 with nvidia2, 3 free: 1 is busy; all devices of a replica must have one "
+              "vendor, unless vendor is any");
     bitset_clear(&question.busy);
     question_mark(&question, &question.must, "amd0");
     check_why(&question, "never",
-              "expected 2 devices with amd0,nvidia2; 4 of 4 devices could ever do; a replica gets "
-              "devices of one vendor unless vendor is any");
+              "requested 2 devices with amd0,nvidia2, but all devices of a replica must have one "
+              "vendor, unless vendor is any");
     question.request.vendor_rule = VENDOR_RULE_MIXED;
     check_answer(&question, "now: amd0,nvidia2");
     question_mark(&question, &question.must, "nvidia1");
-    check_why(&question, "never",
-              "expected 2 devices, vendors may mix with nvidia1,amd0,nvidia2; 4 of 4 devices could "
-              "ever do");
+    check_why(
+        &question, "never",
+        "requested 2 devices, vendors may mix with nvidia1,amd0,nvidia2, but that names 3 devices");
     question_finish(&question);
 }
 

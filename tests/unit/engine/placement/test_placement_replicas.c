@@ -42,14 +42,10 @@ static void a_gang_is_placed_as_a_whole(void **state)
         bitset_clear(&question.busy);
         check_answer(&question, "now: nvidia0,nvidia1 | nvidia2,nvidia3");
         question_mark(&question, &question.busy, "nvidia0");
-        check_why(
-            &question, "not now",
-            "expected 2 devices for each of 2 replicas; 3 of 4 devices fit and are free: 1 is "
-            "busy");
+        check_why(&question, "not now", "needs 2 for each of 2 replicas, 3 free: 1 is busy");
         set_replicas(&question, 3, together[i]);
         check_why(&question, "never",
-                  "expected 2 devices for each of 3 replicas; 4 of 4 devices could ever do: 1 is "
-                  "busy");
+                  "requested 2 devices for each of 3 replicas, but this pool has only 4");
     }
     question_finish(&question);
 }
@@ -98,10 +94,8 @@ static void best_effort_places_as_many_as_fit(void **state)
     set_count(&question, 2, 2);
     check_answer(&question, "now: nvidia0,nvidia1 | nvidia2,nvidia3");
     question_mark(&question, &question.busy, "nvidia1");
-    check_why(
-        &question, "not now: nvidia0,nvidia2",
-        "expected 2 devices for each of 2 replicas; 3 of 4 devices fit and are free: 1 is busy; "
-        "enough for 1 of 2 replicas now");
+    check_why(&question, "not now: nvidia0,nvidia2",
+              "needs 2 for each of 2 replicas, 3 free: 1 is busy; enough for 1 of 2 replicas now");
     question_mark(&question, &question.busy, FOUR);
     check_answer(&question, "not now");
     question_finish(&question);
@@ -194,18 +188,14 @@ static void shared_devices_carry_several_replicas(void **state)
     check_answer(&question, "now: nvidia0 | nvidia0 | nvidia1");
     set_replicas(&question, 5, SCHEDULING_GANG);
     check_why(&question, "never",
-              "expected 1 device for each of 5 replicas, shared by time-slice, share 0.5; 2 of 2 "
-              "devices could ever do, with room for 4 such claims");
+              "requested 1 device for each of 5 replicas, shared by time-slice, share 0.5, but "
+              "this pool has room for only 4");
     question_mark(&question, &question.busy, "nvidia0");
     set_replicas(&question, 3, SCHEDULING_GANG);
-    check_why(&question, "not now",
-              "expected 1 device for each of 3 replicas, shared by time-slice, share 0.5; 1 of 2 "
-              "devices fits and has room for 2 such claims: 1 is busy");
+    check_why(&question, "not now", "needs 1 for each of 3 replicas, room for 2: 1 is busy");
     question.request.share = optional_number_of(SHARE_WHOLE);
     set_replicas(&question, 2, SCHEDULING_GANG);
-    check_why(&question, "not now",
-              "expected 1 device for each of 2 replicas, shared by time-slice, share 1; 1 of 2 "
-              "devices fits and has room for 1 such claim: 1 is busy");
+    check_why(&question, "not now", "needs 1 for each of 2 replicas, room for 1: 1 is busy");
     question.request.share.known = false;
     set_replicas(&question, 4, SCHEDULING_GANG);
     check_answer(&question, "now: nvidia1 | nvidia1 | nvidia1 | nvidia1");

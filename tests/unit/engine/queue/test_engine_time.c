@@ -226,14 +226,14 @@ static void a_lease_that_is_over_is_not_extended(void **state)
     world_forget(&world);
     assert_int_equal(engine_extend(world.engine, 1, 5, &error), BERTH_ERROR_INVALID);
     assert_string_equal(error.message,
-                        "lease 1: expected a time limit to come, got one that is over");
+                        "lease 1: expected a time limit in the future, got one in the past");
     engine_advance(world.engine, 10);
     assert_int_equal(engine_extend(world.engine, 1, 30, &error), BERTH_ERROR_INVALID);
-    assert_string_equal(error.message, "lease 1: expected one that runs, got that it is over");
+    assert_string_equal(error.message, "cannot extend lease 1: its time is over");
     assert_int_equal(engine_drain_lease(world.engine, 1, NULL), 0);
     assert_int_equal(engine_extend(world.engine, 1, 30, &error), BERTH_ERROR_NOT_FOUND);
     assert_int_equal(engine_extend(world.engine, 2, 30, &error), BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "expected a lease that is held, got no lease 2");
+    assert_string_equal(error.message, "no lease 2 is held");
     check_told(&world, "expired lease 1\n"
                        "draining lease 1\n");
     world_finish(&world);
@@ -254,7 +254,7 @@ static void a_draining_lease_keeps_its_devices_until_vacated(void **state)
     check_pending(&world, 1);
     assert_int_equal(engine_release(world.engine, 1, &error), BERTH_ERROR_NOT_FOUND);
     assert_int_equal(engine_drain_lease(world.engine, 1, &error), BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "expected a lease that is held, got no lease 1");
+    assert_string_equal(error.message, "no lease 1 is held");
     /* Its time limit does not count any more. */
     engine_advance(world.engine, 20);
     check_told(&world, "draining lease 1\n");

@@ -149,9 +149,9 @@ static void an_empty_engine_has_no_device_for_anybody(void **state)
     (void)state;
     world_init(&world, "");
     check_refused(&world, world_request(&world, NULL), BERTH_ERROR_NO_DEVICE,
-                  "expected devices, got none here");
+                  "this pool has no devices");
     check_refused(&world, world_request(&world, "gpus=all"), BERTH_ERROR_NO_DEVICE,
-                  "expected devices, got none here");
+                  "this pool has no devices");
     check_pending(&world, 0);
     world_finish(&world);
 }
@@ -162,11 +162,10 @@ static void too_many_devices_are_impossible(void **state)
 
     (void)state;
     world_init(&world, "nvidia0,nvidia1");
-    check_impossible(&world, "gpus=3", "expected 3 devices; 2 of 2 devices could ever do");
+    check_impossible(&world, "gpus=3", "requested 3 devices, but this pool has only 2");
     check_impossible(&world, "gpus=2 replicas=2",
-                     "expected 2 devices for each of 2 replicas; 2 of 2 devices could ever do");
-    check_impossible(&world, "gpus=1000000",
-                     "expected 1000000 devices; 2 of 2 devices could ever do");
+                     "requested 2 devices for each of 2 replicas, but this pool has only 2");
+    check_impossible(&world, "gpus=1000000", "requested 1000000 devices, but this pool has only 2");
     world_finish(&world);
 }
 
@@ -179,12 +178,12 @@ static void a_model_that_is_not_here_is_impossible(void **state)
     machine_add_ids(&machine, "nvidia0,nvidia1");
     machine.devices.items[0].name = copy_of("A100");
     world_init_with(&world, &machine, NULL);
-    check_impossible(&world, "model=h100",
-                     "expected 1 device, model h100; 0 of 2 devices could ever do: 2 are other "
-                     "models");
-    check_impossible(&world, "model=a100 gpus=2",
-                     "expected 2 devices, model a100; 1 of 2 devices could ever do: 1 is another "
-                     "model");
+    check_impossible(
+        &world, "model=h100",
+        "requested 1 device, model h100, but none of 2 devices is suitable: 2 are other models");
+    check_impossible(
+        &world, "model=a100 gpus=2",
+        "requested 2 devices, model a100, but only 1 of 2 devices is suitable: 1 is another model");
     world_finish(&world);
 }
 
@@ -194,10 +193,9 @@ static void what_lies_outside_the_mask_is_impossible(void **state)
 
     (void)state;
     world_init(&world, "nvidia0,nvidia1");
-    check_impossible(
-        &world, "mask=nvidia1 gpus=2",
-        "expected 2 devices; 1 of 2 devices could ever do: 1 is hidden by the inherited "
-        "mask");
+    check_impossible(&world, "mask=nvidia1 gpus=2",
+                     "requested 2 devices, but only 1 of 2 devices is suitable: 1 is hidden by the "
+                     "inherited mask");
     world_forget(&world);
     granted(&world, world_request(&world, "mask=nvidia1"));
     check_told(&world, "request 2\n"
@@ -213,9 +211,10 @@ static void what_is_gone_is_impossible(void **state)
     world_init(&world, "nvidia0,nvidia1");
     engine_device_gone(world.engine, 0);
     check_impossible(&world, "gpus=2",
-                     "expected 2 devices; 1 of 2 devices could ever do: 1 is gone");
+                     "requested 2 devices, but only 1 of 2 devices is suitable: 1 is gone");
     engine_device_gone(world.engine, 1);
-    check_impossible(&world, NULL, "expected 1 device; 0 of 2 devices could ever do: 2 are gone");
+    check_impossible(&world, NULL,
+                     "requested 1 device, but none of 2 devices is suitable: 2 are gone");
     world_finish(&world);
 }
 
@@ -228,9 +227,9 @@ static void more_than_a_limit_is_impossible(void **state)
     limit_user(&world, 5, 1000);
     limit_group(&world, 7, 500);
     check_impossible(&world, "uid=5 gpus=2",
-                     "expected 2 devices; user 5 may hold at most 1 device");
+                     "requested 2 devices, but user 5 may hold at most 1 device");
     check_impossible(&world, "uid=6 group=7",
-                     "expected 1 device; group 7 may hold at most 0.5 devices");
+                     "requested 1 device, but group 7 may hold at most 0.5 devices");
     world_finish(&world);
 }
 
@@ -241,8 +240,9 @@ static void what_is_outside_a_lease_is_impossible_within_it(void **state)
     (void)state;
     world_init(&world, "nvidia0,nvidia1,nvidia2");
     granted_to(&world, "gpus=2");
-    check_impossible(&world, "parent=1 gpus=3",
-                     "expected 3 devices; 2 of 3 devices could ever do: 1 is outside the lease");
+    check_impossible(
+        &world, "parent=1 gpus=3",
+        "requested 3 devices, but only 2 of 3 devices are suitable: 1 is outside the lease");
     world_finish(&world);
 }
 
@@ -253,8 +253,8 @@ static void two_vendors_in_one_replica_are_impossible_unless_any(void **state)
     (void)state;
     world_init(&world, "nvidia0,amd0");
     check_impossible(&world, "gpus=2",
-                     "expected 2 devices; 2 of 2 devices could ever do; a replica gets devices of "
-                     "one vendor unless vendor is any");
+                     "requested 2 devices, but all devices of a replica must have one vendor, "
+                     "unless vendor is any");
     granted_to(&world, "gpus=2 vendor=any");
     world_finish(&world);
 }
@@ -266,9 +266,8 @@ static void what_cannot_be_shared_is_impossible(void **state)
     (void)state;
     world_init(&world, "nvidia0,amd0");
     check_impossible(&world, "sharing=mps device=amd0",
-                     "expected 1 device, only amd0, shared by mps; 0 of 2 devices could ever do"
-                     ": 1 is not among the wanted, 1 cannot be shared "
-                     "by mps");
+                     "requested 1 device, only amd0, shared by mps, but none of 2 devices is "
+                     "suitable: 1 is not among the wanted, 1 cannot be shared by mps");
     world_finish(&world);
 }
 

@@ -258,7 +258,7 @@ static void a_claim_is_cancelled_once(void **state)
     claim = waits_with(&world, NULL);
     cancelled(&world, claim);
     assert_int_equal(engine_cancel(world.engine, claim, &error), BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "expected a waiting claim, got no claim 2");
+    assert_string_equal(error.message, "no claim 2 is waiting");
     assert_int_equal(engine_cancel(world.engine, lease, NULL), BERTH_ERROR_NOT_FOUND);
     assert_int_equal(engine_cancel(world.engine, 0, NULL), BERTH_ERROR_NOT_FOUND);
     world_finish(&world);
