@@ -107,14 +107,17 @@ coverage: ## which lines the tests reach: build-coverage/coverage/index.html
 	@gcovr --root . --filter src/ --filter include/ --exclude-throw-branches \
 		--html-details build-coverage/coverage/index.html --txt - build-coverage
 
-docs: ## write docs/SPEC.md from the tables that spec files are read by
-	$(call build,$(BUILD),$(setup_options),write-spec-document)
-	@'$(BUILD)/write-spec-document' >'$(BUILD)/SPEC.md' && cp '$(BUILD)/SPEC.md' docs/SPEC.md
+docs: ## write docs/SPEC.md and the JSON Schema of spec files from the tables in src/spec
+	$(call build,$(BUILD),$(setup_options),tools/spec/write-spec)
+	@'$(BUILD)/tools/spec/write-spec' document >'$(BUILD)/SPEC.md' && cp '$(BUILD)/SPEC.md' docs/SPEC.md
+	@'$(BUILD)/tools/spec/write-spec' schema >'$(BUILD)/workload.schema.json' && \
+		cp '$(BUILD)/workload.schema.json' src/spec/workload.schema.json
 
-picture: ## take docs/dashboard.png anew, in a browser, of a pool that is made up
+picture: ## take the pictures of docs/ again: the page in a browser, top in tmux
 	$(call need,build test)
-	$(call build,$(BUILD),$(setup_options),berth-web)
+	$(call build,$(BUILD),$(setup_options),$(programs))
 	@$(PYTHON) tests/page/picture.py '$(BUILD)' docs/dashboard.png
+	@$(PYTHON) tests/page/top_picture.py '$(BUILD)' docs/top.png
 
 install: ## install below PREFIX, staged in DESTDIR
 	$(call build,$(BUILD),$(setup_options))
