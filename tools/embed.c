@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Turns files into C: embed FILE... prints an array of `struct asset` with their bytes, types and
- * tags. For building berth-web; not installed.
+ * Turns files into C, for the build; not installed.
+ *
+ *     embed FILE...            prints the array `assets` for berth-web: bytes, types and tags
+ *     embed --text NAME FILE   prints the file as the string NAME
  */
 #include <inttypes.h>
 #include <stdint.h>
@@ -70,7 +72,7 @@ static size_t print_bytes(const char *path, unsigned number, uint64_t *ret_hash)
     return count;
 }
 
-int main(int argc, char **argv)
+static int print_assets(int argc, char **argv)
 {
     size_t *lengths = calloc((size_t)argc, sizeof(*lengths));
     uint64_t *hashes = calloc((size_t)argc, sizeof(*hashes));
@@ -88,4 +90,21 @@ int main(int argc, char **argv)
     free(lengths);
     free(hashes);
     return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static int print_text(const char *name, const char *path)
+{
+    uint64_t hash;
+
+    print_bytes(path, 1, &hash);
+    printf("extern const char *const %s;\nconst char *const %s = (const char *)bytes_1;\n", name,
+           name);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "--text") == 0)
+        return print_text(argv[2], argv[3]);
+    return print_assets(argc, argv);
 }

@@ -1,13 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * The words that follow berth spec, each like a verb of its own. Their names hold both words.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLI_SPEC_H
 #define CLI_SPEC_H
 
 #include "cli/verbs.h"
 
+/* berth spec check. */
 extern const struct verb verb_spec_check;
-extern const struct verb verb_spec_schema;
+
+/* The text of src/spec/workload.schema.json, which tools/embed.c puts into the program. */
+extern const char *const workload_schema;
 
 #endif

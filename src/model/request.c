@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/request.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -184,186 +185,234 @@ static int64_t clamp_to_signed(uint64_t value)
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
-static int report_invalid(struct berth_error *error, const char *sentence)
+const struct request_names request_option_names = {
+    .gpus = "gpus",
+    .ranks = "ranks",
+    .min_free = "min-free",
+    .min_memory = "min-memory",
+    .mps_pipe_dir = "mps-pipe-dir",
+    .mps_log_dir = "mps-log-dir",
+};
+
+/* A request that is being validated. */
+struct validation {
+    const struct request *request;
+    const struct request_names *names;
+    const char *field; /* the name of the field at fault; set on failure */
+    struct berth_error *error;
+};
+
+/* Refuses the request: the message is the name of the field at fault and the sentence. */
+__attribute__((format(printf, 3, 4))) static int
+refuse_field(struct validation *validation, const char *field, const char *format, ...)
 {
-    return error_set(error, BERTH_ERROR_INVALID, "%s", sentence);
+    char sentence[sizeof(validation->error->message)];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof(sentence), format, arguments);
+    va_end(arguments);
+    validation->field = field;
+    return error_set(validation->error, BERTH_ERROR_INVALID, "%s: %s", field, sentence);
 }
 
-static int validate_counts(const struct request *request, struct berth_error *error)
+static int validate_counts(struct validation *validation)
 {
+    const struct request *request = validation->request;
     const struct device_count *gpus = &request->gpus;
 
     if (request->replicas < 1 || request->replicas > REQUEST_COUNT_MAX)
-        return error_set(error, BERTH_ERROR_INVALID, "replicas: expected 1 to %d, got %u",
-                         REQUEST_COUNT_MAX, request->replicas);
+        return refuse_field(validation, "replicas", "expected 1 to %d, got %u", REQUEST_COUNT_MAX,
+                            request->replicas);
     if (gpus->all)
         return request->replicas == 1
                    ? 0
-                   : report_invalid(error, "replicas: all devices can go to one replica only");
+                   : refuse_field(validation, "replicas",
+                                  "all devices can go to one replica only, got %u",
+                                  request->replicas);
     if (gpus->max == 0 && gpus->min == 0 && (request->cpus.known || request->host_memory.known))
         return 0; /* work on a host, without devices */
     if (gpus->min < 1 || gpus->max > REQUEST_COUNT_MAX)
-        return error_set(error, BERTH_ERROR_INVALID, "gpus: expected 1 to %d devices, got %u-%u",
-                         REQUEST_COUNT_MAX, gpus->min, gpus->max);
+        return refuse_field(validation, validation->names->gpus,
+                            "expected 1 to %d devices, got %u-%u", REQUEST_COUNT_MAX, gpus->min,
+                            gpus->max);
     if (gpus->min > gpus->max)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "gpus: expected a range from the smaller number to the larger, got %u-%u",
-                         gpus->min, gpus->max);
+        return refuse_field(validation, validation->names->gpus,
+                            "expected a range from the smaller number to the larger, got %u-%u",
+                            gpus->min, gpus->max);
     return 0;
 }
 
-static int validate_mps(const struct request *request, struct berth_error *error)
+static int validate_mps(struct validation *validation)
 {
+    const struct request *request = validation->request;
+
     if (request->sharing != SHARING_MPS)
         return 0;
     if (request->vendor_rule == VENDOR_RULE_EXACT && request->vendor != VENDOR_NVIDIA)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "sharing: mps works on nvidia devices only, got vendor %s",
-                         vendor_name(request->vendor));
+        return refuse_field(validation, "sharing",
+                            "mps works on nvidia devices only, got another vendor");
     if (!request->ranks && (request->gpus.all || request->gpus.max > 1))
-        return report_invalid(error,
-                              "sharing: mps gives one device to each process: expected 1 device or "
-                              "ranks, got several devices");
+        return refuse_field(validation, "sharing",
+                            "mps gives one device to each process: expected %s 1 or %s, got "
+                            "several devices",
+                            validation->names->gpus, validation->names->ranks);
     return 0;
 }
 
-/* A directory of MPS: a whole path, so that it means the same to everybody. */
-static int validate_directory(const struct request *request, const char *what,
-                              const char *directory, struct berth_error *error)
+/* Checks a directory of MPS. It must be absolute, so that all processes find the same one. */
+static int validate_directory(struct validation *validation, const char *field,
+                              const char *directory)
 {
+    const struct request *request = validation->request;
+
     if (directory == NULL)
         return 0;
     if (request->sharing != SHARING_MPS)
-        return error_set(error, BERTH_ERROR_INVALID, "%s: goes with sharing mps, got sharing %s",
-                         what, choice_name(sharing_names, (int)request->sharing));
+        return refuse_field(validation, field, "goes with sharing mps, got sharing %s",
+                            choice_name(sharing_names, (int)request->sharing));
     if (directory[0] != '/' || strlen(directory) > REQUEST_DIRECTORY_MAX)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "%s: expected an absolute path of at most %d bytes, got %s", what,
-                         REQUEST_DIRECTORY_MAX, quote(directory).text);
+        return refuse_field(validation, field,
+                            "expected an absolute path of at most %d bytes, got %s",
+                            REQUEST_DIRECTORY_MAX, quote(directory).text);
     return 0;
 }
 
-static int validate_directories(const struct request *request, struct berth_error *error)
+static int validate_directories(struct validation *validation)
 {
-    int code = validate_directory(request, "mps-pipe-dir", request->mps_pipe_dir, error);
+    const struct request *request = validation->request;
+    int code =
+        validate_directory(validation, validation->names->mps_pipe_dir, request->mps_pipe_dir);
 
     return code < 0 ? code
-                    : validate_directory(request, "mps-log-dir", request->mps_log_dir, error);
+                    : validate_directory(validation, validation->names->mps_log_dir,
+                                         request->mps_log_dir);
 }
 
-static int validate_sharing(const struct request *request, struct berth_error *error)
+static int validate_sharing(struct validation *validation)
 {
+    const struct request *request = validation->request;
+
     if (request->sharing == SHARING_EXCLUSIVE && request->share.known)
-        return report_invalid(error,
-                              "share: goes with sharing mps or time-slice, got sharing exclusive");
+        return refuse_field(validation, "share",
+                            "goes with sharing mps or time-slice, got sharing exclusive");
     if (request->sharing == SHARING_EXCLUSIVE && request->memory.known)
-        return report_invalid(error,
-                              "memory: goes with sharing mps or time-slice, got sharing exclusive "
-                              "(min-free and min-memory choose by memory)");
+        return refuse_field(validation, "memory",
+                            "goes with sharing mps or time-slice, got sharing exclusive (%s and "
+                            "%s choose by memory)",
+                            validation->names->min_free, validation->names->min_memory);
     if (request->share.known && (request->share.value < 1 || request->share.value > SHARE_WHOLE))
-        return error_set(
-            error, BERTH_ERROR_INVALID, "share: expected more than 0 and at most 1, got %s",
+        return refuse_field(
+            validation, "share", "expected more than 0 and at most 1, got %s",
             quantity_format_decimal(clamp_to_signed(request->share.value), SHARE_DECIMALS).text);
     if (request->memory.known && request->memory.value < 1)
-        return report_invalid(error, "memory: expected more than 0 bytes, got 0");
-    return validate_mps(request, error);
+        return refuse_field(validation, "memory", "expected more than 0 bytes, got 0");
+    return validate_mps(validation);
 }
 
-static int validate_duration(const char *what, struct optional_number duration,
-                             struct berth_error *error)
+static int validate_duration(struct validation *validation, const char *field,
+                             struct optional_number duration)
 {
     if (duration.known && duration.value > INT64_MAX)
-        return error_set(error, BERTH_ERROR_INVALID, "%s: expected at most %s, got more", what,
-                         quantity_format_duration(INT64_MAX).text);
+        return refuse_field(validation, field, "expected at most %s, got more",
+                            quantity_format_duration(INT64_MAX).text);
     return 0;
 }
 
-static int validate_durations(const struct request *request, struct berth_error *error)
+static int validate_durations(struct validation *validation)
 {
-    int code = validate_duration("wait", request->wait, error);
+    const struct request *request = validation->request;
+    int code = validate_duration(validation, "wait", request->wait);
 
     if (code == 0)
-        code = validate_duration("time", request->time, error);
+        code = validate_duration(validation, "time", request->time);
     if (code == 0 && request->time.known && request->time.value < 1)
-        code = report_invalid(error, "time: expected more than 0, got 0");
+        code = refuse_field(validation, "time", "expected more than 0, got 0");
     return code;
 }
 
-static int validate_order(const struct request *request, struct berth_error *error)
+static int validate_order(struct validation *validation)
 {
+    const struct request *request = validation->request;
+
     if (request->ranks && request->scheduling == SCHEDULING_BEST_EFFORT)
-        return report_invalid(error,
-                              "scheduling: ranks start together, so they need gang or spread, got "
-                              "best-effort");
+        return refuse_field(validation, "scheduling",
+                            "ranks start together: expected gang or spread, got best-effort");
     if (request->opportunistic && request->priority != PRIORITY_UNSAID)
-        return report_invalid(error,
-                              "priority: an opportunistic lease ranks below every priority, got "
-                              "both");
+        return refuse_field(validation, "priority",
+                            "an opportunistic lease ranks below every priority, got both");
     if (request->nonblock && request->wait.known && request->wait.value > 0)
-        return report_invalid(error, "wait: nonblock means not to wait at all, got both");
+        return refuse_field(validation, "wait", "nonblock does not wait, got both");
     return 0;
 }
 
-static int validate_text(const char *what, const char *text, struct berth_error *error)
+static int validate_text(struct validation *validation, const char *field, const char *text)
 {
     if (text == NULL)
         return 0;
     if (*text == '\0')
-        return error_set(error, BERTH_ERROR_INVALID, "%s: expected some text, got none", what);
+        return refuse_field(validation, field, "expected some text, got none");
     if (strlen(text) > REQUEST_TEXT_MAX)
-        return error_set(error, BERTH_ERROR_INVALID, "%s: expected at most %d bytes, got %zu", what,
-                         REQUEST_TEXT_MAX, strlen(text));
+        return refuse_field(validation, field, "expected at most %d bytes, got %zu",
+                            REQUEST_TEXT_MAX, strlen(text));
     if (!utf8_is_valid(text, strlen(text)))
-        return error_set(error, BERTH_ERROR_INVALID, "%s: expected UTF-8 text, got %s", what,
-                         quote(text).text);
+        return refuse_field(validation, field, "expected UTF-8 text, got %s", quote(text).text);
     return 0;
 }
 
-/* An empty name among several would be any. */
-static int validate_models(const char *models, struct berth_error *error)
+/* Checks a list of models. An empty name in it would match every model. */
+static int validate_models(struct validation *validation)
 {
+    const char *models = validation->request->model;
     size_t length = models == NULL ? 0 : strlen(models);
 
     if (length > 0 &&
         (models[0] == '|' || models[length - 1] == '|' || strstr(models, "||") != NULL))
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "model: expected names with | between them, got %s", quote(models).text);
+        return refuse_field(validation, "model", "expected names with | between them, got %s",
+                            quote(models).text);
     return 0;
 }
 
-static int validate_texts(const struct request *request, struct berth_error *error)
+static int validate_texts(struct validation *validation)
 {
-    const struct {
-        const char *what;
-        const char *text;
-    } texts[] = {
-        {"model", request->model},
-        {"policy", request->policy},
-        {"affinity", request->affinity},
-        {"name", request->name},
-    };
-    int code = 0;
+    const struct request *request = validation->request;
+    int code = validate_text(validation, "model", request->model);
 
-    for (size_t i = 0; i < COUNT(texts) && code == 0; i++)
-        code = validate_text(texts[i].what, texts[i].text, error);
-    return code == 0 ? validate_models(request->model, error) : code;
+    if (code == 0)
+        code = validate_text(validation, "policy", request->policy);
+    if (code == 0)
+        code = validate_text(validation, "affinity", request->affinity);
+    if (code == 0)
+        code = validate_text(validation, "name", request->name);
+    return code == 0 ? validate_models(validation) : code;
+}
+
+int request_validate_named(const struct request *request, const struct request_names *names,
+                           const char **ret_field, struct berth_error *error)
+{
+    struct validation validation = {.request = request, .names = names, .error = error};
+    int code = validate_counts(&validation);
+
+    if (code == 0)
+        code = validate_sharing(&validation);
+    if (code == 0)
+        code = validate_directories(&validation);
+    if (code == 0)
+        code = validate_order(&validation);
+    if (code == 0)
+        code = validate_durations(&validation);
+    if (code == 0)
+        code = validate_texts(&validation);
+    if (code < 0)
+        *ret_field = validation.field;
+    return code;
 }
 
 int request_validate(const struct request *request, struct berth_error *error)
 {
-    int code = validate_counts(request, error);
+    const char *field;
 
-    if (code == 0)
-        code = validate_sharing(request, error);
-    if (code == 0)
-        code = validate_directories(request, error);
-    if (code == 0)
-        code = validate_order(request, error);
-    if (code == 0)
-        code = validate_durations(request, error);
-    if (code == 0)
-        code = validate_texts(request, error);
-    return code;
+    return request_validate_named(request, &request_option_names, &field, error);
 }
 
 static void describe_count(const struct request *request, struct text *out)

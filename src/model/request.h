@@ -112,9 +112,27 @@ int request_copy(struct request *ret_request, const struct request *from);
  * is not exact. What is unknown has no value that could differ. */
 bool request_equals(const struct request *one, const struct request *other);
 
-/* Whether the request makes sense by itself, whatever devices there are. Fails with
- * BERTH_ERROR_INVALID and a sentence that names the contradiction. Pure. */
+/* The fields of a request that options and spec files spell differently, for messages. */
+struct request_names {
+    const char *gpus;
+    const char *ranks;
+    const char *min_free;
+    const char *min_memory;
+    const char *mps_pipe_dir;
+    const char *mps_log_dir;
+};
+
+/* The names of the options. */
+extern const struct request_names request_option_names;
+
+/* Checks the request by itself, without the devices of a pool. Fails with BERTH_ERROR_INVALID and a
+ * message "FIELD: sentence". Pure. */
 int request_validate(const struct request *request, struct berth_error *error);
+
+/* The same with other names. On failure *ret_field is the name of the field at fault, a constant or
+ * one of the names. */
+int request_validate_named(const struct request *request, const struct request_names *names,
+                           const char **ret_field, struct berth_error *error);
 
 /* Reads a device count: N, `all`, or an elastic range LEAST-LIMIT. Fails with BERTH_ERROR_SYNTAX
  * or BERTH_ERROR_RANGE; *ret_count is untouched then. */

@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "base/text/choice.h"
-#include "base/text/json.h"
 #include "spec/document.h"
 
 struct field;
@@ -33,10 +32,6 @@ struct field_type {
      * field describes. Returns 0 or a negative code; the message needs neither name nor place. */
     int (*parse)(const struct field *field, const char *text, void *target,
                  struct berth_error *error);
-
-    /* Writes the members of the JSON Schema that accepts the same values, and null if that may
-     * stand there, into the open object; NULL: the type is not used by files that have a schema. */
-    void (*schema)(const struct field *field, bool or_null, struct json *json);
 
     /* Reads `node`, which is not null, into `target`. Returns 0 or a negative code with
      * reading->error set, name and position included. */

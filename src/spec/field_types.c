@@ -11,7 +11,6 @@
 #include "base/text/quote.h"
 #include "model/optional.h"
 #include "spec/field.h"
-#include "spec/schema_types.h"
 
 enum { TEXT_MAX = 255 };
 
@@ -198,22 +197,19 @@ static int read_records(const struct field_reading *reading, const struct field 
     return code;
 }
 
-const struct field_type field_text = {
-    .wanted = "a text", .schema = schema_type_text, .parse = parse_text};
+const struct field_type field_text = {.wanted = "a text", .parse = parse_text};
 const struct field_type field_number = {
-    .wanted = "a whole number", .bare = true, .schema = schema_type_number, .parse = parse_number};
-const struct field_type field_number32 = {.wanted = "a whole number",
-                                          .bare = true,
-                                          .schema = schema_type_number,
-                                          .parse = parse_number32};
+    .wanted = "a whole number", .bare = true, .parse = parse_number};
+const struct field_type field_number32 = {
+    .wanted = "a whole number", .bare = true, .parse = parse_number32};
 const struct field_type field_size = {.wanted = "a size such as 8GiB", .parse = parse_size};
 const struct field_type field_duration = {
     .wanted = "a duration such as 90s or 1h30m",
     .parse = parse_duration,
 };
-const struct field_type field_choice = {.schema = schema_type_choice, .read = read_choice};
+const struct field_type field_choice = {.read = read_choice};
 const struct field_type field_boolean = {
-    .wanted = "true or false", .bare = true, .schema = schema_type_boolean, .parse = parse_boolean};
+    .wanted = "true or false", .bare = true, .parse = parse_boolean};
 const struct field_type field_texts = {.read = read_texts};
 const struct field_type field_record = {.read = read_record};
 const struct field_type field_records = {.read = read_records};

@@ -56,11 +56,17 @@ extern const struct option_set request_option_set;
 void request_options_init(struct request_options *options);
 void request_options_finish(struct request_options *options);
 
-/* Brings together what was said in two places and checks the whole with request_validate. The
- * request borrows everything from the options. Fails with BERTH_ERROR_INVALID; *ret_request is
- * untouched then. */
+/* Combines the options into a request and validates it with request_validate. The request borrows
+ * its strings and lists from the options. Fails with BERTH_ERROR_INVALID; *ret_request is untouched
+ * then. */
 int request_options_resolve(const struct request_options *options, struct request *ret_request,
                             struct berth_error *error);
+
+/* The same with other names for the fields. On failure *ret_field is the name of the field at
+ * fault, as with request_validate_named. */
+int request_options_resolve_named(const struct request_options *options,
+                                  const struct request_names *names, struct request *ret_request,
+                                  const char **ret_field, struct berth_error *error);
 
 /* The same in place, once, after the last option. */
 int request_options_complete(struct request_options *options, struct berth_error *error);

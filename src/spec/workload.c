@@ -12,7 +12,7 @@
 #include "base/text/suggest.h"
 #include "base/text/utf8.h"
 
-/* What is said of the vendor in a file, beside its name. */
+/* The vendor in a file that allows several vendors in one replica. */
 static const char any_vendor[] = "any";
 
 static void finish_workload(struct workload *workload)
@@ -22,7 +22,7 @@ static void finish_workload(struct workload *workload)
     free(workload->time_slicing_config_path);
 }
 
-/* Turns the vendor's name into what is wanted. */
+/* Puts the vendor's name into the request. */
 static void apply_vendor(struct workload *workload)
 {
     const char *name = workload->vendor == NULL ? vendor_name(VENDOR_NVIDIA) : workload->vendor;
@@ -40,7 +40,7 @@ static void apply_vendor(struct workload *workload)
     }
 }
 
-/* Whether apply_vendor fell back to what all other names mean. */
+/* Returns whether apply_vendor did not know the name and chose VENDOR_DRI. */
 static bool is_unknown_vendor(const struct workload *workload)
 {
     const struct request *request = &workload->options.request;
@@ -49,7 +49,7 @@ static bool is_unknown_vendor(const struct workload *workload)
            strcmp(vendor_name(request->vendor), workload->vendor) != 0;
 }
 
-/* Adds a note about a place in the file. */
+/* Adds a note with the position of the node. */
 static int add_note(const struct field_reading *reading, const struct document_node *node,
                     const char *sentence, struct string_list *notes)
 {
@@ -73,10 +73,11 @@ static int note_unknown_vendor(const struct field_reading *reading,
     for (const struct choice *vendor = vendor_names; vendor->name != NULL; vendor++)
         suggest_compare(&nearest, vendor->name);
     suggest_compare(&nearest, any_vendor);
-    text_append_format(&sentence,
-                       "vendor: %s is no known vendor, so devices with only a DRI render node are "
-                       "meant",
-                       quote(workload->vendor).text);
+    text_append_format(
+        &sentence,
+        "vendor: %s is not a known vendor, so only devices that have just a DRI render "
+        "node match",
+        quote(workload->vendor).text);
     if (nearest.best != NULL)
         text_append_format(&sentence, " (did you mean %s?)", nearest.best);
     code = text_failed(&sentence)
@@ -86,7 +87,7 @@ static int note_unknown_vendor(const struct field_reading *reading,
     return code;
 }
 
-/* Notes the first device that is wanted in vain, as the vendor is another one. */
+/* Adds a note about the first requested device that has another vendor than the request. */
 static int note_other_vendor(const struct field_reading *reading, const struct document_node *node,
                              struct workload *workload)
 {
@@ -100,57 +101,113 @@ static int note_other_vendor(const struct field_reading *reading, const struct d
 
         if (id->vendor == request->vendor)
             continue;
-        snprintf(sentence, sizeof(sentence), "device: %s has no effect, as the vendor is %s",
+        snprintf(sentence, sizeof(sentence), "device: %s has no effect, because the vendor is %s",
                  device_id_format(*id).text, vendor_name(request->vendor));
         return add_note(reading, node, sentence, &workload->options.notes);
     }
     return 0;
 }
 
-/* Adds the notes about the value of one field. */
-static int add_notes_about(const struct field_reading *reading, const struct document_node *root,
-                           const struct document_node *node, struct workload *workload)
+/* ---- Notes ---- */
+
+/* Adds the notes about one field of the block `gpu`. */
+static int add_field_notes(const struct field_reading *reading, const struct document_node *key,
+                           const struct document_node *value, struct workload *workload)
 {
     int code = 0;
 
-    if (node == contradictions_path_value(root, &workload_gpu, "gpu.vendor") &&
-        is_unknown_vendor(workload))
-        code = note_unknown_vendor(reading, node, workload);
-    if (node == contradictions_path_value(root, &workload_gpu, "gpu.device"))
-        code = note_other_vendor(reading, node, workload);
+    if (strcmp(key->text, "vendor") == 0 && is_unknown_vendor(workload))
+        code = note_unknown_vendor(reading, value, workload);
+    if (strcmp(key->text, "device") == 0)
+        code = note_other_vendor(reading, value, workload);
     for (const struct workload_note *note = workload_notes; note->sentence != NULL && code == 0;
          note++) {
-        if (node == contradictions_path_value(root, &workload_gpu, note->when.path) &&
-            contradictions_condition_holds(root, &workload_gpu, &note->when))
-            code = add_note(reading, node, note->sentence, &workload->options.notes);
+        if (strcmp(key->text, note->field) == 0 && document_node_is_null(value) == note->is_empty)
+            code = add_note(reading, value, note->sentence, &workload->options.notes);
     }
     return code;
 }
 
-/* All of them are about fields of the block `gpu`; they are told in their order there. */
-static int add_notes(const struct field_reading *reading, const struct document_node *root,
+/* Adds all notes, in the order of the fields in the file. */
+static int add_notes(const struct field_reading *reading, const struct document_node *gpu,
                      struct workload *workload)
 {
-    const struct document_node *gpu = contradictions_movable_value(root, &workload_gpu);
     int code = 0;
 
-    for (size_t i = 1; i < gpu->count && code == 0; i += 2)
-        code = add_notes_about(reading, root, gpu->items[i], workload);
+    for (size_t i = 0; i + 1 < gpu->count && code == 0; i += 2)
+        code = add_field_notes(reading, gpu->items[i], gpu->items[i + 1], workload);
     return code;
 }
 
-/* Reads the root of the document, which is there. */
+/* ---- The whole file ---- */
+
+static const struct request_names field_names = {
+    .gpus = "count",
+    .ranks = "distributed",
+    .min_free = "min_free",
+    .min_memory = "min_memory",
+    .mps_pipe_dir = "mps_pipe_dir",
+    .mps_log_dir = "mps_log_dir",
+};
+
+/* Returns the value of a field, or NULL if the field is left out or has no value. */
+static const struct document_node *find_value(const struct document_node *record, const char *name)
+{
+    const struct document_node *value = field_record_value(record, name);
+
+    return value == record || document_node_is_null(value) ? NULL : value;
+}
+
+/* Finds the block `gpu`, at the top or below `resources`. */
+static int find_gpu_block(const struct field_reading *reading, const struct document_node *root,
+                          const struct document_node **ret_gpu)
+{
+    const struct document_node *resources = find_value(root, "resources");
+    const struct document_node *top = find_value(root, "gpu");
+    const struct document_node *below = resources == NULL ? NULL : find_value(resources, "gpu");
+
+    if (top == NULL && below == NULL)
+        return document_error(reading->document, field_record_value(root, "gpu"), reading->error,
+                              BERTH_ERROR_INVALID,
+                              "a spec file needs the field 'gpu' (gpu: {} asks for one device)");
+    if (top != NULL && below != NULL)
+        return document_error(reading->document, below, reading->error, BERTH_ERROR_INVALID,
+                              "gpu: expected once, got at the top and below resources");
+    *ret_gpu = top != NULL ? top : below;
+    return 0;
+}
+
+/* Checks that the fields go together. A message has the position of the field at fault. */
+static int validate_workload(const struct field_reading *reading, const struct document_node *root,
+                             const struct document_node *gpu, const struct workload *workload)
+{
+    const struct document_node *value;
+    struct request request;
+    const char *field;
+    int code = request_options_resolve_named(&workload->options, &field_names, &request, &field,
+                                             reading->error);
+
+    if (code == 0)
+        return 0;
+    value = find_value(gpu, field);
+    return document_wrap(reading->document, value != NULL ? value : field_record_value(root, field),
+                         reading->error, code);
+}
+
+/* Reads the root of the document into *workload. */
 static int read_root(const struct field_reading *reading, const struct document_node *root,
                      struct workload *workload)
 {
+    const struct document_node *gpu = NULL;
     int code = field_read_record(reading, &workload_record, root, workload);
 
     if (code == 0)
-        code = contradictions_check(reading, workload_contradictions, &workload_gpu, root);
+        code = find_gpu_block(reading, root, &gpu);
     if (code < 0)
         return code;
     apply_vendor(workload);
-    return add_notes(reading, root, workload);
+    code = validate_workload(reading, root, gpu, workload);
+    return code < 0 ? code : add_notes(reading, gpu, workload);
 }
 
 static int build_options(const struct document *document, struct request_options *ret_options,

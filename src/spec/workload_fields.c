@@ -86,7 +86,7 @@ static const struct field gpu_fields[] = {
      .default_text = "nvidia",
      .example = "amd"},
     {.name = "model",
-     .type = &field_text,
+     .type = &workload_models,
      REQUEST(model),
      .help = "Only devices whose model name contains this, in any case, or one of several names "
              "with vertical bars between them.",
@@ -313,4 +313,15 @@ const struct record workload_record = {
     .what = "a spec file",
     .fields = workload_fields,
     .field_count = COUNT(workload_fields),
+};
+
+const struct workload_note workload_notes[] = {
+    {"distributed", true, "distributed: is empty, so no ranks are started ({} starts them)"},
+    {"mode", false, "mode: has no effect on Linux"},
+    {"time_slice_index", false,
+     "time_slice_index: is ignored, because the pool counts its tenants itself"},
+    {"time_slicing_config_path", false,
+     "time_slicing_config_path: is ignored, because the pool's configuration sets the number of "
+     "tenants"},
+    {0},
 };

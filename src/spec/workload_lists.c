@@ -9,7 +9,6 @@
 #include "base/string_list.h"
 #include "base/text/quote.h"
 #include "model/device_id.h"
-#include "spec/schema_types.h"
 #include "spec/workload_types.h"
 
 /* ---- Device ids ---- */
@@ -74,7 +73,6 @@ static int read_ids(const struct field_reading *reading, const struct field *fie
 
 const struct field_type workload_device_ids = {
     .wanted = ids_wanted,
-    .schema = schema_type_device_ids,
     .read = read_ids,
 };
 
@@ -92,7 +90,6 @@ static int parse_directory(const struct field *field, const char *text, void *ta
 
 const struct field_type workload_directory = {
     .wanted = "an absolute path",
-    .schema = schema_type_directory,
     .parse = parse_directory,
 };
 
@@ -135,6 +132,5 @@ static int read_command(const struct field_reading *reading, const struct field 
 
 const struct field_type workload_command = {
     .wanted = "a program or a list of words",
-    .schema = schema_type_command,
     .read = read_command,
 };

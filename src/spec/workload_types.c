@@ -9,7 +9,6 @@
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
 #include "model/request.h"
-#include "spec/schema_types.h"
 
 static const char digits[] = "0123456789";
 
@@ -50,8 +49,19 @@ static int parse_count(const struct field *field, const char *text, void *target
 
 const struct field_type workload_count = {
     .wanted = "a number of devices, a range such as 2-4, or all",
-    .schema = schema_type_count,
     .parse = parse_count,
+};
+
+/* Reads the text only: request_validate checks the names. */
+static int parse_models(const struct field *field, const char *text, void *target,
+                        struct berth_error *error)
+{
+    return field_text.parse(field, text, target, error);
+}
+
+const struct field_type workload_models = {
+    .wanted = "a text",
+    .parse = parse_models,
 };
 
 static int parse_capability(const struct field *field, const char *text, void *target,
@@ -82,7 +92,6 @@ static int read_capability(const struct field_reading *reading, const struct fie
 
 const struct field_type workload_capability = {
     .wanted = capability_wanted,
-    .schema = schema_type_capability,
     .read = read_capability,
 };
 
@@ -119,7 +128,6 @@ static int parse_share(const struct field *field, const char *text, void *target
 const struct field_type workload_share = {
     .wanted = "a number above 0 and up to 1, such as 0.25",
     .bare = true,
-    .schema = schema_type_share,
     .parse = parse_share,
 };
 
@@ -179,7 +187,6 @@ static int parse_size(const struct field *field, const char *text, void *target,
 
 const struct field_type workload_size = {
     .wanted = "a size such as 8GiB",
-    .schema = schema_type_size,
     .parse = parse_size,
 };
 
@@ -276,6 +283,5 @@ static int parse_duration(const struct field *field, const char *text, void *tar
 
 const struct field_type workload_duration = {
     .wanted = "a duration such as 90s or 1h30m",
-    .schema = schema_type_duration,
     .parse = parse_duration,
 };

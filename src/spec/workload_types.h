@@ -34,6 +34,9 @@ extern const struct workload_part workload_parts[];
  * the smaller to the larger; numbers without leading zeros; quotes do not matter. */
 extern const struct field_type workload_count;
 
+/* char *: a text as field_text, of names with | between them. */
+extern const struct field_type workload_models;
+
 /* struct capability: a text MAJOR.MINOR or MAJOR of up to three digits each, in quotes. */
 extern const struct field_type workload_capability;
 

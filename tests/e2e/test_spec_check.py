@@ -46,8 +46,8 @@ def test_notes_are_told_and_the_file_is_good(sandbox):
     done = check(sandbox, "notes.yaml")
     assert (done.code, done.stdout) == (0, "notes.yaml: good: 1 device, vendor dri\n")
     assert done.stderr.splitlines() == [
-        "berth: spec check: notes.yaml:2:11: note: vendor: 'nvida' is no known vendor, so devices with only a DRI "
-        "render node are meant (did you mean nvidia?)",
+        "berth: spec check: notes.yaml:2:11: note: vendor: 'nvida' is not a known vendor, so only devices that have just "
+        "a DRI render node match (did you mean nvidia?)",
         "berth: spec check: notes.yaml:3:9: note: mode: has no effect on Linux",
     ]
 

@@ -242,7 +242,7 @@ def test_what_does_not_go_together(schema, check):
     verdicts = check(texts)
     compare(schema, texts, verdicts)
     sentences = {rule["description"] for rule in schema["allOf"] + schema["$defs"]["gpu"]["allOf"]}
-    met = {sentence for sentence in sentences for _, message in verdicts if message and message.endswith(sentence)}
+    met = {sentence for sentence in sentences for _, message in verdicts if message and sentence in message}
     assert met == sentences and len(sentences) >= 10
 
 

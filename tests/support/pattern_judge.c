@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pattern of spec/pattern.h and what the parser says that it stands for.
+ * A pattern of tools/spec/pattern.h and what the parser says that it stands for.
  *
  *     judge-pattern whole|elastic LEAST LIMIT <TEXTS
  *
@@ -15,7 +15,7 @@
 #include "base/count.h"
 #include "base/text/quantity.h"
 #include "model/request.h"
-#include "spec/pattern.h"
+#include "pattern.h"
 
 static bool takes_whole(const char *text, uint64_t min, uint64_t max)
 {

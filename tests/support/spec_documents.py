@@ -107,7 +107,7 @@ DOUBTFUL = {
     "command": COMMANDS,
     "count": COUNTS,
     "vendor": TEXTS,
-    "model": TEXTS,
+    "model": (*TEXTS, "A100|H100", "'|'", "'|A100'", "'A100|'", "A100||H100"),
     "mode": ("Native", "container"),
     "scheduling": ("Gang", "best_effort", "besteffort", "[gang]"),
     "sharing": ("time_slice", "timeslice", "none", "MPS"),

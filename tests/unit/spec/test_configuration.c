@@ -321,7 +321,7 @@ static const struct {
     {"default_time: 0s", BERTH_ERROR_RANGE, "1:15: default_time: expected at least 1s, got '0s'"},
     {"longest_time: 0", BERTH_ERROR_RANGE, "1:15: longest_time: expected at least 1s, got '0'"},
     {"longest_time: 99999999999h", BERTH_ERROR_RANGE,
-     "1:15: longest_time: '99999999999h' is too large for a duration"},
+     "1:15: longest_time: expected a duration of at most 106751 days, got '99999999999h'"},
     {"longest_time: 1h\ndefault_time: 2h", BERTH_ERROR_INVALID,
      "2:15: default_time: expected at most longest_time (1h), got 2h"},
     {"time_slice_tenants: 1025", BERTH_ERROR_RANGE,

@@ -5,14 +5,14 @@
  */
 #include "support/unit.h"
 
-#include "spec/schema.h"
+#include "schema.h"
 
 #include <string.h>
 
 #include "base/count.h"
-#include "spec/workload.h"
 #include "support/aborts.h"
 #include "support/failing_allocator.h"
+#include "write_spec.h"
 
 static const struct choice colours[] = {{"red", 1}, {"blue", 2}, {0}};
 
@@ -105,8 +105,7 @@ static void records_are_written_once(void **state)
 static void what_is_within_a_record_is_judged_there(void **state)
 {
     const struct contradiction rows[] = {
-        {.at = "box.size",
-         .sentence = "no",
+        {.sentence = "no",
          .conditions = {{"box.size", CONDITION_GIVEN, NULL},
                         {"box.colour", CONDITION_NOT_GIVEN_AS, VALUES("red", "7")}}},
         {0},
@@ -125,8 +124,7 @@ static void what_is_within_a_record_is_judged_there(void **state)
 static void what_is_about_both_is_judged_at_the_top(void **state)
 {
     const struct contradiction rows[] = {
-        {.at = "box",
-         .sentence = "no",
+        {.sentence = "no",
          .conditions = {{"shelf.box", CONDITION_LEFT_OUT, NULL},
                         {"box.colour", CONDITION_ANOTHER, VALUES("True", "true", "x")}}},
         {0},
@@ -190,13 +188,10 @@ static void a_value_that_is_none_is_our_bug(void **state)
 static int write_all(void *unused)
 {
     struct text text = {0};
-    struct json json;
     int code;
 
     (void)unused;
-    json_start(&json, &text, JSON_INDENTED);
-    workload_write_schema(&json);
-    json_finish(&json);
+    spec_schema_write(&text);
     code = text_failed(&text) ? BERTH_ERROR_MEMORY : 0;
     text_finish(&text);
     return code;
@@ -208,7 +203,7 @@ static int write_document(void *unused)
     int code;
 
     (void)unused;
-    workload_write_document(&text);
+    spec_document_write(&text);
     code = text_failed(&text) ? BERTH_ERROR_MEMORY : 0;
     text_finish(&text);
     return code;

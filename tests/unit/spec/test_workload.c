@@ -101,8 +101,8 @@ static void notes_cannot_steer_a_terminal(void **state)
     assert_int_equal(workload_parse("a\nb\x1B[31m", text, strlen(text), &options, NULL), 0);
     assert_int_equal(options.notes.count, 1);
     assert_string_equal(options.notes.items[0],
-                        "a\uFFFDb\uFFFD[31m:1:15: note: vendor: 'a?[31m?b' is no known vendor, so "
-                        "devices with only a DRI render node are meant");
+                        "a\uFFFDb\uFFFD[31m:1:15: note: vendor: 'a?[31m?b' is not a known vendor, "
+                        "so only devices that have just a DRI render node match");
     request_options_finish(&options);
 }
 

@@ -5,8 +5,8 @@
  * Each is one group that may stand within a larger expression; a whole text is one between
  * PATTERN_BEGIN and PATTERN_END. Pure.
  */
-#ifndef SPEC_PATTERN_H
-#define SPEC_PATTERN_H
+#ifndef TOOLS_SPEC_PATTERN_H
+#define TOOLS_SPEC_PATTERN_H
 
 #include <stdint.h>
 

@@ -8,6 +8,7 @@
 
 #include "base/vector.h"
 #include "spec/workload.h"
+#include "write_spec.h"
 
 static const char introduction[] =
     "<!-- Written by `make docs` from the tables in src/spec that berth reads files by. -->\n"
@@ -326,7 +327,7 @@ static void append_sentences(struct text *out)
     text_append(out,
                 "\n## What does not go together\n\n"
                 "A file is refused with one of these sentences, at the place of the field:\n\n");
-    for (const struct contradiction *row = workload_contradictions; row->sentence != NULL; row++)
+    for (const struct contradiction *row = spec_rules; row->sentence != NULL; row++)
         text_append_format(out, "- %s\n", row->sentence);
     text_append(
         out, "\n## Notes\n\n"
@@ -338,7 +339,7 @@ static void append_sentences(struct text *out)
              "- vendor: a name is not known, so devices with only a DRI render node are meant\n");
 }
 
-void workload_write_document(struct text *out)
+void spec_document_write(struct text *out)
 {
     text_append(out, introduction);
     text_append(out, using_files);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "spec/schema.h"
+#include "schema.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text/quantity.h"
-#include "spec/schema_types.h"
+#include "base/vector.h"
+#include "schema_types.h"
 
 /* ---- Values ---- */
 
@@ -145,11 +146,21 @@ static void write_path(struct json *json, const char *path, const struct conditi
     json_object_end(json);
 }
 
+/* Returns the rest of a path that leads into the movable record ("count" for "gpu.count"), or NULL
+ * for any other path. */
+static const char *path_within(const struct movable *movable, const char *path)
+{
+    size_t length = strlen(movable->path);
+
+    return strncmp(path, movable->path, length) == 0 && path[length] == '.' ? path + length + 1
+                                                                            : NULL;
+}
+
 /* The same with the movable record in either place. */
 static void write_places(struct json *json, const struct movable *movable,
                          const struct condition *condition)
 {
-    const char *rest = contradictions_path_within(movable, condition->path);
+    const char *rest = path_within(movable, condition->path);
     const char *places[] = {movable->path, movable->elsewhere};
 
     if (rest == NULL) {
@@ -177,14 +188,13 @@ static void write_condition(struct json *json, const struct movable *movable, bo
     bool turned =
         condition->test == CONDITION_LEFT_OUT || condition->test == CONDITION_NOT_GIVEN_AS;
 
-    assert(condition->test != CONDITION_EMPTY);
     json_object_begin(json);
     if (turned) {
         json_key(json, "not");
         json_object_begin(json);
     }
     if (inside)
-        write_path(json, contradictions_path_within(movable, condition->path), condition);
+        write_path(json, path_within(movable, condition->path), condition);
     else
         write_places(json, movable, condition);
     if (turned)
@@ -196,7 +206,7 @@ static void write_condition(struct json *json, const struct movable *movable, bo
 static bool is_inside(const struct contradiction *row, const struct movable *movable)
 {
     for (size_t i = 0; i < CONDITIONS_MAX && row->conditions[i].test != CONDITION_NONE; i++) {
-        if (contradictions_path_within(movable, row->conditions[i].path) == NULL)
+        if (path_within(movable, row->conditions[i].path) == NULL)
             return false;
     }
     return true;
@@ -273,7 +283,7 @@ static void write_field(struct json *json, const struct field *field)
         assert(length > 0 && (size_t)length < sizeof(reference));
         json_string_member(json, "$ref", reference);
     } else {
-        field->type->schema(field, !field->required, json);
+        schema_types_write_field(field, !field->required, json);
     }
     if (field->default_text != NULL && is_value(field, field->default_text)) {
         json_key(json, "default");

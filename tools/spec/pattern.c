@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "spec/pattern.h"
+#include "pattern.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A keyword of JSON Schema that is about texts says nothing of numbers and the other way round, so
- * that a value which may be either needs no alternatives, only both sets of keywords.
+ * Keywords for strings do not apply to numbers, and keywords for numbers do not apply to strings.
+ * So a value that may be either needs both sets of keywords, but no alternatives.
  */
-#include "spec/schema_types.h"
+#include "schema_types.h"
 
+#include <assert.h>
+
+#include "base/count.h"
 #include "model/device_id.h"
 #include "model/request.h"
-#include "spec/pattern.h"
+#include "pattern.h"
 #include "spec/workload_types.h"
 
 #define NAMES(...)        \
@@ -80,7 +83,7 @@ static uint64_t largest_of(unsigned digits)
     return number;
 }
 
-void schema_type_text(const struct field *field, bool or_null, struct json *json)
+static void write_text(const struct field *field, bool or_null, struct json *json)
 {
     uint64_t longest = field->max == 0 ? TEXT_MAX : field->max;
 
@@ -95,13 +98,21 @@ void schema_type_text(const struct field *field, bool or_null, struct json *json
     }
 }
 
-void schema_type_number(const struct field *field, bool or_null, struct json *json)
+static void write_models(const struct field *field, bool or_null, struct json *json)
+{
+    (void)field;
+    schema_types_write(json, or_null, NAMES(SCALARS));
+    write_length(json, 1, TEXT_MAX);
+    json_string_member(json, "pattern", "^[^|\\u0000]+(?:\\|[^|\\u0000]+)*$");
+}
+
+static void write_number(const struct field *field, bool or_null, struct json *json)
 {
     schema_types_write(json, or_null, NAMES("integer"));
     write_bounds(json, field->min, field->max);
 }
 
-void schema_type_choice(const struct field *field, bool or_null, struct json *json)
+static void write_choice(const struct field *field, bool or_null, struct json *json)
 {
     json_key(json, "enum");
     json_array_begin(json);
@@ -112,13 +123,13 @@ void schema_type_choice(const struct field *field, bool or_null, struct json *js
     json_array_end(json);
 }
 
-void schema_type_boolean(const struct field *field, bool or_null, struct json *json)
+static void write_boolean(const struct field *field, bool or_null, struct json *json)
 {
     (void)field;
     schema_types_write(json, or_null, NAMES("boolean"));
 }
 
-void schema_type_count(const struct field *field, bool or_null, struct json *json)
+static void write_count(const struct field *field, bool or_null, struct json *json)
 {
     struct text pattern = {0};
 
@@ -133,7 +144,7 @@ void schema_type_count(const struct field *field, bool or_null, struct json *jso
     write_pattern(json, &pattern);
 }
 
-void schema_type_capability(const struct field *field, bool or_null, struct json *json)
+static void write_capability(const struct field *field, bool or_null, struct json *json)
 {
     struct text pattern = {0};
 
@@ -143,7 +154,7 @@ void schema_type_capability(const struct field *field, bool or_null, struct json
     write_pattern(json, &pattern);
 }
 
-void schema_type_share(const struct field *field, bool or_null, struct json *json)
+static void write_share(const struct field *field, bool or_null, struct json *json)
 {
     (void)field;
     schema_types_write(json, or_null, NAMES("number"));
@@ -158,7 +169,7 @@ static void append_min(struct text *pattern, uint64_t min)
         text_append(pattern, "(?=.*[1-9])");
 }
 
-void schema_type_size(const struct field *field, bool or_null, struct json *json)
+static void write_size(const struct field *field, bool or_null, struct json *json)
 {
     static const char prefixes[] = "KkMmGgTt";
     unsigned digits = WORKLOAD_SIZE_DIGITS;
@@ -188,7 +199,7 @@ static void append_parts(struct text *pattern)
                            part->digits, WORKLOAD_FRACTION_DIGITS, part->unit);
 }
 
-void schema_type_duration(const struct field *field, bool or_null, struct json *json)
+static void write_duration(const struct field *field, bool or_null, struct json *json)
 {
     struct text pattern = {0};
 
@@ -222,7 +233,7 @@ static void append_id(struct text *pattern)
     text_finish(&index);
 }
 
-void schema_type_device_ids(const struct field *field, bool or_null, struct json *json)
+static void write_device_ids(const struct field *field, bool or_null, struct json *json)
 {
     struct text one = {0};
     struct text several = {0};
@@ -242,7 +253,7 @@ void schema_type_device_ids(const struct field *field, bool or_null, struct json
     json_object_end(json);
 }
 
-void schema_type_directory(const struct field *field, bool or_null, struct json *json)
+static void write_directory(const struct field *field, bool or_null, struct json *json)
 {
     schema_types_write(json, or_null, NAMES("string"));
     write_length(json, 0, field->max);
@@ -259,7 +270,7 @@ static void write_word(struct json *json, bool first)
     json_object_end(json);
 }
 
-void schema_type_command(const struct field *field, bool or_null, struct json *json)
+static void write_command(const struct field *field, bool or_null, struct json *json)
 {
     (void)field;
     schema_types_write(json, or_null, NAMES("array", SCALARS));
@@ -273,4 +284,34 @@ void schema_type_command(const struct field *field, bool or_null, struct json *j
     write_word(json, false);
     write_length(json, 1, WORKLOAD_ARGUMENT_MAX);
     write_without_zero_bytes(json);
+}
+
+static const struct {
+    const struct field_type *type;
+    void (*write)(const struct field *field, bool or_null, struct json *json);
+} writers[] = {
+    {&field_text, write_text},
+    {&field_number, write_number},
+    {&field_number32, write_number},
+    {&field_choice, write_choice},
+    {&field_boolean, write_boolean},
+    {&workload_models, write_models},
+    {&workload_count, write_count},
+    {&workload_capability, write_capability},
+    {&workload_share, write_share},
+    {&workload_size, write_size},
+    {&workload_duration, write_duration},
+    {&workload_device_ids, write_device_ids},
+    {&workload_directory, write_directory},
+    {&workload_command, write_command},
+};
+
+void schema_types_write_field(const struct field *field, bool or_null, struct json *json)
+{
+    size_t i = 0;
+
+    while (i < COUNT(writers) && writers[i].type != field->type)
+        i++;
+    assert(i < COUNT(writers));
+    writers[i].write(field, or_null, json);
 }
