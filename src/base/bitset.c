@@ -172,8 +172,8 @@ struct number_range {
     size_t last;
 };
 
-/* Reads one decimal number; one that does not fit comes out as SIZE_MAX, which is at or above
- * every limit. Returns where it ends, NULL when there is none. */
+/* Reads a decimal number. A number that does not fit becomes SIZE_MAX, which is at or above every
+ * limit. Returns where the number ends, or NULL when there is none. */
 static const char *read_number(const char *at, size_t *ret_number)
 {
     char *end;
@@ -184,8 +184,8 @@ static const char *read_number(const char *at, size_t *ret_number)
     return end;
 }
 
-/* Reads the element at `*at`, "3" or "0-7", of a list that ends at `end`, and moves `*at` on to
- * the next one; NULL after the last. */
+/* Reads the element at `*at`, "3" or "0-7", of a list that ends at `end`. Moves `*at` to the next
+ * element, or to NULL after the last one. */
 static int read_range(const char **at, const char *end, size_t limit,
                       struct number_range *ret_range, struct berth_error *error)
 {
@@ -206,13 +206,13 @@ static int read_range(const char **at, const char *end, size_t limit,
         return error_set(error, BERTH_ERROR_RANGE, "expected numbers below %zu, got %s", limit,
                          found.text);
     if (ret_range->last < ret_range->first)
-        return error_set(error, BERTH_ERROR_RANGE, "expected a range that rises, got %s",
+        return error_set(error, BERTH_ERROR_RANGE, "expected a range from small to large, got %s",
                          found.text);
     *at = comma == NULL ? NULL : comma + 1;
     return 0;
 }
 
-/* Finds out how many bits the list between `start` and `end` needs. */
+/* Checks the list between `start` and `end`, and counts the bits that it needs. */
 static int measure_list(const char *start, const char *end, size_t limit, size_t *ret_size,
                         struct berth_error *error)
 {

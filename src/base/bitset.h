@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A set of small numbers, 0 to size-1, as bits. The size is fixed at init. Sets that are combined
- * must have the same size (assert). Not for use by two threads at once unless all only read.
+ * A set of the numbers 0 to size-1, stored as bits. The size is fixed at init. Operations on two
+ * sets require the same size (assert). Several threads may read a set; one that writes needs it
+ * alone.
  */
 #ifndef BASE_BITSET_H
 #define BASE_BITSET_H
@@ -19,7 +20,7 @@ struct bitset {
     size_t size;
 };
 
-/* An empty set of `size` bits (0 is fine). Returns 0 or BERTH_ERROR_MEMORY. */
+/* Makes an empty set of `size` bits, which may be 0. Returns 0 or BERTH_ERROR_MEMORY. */
 int bitset_init(struct bitset *set, size_t size);
 void bitset_finish(struct bitset *set);
 
@@ -54,21 +55,22 @@ bool bitset_equals(const struct bitset *set, const struct bitset *other);
 bool bitset_is_subset(const struct bitset *set, const struct bitset *of);
 bool bitset_intersects(const struct bitset *set, const struct bitset *other);
 
-/* The smallest member at or above `from`; the set's size when there is none. */
+/* Returns the smallest member at or above `from`, or the set's size when there is none. */
 size_t bitset_next(const struct bitset *set, size_t from);
 
-/* Runs `bit`, a size_t declared here, over the members in rising order. The body may remove the
- * current one. */
+/* Runs `bit`, a size_t declared here, over the members in ascending order. The body may remove the
+ * current member. */
 #define bitset_for_each(bit, set) \
     for (size_t bit = bitset_next((set), 0); bit < (set)->size; bit = bitset_next((set), bit + 1))
 
-/* Appends the members as the kernel writes CPU lists: "0-3,8,10-11"; nothing for an empty set. */
+/* Appends the members in the kernel's format for CPU lists: "0-3,8,10-11". An empty set appends
+ * nothing. */
 void bitset_format_ranges(const struct bitset *set, struct text *out);
 
-/* Reads such a list into an empty set that is initialised here with as many bits as it needs, at
- * most `limit`. Blanks around it are allowed, "" is the empty set, order and overlap are not
- * checked. Fails with BERTH_ERROR_SYNTAX, BERTH_ERROR_RANGE (a range turned round, a number at or
- * above `limit`) or BERTH_ERROR_MEMORY; then nothing needs finishing. */
+/* Parses such a list. Initialises *ret_set with as many bits as the list needs, at most `limit`.
+ * Leading and trailing blanks are allowed, "" is the empty set, and elements may overlap and come
+ * in any order. Fails with BERTH_ERROR_SYNTAX, BERTH_ERROR_RANGE (a range such as 3-0, a number at
+ * or above `limit`) or BERTH_ERROR_MEMORY; *ret_set is untouched then. */
 int bitset_parse_ranges(const char *string, size_t limit, struct bitset *ret_set,
                         struct berth_error *error);
 

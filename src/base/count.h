@@ -2,7 +2,7 @@
 #ifndef BASE_COUNT_H
 #define BASE_COUNT_H
 
-/* How many items an array (not a pointer) has. */
+/* Returns the number of items of an array (not of a pointer). */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Recent processors have an instruction for it. The C library knows which ones; asking the
- * processor itself takes long under some hypervisors. */
+/* Recent processors have an instruction for CRC-32C. The C library knows whether this one does;
+ * CPUID would be slow under some hypervisors. */
 #if defined(__x86_64__) && defined(__has_include)
 #if __has_include(<sys/platform/x86.h>)
 #include <sys/platform/x86.h>
@@ -29,8 +29,8 @@ sum_by_instruction(uint32_t sum, const unsigned char *bytes, size_t length)
 #endif
 #endif
 
-/* What each byte turns into when it is divided, lowest bit first, by the polynomial 0x82F63B78.
- * test_crc32c.c makes the table anew. */
+/* The remainder of each byte, lowest bit first, divided by the polynomial 0x82F63B78.
+ * test_crc32c.c computes the table again. */
 static const uint32_t remainders[256] = {
     0x00000000, 0xF26B8303, 0xE13B70F7, 0x1350F3F4, 0xC79A971F, 0x35F1141C, 0x26A1E7E8, 0xD4CA64EB,
     0x8AD958CF, 0x78B2DBCC, 0x6BE22838, 0x9989AB3B, 0x4D43CFD0, 0xBF284CD3, 0xAC78BF27, 0x5E133C24,

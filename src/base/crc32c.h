@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CRC-32C (Castagnoli, as in iSCSI and ext4): sees every change within 32 adjacent bits and all
- * others but one in four thousand million. No protection against forgery. Pure; any thread may
- * call it.
+ * CRC-32C (Castagnoli, as in iSCSI and ext4). It detects every change within 32 adjacent bits, and
+ * all but one in 2^32 of other changes. It does not protect against forgery. Any thread may call
+ * these.
  */
 #ifndef BASE_CRC32C_H
 #define BASE_CRC32C_H
@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The checksum of what has the checksum `before` (0: nothing) and then these bytes, so that pieces
- * can be summed one after the other. */
+/* Returns the checksum of some data followed by these bytes, where `before` is the checksum of the
+ * data (0: no data). So a checksum can be computed piece by piece. */
 uint32_t crc32c(uint32_t before, const void *bytes, size_t length);
 
-/* The same on any processor; the other may use an instruction for it. */
+/* The same without the processor's instruction for it, which crc32c() uses where there is one. */
 uint32_t crc32c_by_table(uint32_t before, const void *bytes, size_t length);
 
 #endif

@@ -42,11 +42,11 @@ static void store_message(struct berth_error *error, int code, const char *messa
     utf8_make_plain(error->message);
 }
 
-/* Room for two full messages, so that wrapping never loses the head to the tail. */
+/* Room for two full messages, so that a long prefix never cuts off the start of the message. */
 enum { SCRATCH = 2 * BERTH_ERROR_MESSAGE_SIZE };
 
-/* Formats into `scratch` and returns the length, which is below SCRATCH. Arguments that cannot be
- * formatted leave the bare format, which still says more than nothing. */
+/* Formats into `scratch` and returns the length, which is below SCRATCH. When formatting fails, the
+ * format itself becomes the message. */
 __attribute__((format(printf, 2, 0))) static size_t
 format_message(char *scratch, const char *format, va_list arguments)
 {

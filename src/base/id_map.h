@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds things by number: an intrusive hash table for numbers that are given out one after the
- * other, so that neighbours fall into neighbouring buckets. The map owns its buckets, not what is
- * in it. Not for use by two threads at once.
+ * An intrusive hash table for items that have consecutive ids: neighbouring ids fall into
+ * neighbouring buckets. The map owns its buckets, but not its items. Only one thread may use a map
+ * at a time.
  */
 #ifndef BASE_ID_MAP_H
 #define BASE_ID_MAP_H
@@ -20,15 +20,15 @@ struct id_map {
     size_t mask; /* buckets - 1 */
 };
 
-/* An empty map. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Makes an empty map. Returns 0 or BERTH_ERROR_MEMORY. */
 int id_map_init(struct id_map *map);
 void id_map_finish(struct id_map *map);
 
-/* Makes `count` ids quick to find. Without memory for it nothing is lost but speed. */
+/* Adds buckets for `count` ids. Without memory for them the map works, but more slowly. */
 void id_map_reserve(struct id_map *map, size_t count);
 
-/* Adds a link whose id is set. Of several with the same id, the last one is found first, and the
- * others behind it. */
+/* Adds a link whose id is set. Among links with the same id, id_map_find finds the one that was
+ * added last; the others follow it by `next`. */
 static inline void id_map_add(struct id_map *map, struct id_link *link)
 {
     struct id_link **bucket = &map->buckets[link->id & map->mask];
@@ -37,7 +37,7 @@ static inline void id_map_add(struct id_map *map, struct id_link *link)
     *bucket = link;
 }
 
-/* The link of this id; NULL when there is none. */
+/* Returns the link with this id, or NULL when there is none. */
 static inline struct id_link *id_map_find(const struct id_map *map, uint64_t id)
 {
     struct id_link *link = map->buckets[id & map->mask];
@@ -47,7 +47,7 @@ static inline struct id_link *id_map_find(const struct id_map *map, uint64_t id)
     return link;
 }
 
-/* Takes out a link that is in the map. */
+/* Removes a link, which must be in the map. */
 static inline void id_map_remove(struct id_map *map, struct id_link *link)
 {
     struct id_link **place = &map->buckets[link->id & map->mask];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Intrusive doubly-linked lists: the link lives in the item, so adding and removing never
- * allocates and removing needs no search.
+ * Intrusive doubly-linked lists. The link is a member of the item, so adding and removing never
+ * allocate, and removing needs no search.
  *
  *     struct claim { struct list_link in_queue; ... };
  *     struct list queue;
@@ -11,7 +11,7 @@
  *         struct claim *claim = container_of(link, struct claim, in_queue);
  *     }
  *
- * The list owns nothing. Not for use by two threads at once.
+ * The list owns nothing. Only one thread may use a list at a time.
  */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H
@@ -31,7 +31,8 @@ struct list {
 #define container_of(pointer, type, member) \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-/* Runs `link` over the list in order. The body may remove (and free) the current item. */
+/* Runs `link` over the list in order. The body may remove and free the current item, but not the
+ * next one. */
 #define list_for_each(link, list)                                               \
     for (struct list_link *link = (list)->ends.next, *link##_next = link->next; \
          link != &(list)->ends; link = link##_next, link##_next = link->next)
@@ -42,7 +43,8 @@ static inline void list_init(struct list *list)
     list->ends.next = &list->ends;
 }
 
-/* A link that is in no list, as after zeroing or list_remove. */
+/* Returns whether the link is in a list. A zeroed link, and a link after list_remove, is in none.
+ */
 static inline bool list_is_linked(const struct list_link *link)
 {
     return link->next != NULL;
@@ -53,7 +55,7 @@ static inline bool list_is_empty(const struct list *list)
     return list->ends.next == &list->ends;
 }
 
-/* Puts `link`, which must be in no list, before `position`, which may be &list->ends. */
+/* Inserts `link`, which must be in no list, before `position`, which may be &list->ends. */
 static inline void list_insert_before(struct list_link *position, struct list_link *link)
 {
     link->previous = position->previous;
@@ -72,7 +74,7 @@ static inline void list_prepend(struct list *list, struct list_link *link)
     list_insert_before(list->ends.next, link);
 }
 
-/* Takes `link` out of its list; one that is in none stays so. */
+/* Removes `link` from its list, if it is in one. */
 static inline void list_remove(struct list_link *link)
 {
     if (!list_is_linked(link))
@@ -83,15 +85,15 @@ static inline void list_remove(struct list_link *link)
     link->next = NULL;
 }
 
-/* The same for a link that is in a list and whose memory is about to be used for something else: it
- * is left as it is. */
+/* Removes `link`, which must be in a list, without writing to it: its memory is about to be freed
+ * or reused. */
 static inline void list_unlink(const struct list_link *link)
 {
     link->previous->next = link->next;
     link->next->previous = link->previous;
 }
 
-/* The first and the last link; NULL when the list is empty. */
+/* Return the first and the last link, or NULL when the list is empty. */
 static inline struct list_link *list_first(const struct list *list)
 {
     return list_is_empty(list) ? NULL : list->ends.next;

@@ -56,7 +56,7 @@ size_t lowest_set_next(const struct lowest_set *set, size_t from)
 {
     unsigned level = 0;
 
-    /* Up, until a word has something at or after the place that we come from. */
+    /* Go up until a word has a bit at or above `from`. */
     for (; level < set->depth; level++) {
         uint64_t word = from / 64 < set->words[level] ? set->levels[level][from / 64] : 0;
 

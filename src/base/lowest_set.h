@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A set of small numbers whose lowest member is found at once, however large the set may be: a
- * bitset with a bitset over its words, and so on up to one word. Adding, removing and finding the
- * lowest take O(log64 size). Not for use by two threads at once.
+ * A set of numbers that finds its lowest member quickly: a bitset, above it a bitset of the words
+ * that are not 0, and so on up to one word. Adding, removing and finding the lowest member take
+ * O(log64 size). Only one thread may use a set at a time.
  */
 #ifndef BASE_LOWEST_SET_H
 #define BASE_LOWEST_SET_H
@@ -16,11 +16,11 @@ enum { LOWEST_SET_LEVELS = 4 }; /* 16 million members */
 struct lowest_set {
     uint64_t *levels[LOWEST_SET_LEVELS]; /* the members first; one word at the top */
     unsigned depth;
-    size_t words[LOWEST_SET_LEVELS]; /* that each has */
+    size_t words[LOWEST_SET_LEVELS]; /* number of words of each level */
 };
 
-/* An empty set of numbers below `size`, at most 64^LOWEST_SET_LEVELS (assert). Returns 0 or
- * BERTH_ERROR_MEMORY. */
+/* Makes an empty set of numbers below `size`, which is at most 64^LOWEST_SET_LEVELS (assert).
+ * Returns 0 or BERTH_ERROR_MEMORY. */
 int lowest_set_init(struct lowest_set *set, size_t size);
 void lowest_set_finish(struct lowest_set *set);
 
@@ -34,7 +34,7 @@ static inline bool lowest_set_is_empty(const struct lowest_set *set)
     return set->levels[set->depth - 1][0] == 0;
 }
 
-/* What adding and removing do above the members; not to be called by name. */
+/* Update the levels above the members. For lowest_set_add and lowest_set_remove only. */
 void lowest_set_mark(struct lowest_set *set, size_t word);
 void lowest_set_unmark(struct lowest_set *set, size_t word);
 
@@ -59,7 +59,7 @@ static inline void lowest_set_remove(struct lowest_set *set, size_t number)
         lowest_set_unmark(set, number / 64);
 }
 
-/* The lowest number in the set, which must not be empty. */
+/* Returns the lowest number in the set, which must not be empty. */
 static inline size_t lowest_set_first(const struct lowest_set *set)
 {
     size_t number = 0;
@@ -71,7 +71,7 @@ static inline size_t lowest_set_first(const struct lowest_set *set)
     return number;
 }
 
-/* The lowest number in the set at or above `from`; SIZE_MAX when there is none. */
+/* Returns the lowest number in the set at or above `from`, or SIZE_MAX when there is none. */
 size_t lowest_set_next(const struct lowest_set *set, size_t from);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A list of strings that it owns. Zeroed memory is an empty list. Not for use by two threads at
- * once.
+ * A list of strings, which the list owns. Zeroed memory is an empty list. Only one thread may use a
+ * list at a time.
  */
 #ifndef BASE_STRING_LIST_H
 #define BASE_STRING_LIST_H

@@ -171,7 +171,7 @@ def test_nothing_found_where_something_could_not_be_read(hardware):
     hardware.is_now(problems=[{"backend": "nvidia", "message": "the driver does not answer"}])
     assert hardware.berth("devices") == (
         0,
-        "No GPU found on this machine, but not everything could be read.\n",
+        "No GPU found on this machine, but reading some of it failed.\n",
         "berth: nvidia: the driver does not answer\n",
     )
 
@@ -207,7 +207,7 @@ def test_many_partitions_of_a_recorded_machine(sandbox, source_root):
 
 
 def test_no_probe(hardware):
-    wanted = "/nonexistent: cannot start it: No such file or directory\n"
+    wanted = "cannot start /nonexistent: No such file or directory\n"
     for verb in ("devices", "plan"):
         done = hardware.berth(verb, env={"BERTH_PROBE": "/nonexistent"})
         assert done == (125, "", f"berth: {verb}: {wanted}")
@@ -277,7 +277,7 @@ def test_masks_hide_all(hardware):
     env = {"CUDA_VISIBLE_DEVICES": "-1", "NVIDIA_VISIBLE_DEVICES": "void"}
     assert hardware.berth("devices", env=env) == (
         0,
-        "No GPU to be seen here: 1 device is hidden by CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES.\n",
+        "No GPU visible here: 1 device is hidden by CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES.\n",
         "",
     )
     assert hardware.document(env=env)["devices"] == []

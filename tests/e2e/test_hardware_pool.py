@@ -231,7 +231,7 @@ def test_a_probe_that_cannot_be_started(hardware_of):
     pool = hardware_of([0])
     nowhere = pool.sandbox.directory / "nowhere"
     pool.sandbox.environment["BERTH_PROBE"] = str(nowhere)
-    why = f"probe: {nowhere}: cannot start it: No such file or directory"
+    why = f"probe: cannot start {nowhere}: No such file or directory"
     assert pool.berth("run", "true") == (120, "", f"berth: run: this pool has no devices; {why}\n")
     assert why in pool.berth("status").stdout
 

@@ -9,7 +9,7 @@
 
 #include "base/system/unintercepted.h"
 
-enum { DESCRIPTORS_MAX = 65536 }; /* closed one by one where the kernel cannot close all at once */
+enum { DESCRIPTORS_MAX = 65536 }; /* closed one by one when the kernel has no close_range */
 
 void child_setup_reset_signals(void)
 {
@@ -32,8 +32,8 @@ void child_setup_close_from(int first)
         close(i);
 }
 
-/* Moves it out of the way of those that are to be there: it may be one of them where we were
- * started without some. */
+/* Moves a descriptor above those that will be replaced. It may be one of them, when the caller was
+ * started without standard input, output or error. */
 static int move_descriptor_above(int descriptor, int above)
 {
     return fcntl(descriptor, F_DUPFD_CLOEXEC, above + 1);

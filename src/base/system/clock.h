@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading the kernel's clocks, in nanoseconds. Any thread may call these.
+ * Reads the kernel's clocks, in nanoseconds. Any thread may call these.
  */
 #ifndef BASE_SYSTEM_CLOCK_H
 #define BASE_SYSTEM_CLOCK_H
@@ -16,19 +16,19 @@ static inline int64_t clock_read(clockid_t which)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* CLOCK_MONOTONIC. */
+/* Reads CLOCK_MONOTONIC. */
 static inline int64_t clock_now(void)
 {
     return clock_read(CLOCK_MONOTONIC);
 }
 
-/* The same, a few milliseconds late at most, and several times cheaper. */
+/* The same, several times cheaper, but up to a few milliseconds late. */
 static inline int64_t clock_now_coarse(void)
 {
     return clock_read(CLOCK_MONOTONIC_COARSE);
 }
 
-/* When a time to wait ends; INT64_MAX, and what would be later, never does. */
+/* Returns now + wait, or INT64_MAX (never) when that does not fit. A negative wait counts as 0. */
 static inline int64_t clock_after(int64_t now, int64_t wait)
 {
     if (wait < 0)

@@ -8,7 +8,7 @@
 #include "base/text/span.h"
 #include "base/text/utf8.h"
 
-/* Runtimes make ids of 64 digits and show the first 12. */
+/* Runtimes generate ids of 64 digits and show the first 12. */
 enum { ID_MIN = 12, ID_LENGTH = 64, NAME_LENGTH_MAX = 255 };
 
 static int digit_value(char character)
@@ -29,8 +29,8 @@ static bool is_container_id(struct span span, size_t shortest)
     return true;
 }
 
-/* docker-<id>.scope, where systemd keeps the groups; without the end where the runtime does.
- * conmon's own group has another beginning (libpod-conmon-) and so no id behind this one. */
+/* Finds the id in docker-<id>.scope when systemd manages the groups, or in docker-<id> when the
+ * runtime does. conmon's own group has another prefix (libpod-conmon-), so no id is found in it. */
 static bool find_container_id(struct span part, struct span *ret_id)
 {
     static const char *const beginnings[] = {
@@ -39,7 +39,7 @@ static bool find_container_id(struct span part, struct span *ret_id)
     const char *colon = memrchr(part.bytes, ':', part.length);
 
     *ret_id = part;
-    /* A group of containerd in a service: kubepods-pod1.slice:cri-containerd:<id>. */
+    /* containerd in a systemd service: kubepods-pod1.slice:cri-containerd:<id>. */
     if (colon != NULL) {
         ret_id->length -= (size_t)(colon + 1 - part.bytes);
         ret_id->bytes = colon + 1;
@@ -55,8 +55,8 @@ static bool find_container_id(struct span part, struct span *ret_id)
     return false;
 }
 
-/* A machine: lxc.payload.<name>, what comes after /lxc/, systemd-nspawn@<name>.service,
- * machine-<name>.scope unless that is a virtual one. */
+/* Finds the name of a machine: lxc.payload.<name>, /lxc/<name>, systemd-nspawn@<name>.service, or
+ * machine-<name>.scope, unless that is a virtual machine. */
 static bool find_machine_name(struct span part, struct span before, struct span *ret_name)
 {
     *ret_name = part;
@@ -69,7 +69,7 @@ static bool find_machine_name(struct span part, struct span before, struct span 
            span_drop_suffix(ret_name, ".scope") && ret_name->length > 0;
 }
 
-/* systemd writes some characters as \x2d. */
+/* Appends a name, in which systemd escapes some characters, such as \x2d for '-'. */
 static void append_machine_name(struct span name, struct text *out)
 {
     char plain[NAME_LENGTH_MAX + 1];
@@ -93,7 +93,7 @@ static void append_machine_name(struct span name, struct text *out)
     utf8_append_inert(out, plain);
 }
 
-/* The last part of a path, which is taken from it. */
+/* Removes the last part of a path and returns it. */
 static struct span remove_last_part(struct span *path)
 {
     const char *slash;
@@ -135,7 +135,7 @@ void container_find(const char *bytes, size_t length, struct text *out)
     struct span line;
 
     while (span_read_line(&text, &line)) {
-        /* hierarchy:controllers:path; 0::path in version 2. */
+        /* hierarchy:controllers:path, or 0::path in version 2. */
         const char *colon = line.length == 0 ? NULL : memchr(line.bytes, ':', line.length);
 
         if (colon != NULL)

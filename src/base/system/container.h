@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The container that a process runs in, by where it is among the control groups. Pure.
+ * Finds the container that a process runs in by its control groups. Pure functions; any thread may
+ * call them.
  */
 #ifndef BASE_SYSTEM_CONTAINER_H
 #define BASE_SYSTEM_CONTAINER_H
@@ -9,14 +10,14 @@
 
 #include "base/text/text.h"
 
-/* Reads the text of /proc/PID/cgroup, of version 1 or 2, and appends what its runtime calls the
- * innermost container: the id in hexadecimal digits of docker, containerd, nerdctl, podman or
- * CRI-O, the name of a machine of LXC or systemd-nspawn. Nothing when there is none. What it
- * appends is inert. */
+/* Parses the text of /proc/PID/cgroup, version 1 or 2, and appends the innermost container: the
+ * hexadecimal id that docker, containerd, nerdctl, podman or CRI-O gave it, or the machine name of
+ * LXC or systemd-nspawn. Appends nothing when there is no container. The result is inert
+ * (base/text/utf8.h). */
 void container_find(const char *bytes, size_t length, struct text *out);
 
-/* How many bytes of an id or a name people are shown: the first twelve digits of an id, which is
- * enough to tell it from others, and all of a name. */
+/* Returns the number of bytes to show: the first twelve digits of an id, as docker does, or all of
+ * a name. */
 int container_shown_length(const char *container);
 
 #endif

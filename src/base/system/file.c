@@ -31,8 +31,8 @@ static ssize_t read_some(int descriptor, char *buffer, size_t size)
     return got;
 }
 
-/* Appends everything up to the end of the file. The size that fstat knows would not help: pipes
- * have none, and files in /proc and /sys claim one that is not theirs. */
+/* Appends everything up to the end of the file. The size from fstat does not help: pipes have none,
+ * and that of files in /proc and /sys is wrong. */
 static int read_all(int descriptor, const char *path, size_t limit, struct text *content,
                     struct berth_error *error)
 {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* dlerror names what is missing: the library itself, or something that it needs. */
+/* Reports why dlopen failed. dlerror names the missing file: the library, or one that it needs. */
 static int report_load_failure(const char *file, struct berth_error *error)
 {
     const char *reason = dlerror();
@@ -18,9 +18,9 @@ static int report_load_failure(const char *file, struct berth_error *error)
                                strstr(reason, "No such file") != NULL;
 
     return error_set(error, is_absent ? BERTH_ERROR_NOT_FOUND : BERTH_ERROR_INVALID,
-                     "%s: expected a library to load, got %s", file,
-                     is_absent        ? "none"
-                     : reason == NULL ? "that it fails"
+                     "cannot load %s: %s", file,
+                     is_absent        ? "no such library"
+                     : reason == NULL ? "unknown error"
                                       : reason);
 }
 
@@ -36,8 +36,8 @@ int library_open(const char *file, const struct library_symbol *symbols, size_t 
 
         if (address == NULL && symbols[i].required) {
             dlclose(library);
-            return error_set(error, BERTH_ERROR_INVALID, "%s: expected the function %s, got none",
-                             file, symbols[i].name);
+            return error_set(error, BERTH_ERROR_INVALID, "%s: the library has no function %s", file,
+                             symbols[i].name);
         }
         memcpy((char *)functions + symbols[i].offset, &address, sizeof(address));
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A library that is loaded while running, as those of vendors are.
+ * Loads shared libraries at run time, such as those of GPU vendors.
  */
 #ifndef BASE_SYSTEM_LIBRARY_H
 #define BASE_SYSTEM_LIBRARY_H
@@ -9,17 +9,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A function of the library and where its pointer goes. */
+/* A function of the library. */
 struct library_symbol {
     const char *name;
-    size_t offset; /* in the caller's struct of function pointers */
+    size_t offset; /* of its pointer in the caller's struct of function pointers */
     bool required;
 };
 
-/* Loads the library and puts the functions' addresses into `functions`, NULL for those that it
- * lacks. `file` is a name for the loader or a path. Fails with BERTH_ERROR_NOT_FOUND (there is
- * none), _INVALID (it cannot be loaded, or lacks a required function). *ret_library is for
- * library_close. */
+/* Loads the library and stores the functions' addresses in `functions`, NULL for each function that
+ * the library lacks. `file` is a path, or a name that the loader searches for. The caller closes
+ * *ret_library with library_close. Fails with BERTH_ERROR_NOT_FOUND (no such library) or _INVALID
+ * (it cannot be loaded, or lacks a required function). */
 int library_open(const char *file, const struct library_symbol *symbols, size_t count,
                  void *functions, void **ret_library, struct berth_error *error);
 void library_close(void *library);

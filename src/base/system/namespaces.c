@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 33 }; /* the kernel allows no more user namespaces within each other */
+enum { DEPTH_MAX = 33 }; /* the kernel's limit for nested user namespaces */
 
 struct namespace_path {
     char text[64];
@@ -35,8 +35,8 @@ static bool is_same_namespace(const struct stat *one, const struct stat *other)
     return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
-/* Whether the process is in another namespace of this kind than we are. Most are in ours, which is
- * known without opening anything. */
+/* Returns whether the process and the caller are in different namespaces of this kind. The common
+ * case, the same namespace, needs no open(). */
 static bool is_in_other_namespace(pid_t pid, const char *kind, struct stat *ret_ours)
 {
     struct stat its;
@@ -45,7 +45,8 @@ static bool is_in_other_namespace(pid_t pid, const char *kind, struct stat *ret_
            stat_our_namespace(kind, ret_ours) && !is_same_namespace(&its, ret_ours);
 }
 
-/* Goes up from the user namespace, whose descriptor it takes, to the one right below ours. */
+/* Goes up from the user namespace, whose descriptor it closes, to the one right below the caller's.
+ */
 static bool find_owner(int descriptor, const struct stat *ours, uint32_t *ret_uid)
 {
     bool is_below = false;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose the namespaces of a process are, which containers are made of. The kernel says so, and
- * nobody can make one that is somebody else's.
+ * Finds the owners of a process's namespaces, which containers are made of. The kernel records the
+ * owner, and a process cannot create a namespace for another user.
  *
- * Who makes a user namespace, as containers without root's rights do, has it run processes under
- * user ids that are not his own but lent to him. The kernel gives the owner all power over what is
- * in it: he may signal and trace it.
+ * A user who creates a user namespace, as rootless containers do, can run processes in it under
+ * other user ids, which the system lends to the user. The kernel gives the owner full control over
+ * these processes: the owner may signal and trace them.
  *
- * None of these blocks, and any thread may call them. What may not be known, or is gone, is not so.
+ * These functions never block, and any thread may call them. They return false when the process is
+ * gone or may not be inspected.
  */
 #ifndef BASE_SYSTEM_NAMESPACES_H
 #define BASE_SYSTEM_NAMESPACES_H
@@ -16,15 +17,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Who owns the process's user namespace; of some within each other, the outermost below ours.
- * Returns false where there is nothing to say: it is in ours, or in one that is not below ours. */
+/* Finds the owner of the process's user namespace. When namespaces are nested, it is the owner of
+ * the outermost one below the caller's. Returns false when the process is in the caller's user
+ * namespace, or in one that is not below it. */
 bool namespace_user_owner(pid_t pid, uint32_t *ret_uid);
 
-/* Whether the process is in another pid namespace than we are. */
+/* Returns whether the process is in another pid namespace than the caller. */
 bool namespace_pid_is_other(pid_t pid);
 
-/* Whether that was made with root's rights, as docker does: it belongs to our user namespace. Who
- * may run a set-user-id program that makes such (firejail) can be in one. */
+/* Returns whether the process's pid namespace was created with root's rights, as docker does: it
+ * belongs to the caller's user namespace. A user without root's rights can be in such a namespace
+ * through a set-user-id program such as firejail. */
 bool namespace_pid_is_owned_by_root(pid_t pid);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In which container a running process is (base/system/container.h). Who may make control groups
- * can give them any name, and so be in a container of any id: it is a hint, never a credential.
+ * Finds the container of a running process (base/system/container.h). The id is a hint, never a
+ * credential: a user who may create control groups can give them any name, and so choose the id.
  */
 #ifndef BASE_SYSTEM_PROCESS_CONTAINER_H
 #define BASE_SYSTEM_PROCESS_CONTAINER_H
@@ -12,16 +12,16 @@
 
 #include "base/text/text.h"
 
-/* Appends the id or name of the process's container. Returns whether it is in one. That which we
- * are in ourselves is the machine for us, and does not count. */
+/* Appends the id or name of the process's container. Returns whether it is in one. The caller's own
+ * container does not count. */
 bool process_container(pid_t pid, struct text *out);
 
-/* The same of the container that began with the process: its parent is not in it. */
+/* The same, but only when the process is the first of the container: its parent is not in it. */
 bool process_container_begun(pid_t pid, struct text *out);
 
-/* Who answers for what the process does in a container, whatever its uid there: the owner of its
- * user namespace; root, where it is in a container whose pid namespace is root's. Returns false
- * where nobody but its own user does. */
+/* Finds the user who is responsible for the container of a process, whatever its uid in the
+ * container: the owner of its user namespace, or root when the container's pid namespace was
+ * created with root's rights. Returns false when only the process's own user is. */
 bool process_container_owner(pid_t pid, uint32_t *ret_uid);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What /proc/PID/stat says of a process. Any thread may call these.
+ * Reads /proc/PID/stat. Any thread may call these.
  */
 #ifndef BASE_SYSTEM_PROCESS_STAT_H
 #define BASE_SYSTEM_PROCESS_STAT_H
@@ -10,28 +10,29 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The fields behind the name, which may hold anything: " S 1 ..." begins with the state, the third
- * field. They are in `buffer`; NULL: there is no such process. */
+/* Reads the fields after the name into `buffer`. Returns them, beginning with the state, the third
+ * field: " S 1 ...". Returns NULL when there is no such process. The name may contain anything, so
+ * the fields before it cannot be parsed with the others. */
 const char *process_stat_fields(pid_t pid, char *buffer, size_t size);
 
-/* The state in them: 'R', 'S', 'T', 'Z', ...; 0: they are not of the form. */
+/* Returns the state, 'R', 'S', 'T', 'Z' or another, or 0 when the fields cannot be parsed. */
 char process_stat_state(const char *fields);
 
-/* Whether the state says that it has ended and is only waited for. */
+/* Returns whether the process is a zombie or dead. */
 bool process_stat_has_ended(const char *fields);
 
-/* The field of this number, counted from 1 as proc(5) does and behind the state, as a whole number;
- * 0 where there is none. */
+/* Returns the number in a field, or 0 when there is none. Fields are counted from 1 as in proc(5),
+ * and must be after the state. */
 uint64_t process_stat_number(const char *fields, int number);
 
-/* How long ago it began, in nanoseconds, as exactly as the kernel's ticks tell. */
+/* Returns the time since the process started in nanoseconds, with the precision of clock ticks. */
 int64_t process_stat_age(const char *fields);
 
-/* The parent; 0: there is no such process. */
+/* Returns the parent's pid, or 0 when there is no such process. */
 pid_t process_stat_parent(pid_t pid);
 
-/* When the process began, in clock ticks since boot; 0: there is no such process, or it has ended
- * and is only waited for. */
+/* Returns the time when the process started, in clock ticks since boot, or 0 when there is no such
+ * process, or it is a zombie or dead. */
 uint64_t process_stat_started(pid_t pid);
 
 #endif

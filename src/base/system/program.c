@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Beside our program: a build that was not installed, or one that was installed elsewhere. When
- * the program has been replaced since, its directory is still right. */
+/* The running program's directory comes first, for builds that are not installed, or installed
+ * elsewhere. It is right even when the program's file was replaced meanwhile. */
 void program_find(const char *name, char *path, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", path, size);

@@ -23,23 +23,23 @@
 enum {
     STACKS = 2,
     STACK_SIZE = 64 * 1024,
-    STANDARD = 4, /* descriptors that the program may start with */
+    STANDARD = 4, /* descriptors that the program gets */
 };
 
 static const char pid_variable[] = "LISTEN_PID=";
 
-/* All that the new processes need; they run in our memory while we wait. */
+/* The data of the new processes, which share the caller's memory while the caller waits. */
 struct detached_launch {
     const struct detached_program *detached;
     char **environment;
-    struct string_list absolute; /* variables with paths that were made absolute */
+    struct string_list absolute; /* variables whose paths were made absolute */
     char pid[sizeof(pid_variable) + 20];
-    unsigned char *stacks[STACKS]; /* their upper ends */
+    unsigned char *stacks[STACKS]; /* the upper end of each */
     int nothing;                   /* /dev/null */
     int failure;                   /* an errno */
 };
 
-/* Whether the variable of the environment is one of those. */
+/* Returns whether the names include that of NAME=VALUE. */
 static bool is_variable_listed(const char *entry, const char *const *names)
 {
     size_t length = strcspn(entry, "=");
@@ -51,7 +51,7 @@ static bool is_variable_listed(const char *entry, const char *const *names)
     return false;
 }
 
-/* Whether one of the others is of the same variable. */
+/* Returns whether one of the other entries sets the same variable. */
 static bool is_variable_replaced(const char *entry, char *const *others)
 {
     size_t length = strcspn(entry, "=") + 1;
@@ -63,8 +63,8 @@ static bool is_variable_replaced(const char *entry, char *const *others)
     return false;
 }
 
-/* NAME=FILE with the file's whole path; the entry itself when it needs no change, NULL without
- * memory. */
+/* Returns NAME=PATH with an absolute path: the entry itself when it needs no change, or NULL
+ * without memory. */
 static char *make_path_absolute(struct detached_launch *launch, char *entry)
 {
     const char *path = entry + strcspn(entry, "=");
@@ -87,7 +87,7 @@ static char *make_path_absolute(struct detached_launch *launch, char *entry)
     return code < 0 ? NULL : launch->absolute.items[launch->absolute.count - 1];
 }
 
-/* Points into ours and into the launch. */
+/* Makes the program's environment, which points into the caller's and into the launch. */
 static int make_environment(struct detached_launch *launch)
 {
     static char listening[] = "LISTEN_FDS=1";
@@ -126,7 +126,7 @@ static int make_environment(struct detached_launch *launch)
     return 0;
 }
 
-/* Only system calls from here on: another thread of ours may hold any lock. */
+/* Only system calls from here on, because another thread of the caller may hold any lock. */
 
 static void write_pid_variable(char *pid)
 {
@@ -142,8 +142,8 @@ static void write_pid_variable(char *pid)
     pid[length] = '\0';
 }
 
-/* Ours may be among 0 to 3 themselves when we were started without some of these, so they are moved
- * out of the way first. */
+/* Puts the descriptors at 0 to 3. They may already have numbers below 4, when the caller was
+ * started without some of these, so they are moved above first. */
 static bool place_descriptors(const struct detached_launch *launch)
 {
     const struct detached_program *detached = launch->detached;
@@ -180,8 +180,8 @@ static int exec_program(void *context)
     return 1;
 }
 
-/* Runs `function` in a new process on `stack` until it is a program or has ended. Without a signal
- * to tell its parent of its end, which is that nobody but us can wait for it. */
+/* Runs `function` in a new process on `stack`, and returns after its exec or its end. The process
+ * sends no signal when it ends, so a wait() elsewhere in the caller does not find it. */
 static pid_t clone_with_shared_memory(int (*function)(void *), unsigned char *stack,
                                       struct detached_launch *launch)
 {
@@ -194,8 +194,8 @@ static void reap_child(pid_t process)
         continue;
 }
 
-/* The process between, which leads the new session and ends at once: the program cannot get a
- * terminal, and is nobody's child. */
+/* Runs in the intermediate process, which leads the new session and ends at once. So the program
+ * cannot get a terminal, and is not the caller's child. */
 static int leave_session(void *context)
 {
     struct detached_launch *launch = context;
@@ -210,7 +210,7 @@ static int leave_session(void *context)
     return 0;
 }
 
-/* Our handlers must not run in the new processes, which use our memory. */
+/* Blocks all signals meanwhile: handlers must not run in the new processes, which share memory. */
 static void run_launch(struct detached_launch *launch)
 {
     sigset_t all;
@@ -237,13 +237,13 @@ int spawn_detached(const struct detached_program *detached, struct berth_error *
     if (stacks == NULL || make_environment(&launch) < 0) {
         code = error_set_memory(error);
     } else if (launch.nothing < 0) {
-        code = error_set_errno(error, errno, "/dev/null");
+        code = error_set_errno(error, errno, "cannot open /dev/null");
     } else {
         launch.stacks[0] = stacks + STACK_SIZE;
         launch.stacks[1] = stacks + 2 * (size_t)STACK_SIZE;
         run_launch(&launch);
         if (launch.failure != 0)
-            code = error_set_errno(error, launch.failure, "%s: cannot start it", detached->program);
+            code = error_set_errno(error, launch.failure, "cannot start %s", detached->program);
     }
     if (launch.nothing >= 0)
         close(launch.nothing);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * System calls as they are, also under ThreadSanitizer: what it notes down for a child that borrows
- * our memory would be noted for us. It takes every clone() for a fork(), and would not see any more
- * what this thread does; after the child's sigaction() it would not call our handlers. The same
- * functions have other names, which it does not know.
+ * clone() and sigaction() for a child that shares the parent's memory. ThreadSanitizer intercepts
+ * these functions and would record the child's calls as the parent's: it takes every clone() for a
+ * fork() and stops watching the calling thread, and after the child's sigaction() it does not call
+ * the parent's handlers. Under other names, it does not intercept them.
  */
 #ifndef BASE_SYSTEM_UNINTERCEPTED_H
 #define BASE_SYSTEM_UNINTERCEPTED_H

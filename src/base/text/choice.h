@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names for a fixed set of values: one table from which parsing, printing, help and error
- * messages come. Tables are static and end with a NULL name. Pure; any thread may call these.
+ * Names of a fixed set of values. Parsing, printing, help and error messages use the same table.
+ * Tables are static and end with a NULL name. Pure functions; any thread may call them.
  */
 #ifndef BASE_TEXT_CHOICE_H
 #define BASE_TEXT_CHOICE_H
@@ -15,11 +15,11 @@ struct choice {
     int value;
 };
 
-/* The name of `value`; NULL when the table has none. */
+/* Returns the name of `value`, or NULL when the table has none. */
 const char *choice_name(const struct choice *table, int value);
 
-/* Finds a name, exactly. Fails with BERTH_ERROR_INVALID and a message that lists the names and
- * suggests the nearest; *ret_value is untouched then. */
+/* Finds the value of a name; case counts. Fails with BERTH_ERROR_INVALID, or BERTH_ERROR_MEMORY,
+ * and a message that lists all names and suggests the nearest one; *ret_value is untouched then. */
 int choice_parse(const struct choice *table, const char *name, int *ret_value,
                  struct berth_error *error);
 

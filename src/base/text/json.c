@@ -29,7 +29,7 @@ static void break_line(struct json *json)
     text_append_repeated(json->text, ' ', (size_t)json->depth * INDENT);
 }
 
-/* Parts the next item of the innermost array or object from what stands before it. */
+/* Separates the next item of the innermost array or object from the item before it. */
 static void begin_item(struct json *json)
 {
     bool *has_items = &json->has_items[json->depth - 1];
@@ -40,7 +40,7 @@ static void begin_item(struct json *json)
     break_line(json);
 }
 
-/* To be called before anything of a value is written. */
+/* Called before each value. */
 static void begin_value(struct json *json)
 {
     assert(!json->done);
@@ -95,7 +95,7 @@ void json_array_end(struct json *json)
     end_level(json, false);
 }
 
-/* The letter of a two-character escape; 0 when the character has none. */
+/* Returns the letter of a two-character escape, or 0 when the character has none. */
 static char short_escape(uint32_t character)
 {
     switch (character) {
@@ -125,7 +125,7 @@ static void append_escaped(struct text *text, uint32_t character)
         text_append_char(text, '\\');
         text_append_char(text, letter);
     } else if (utf8_is_control(character)) {
-        /* All of these are below U+10000, so one escape holds them. */
+        /* All of these are below U+10000, so one escape is enough. */
         text_append_format(text, "\\u%04" PRIx32, character);
     } else {
         utf8_append(text, character);

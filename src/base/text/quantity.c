@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/text/quote.h"
 
-/* The product of a 64-bit number and any unit fits here, and so do sums of some of them. */
+/* Holds the product of a 64-bit number and any unit, and sums of several such products. */
 __extension__ typedef unsigned __int128 wide;
 
 enum {
@@ -34,16 +34,16 @@ static uint64_t power_of_ten(unsigned exponent)
     return power;
 }
 
-/* A number as it was written. */
+/* A number as the user wrote it. */
 struct decimal {
     uint64_t whole;
-    bool overflows;    /* more than `whole` holds */
-    uint64_t fraction; /* in units of 10^-fraction_digits, if those are at most DECIMALS_MAX */
+    bool overflows;    /* the number does not fit into `whole` */
+    uint64_t fraction; /* in units of 10^-fraction_digits; valid up to DECIMALS_MAX digits */
     size_t fraction_digits;
 };
 
-/* Reads digits and perhaps a point and more digits. Returns where they end; NULL when there are
- * none. */
+/* Reads digits, optionally followed by a point and more digits. Returns where they end, or NULL
+ * when there are none. */
 static const char *read_decimal(const char *at, struct decimal *ret_decimal)
 {
     char *end;
@@ -54,7 +54,7 @@ static const char *read_decimal(const char *at, struct decimal *ret_decimal)
     errno = 0;
     ret_decimal->whole = strtoull(at, &end, 10);
     ret_decimal->overflows = errno == ERANGE;
-    /* A point without digits stays unread, so that the caller stumbles over it. */
+    /* A point without digits is left for the caller, which rejects it. */
     if (end[0] != '.' || strspn(end + 1, digits) == 0)
         return end;
     ret_decimal->fraction_digits = strspn(end + 1, digits);
@@ -62,7 +62,7 @@ static const char *read_decimal(const char *at, struct decimal *ret_decimal)
     return end + 1 + ret_decimal->fraction_digits;
 }
 
-/* The number times `unit`, cut to a whole one. */
+/* Returns the number times `unit`, rounded down. */
 static wide scale_decimal(const struct decimal *decimal, uint64_t unit)
 {
     return (wide)decimal->whole * unit +
@@ -91,7 +91,7 @@ static int report_too_many_digits(struct berth_error *error, const char *wanted,
 {
     char reason[64];
 
-    snprintf(reason, sizeof(reason), "more than %u digits behind the point", digits_max);
+    snprintf(reason, sizeof(reason), "more than %u digits after the point", digits_max);
     return report_syntax_error(error, wanted, found, reason);
 }
 
@@ -117,7 +117,7 @@ int quantity_parse_number(const char *string, uint64_t min, uint64_t max, uint64
                      found.text);
 }
 
-/* Compares without regard to case, and to the locale. `letters` are small ones. */
+/* Compares without regard to case or locale. `letters` are lower case. */
 static bool equals_ignoring_case(const char *string, const char *letters)
 {
     while (*letters != '\0' && (*string | CASE_BIT) == *letters) {
@@ -127,7 +127,7 @@ static bool equals_ignoring_case(const char *string, const char *letters)
     return *letters == '\0' && *string == '\0';
 }
 
-/* How many bytes the unit of a size means; 0 when it is none. */
+/* Returns the unit of a size in bytes, or 0 when there is no such unit. */
 static uint64_t find_size_unit(const char *unit)
 {
     static const char prefixes[] = "kmgtpe";
@@ -166,7 +166,7 @@ int quantity_parse_size(const char *string, uint64_t *ret_bytes, struct berth_er
         return report_too_many_digits(error, wanted, string, FRACTION_DIGITS);
     bytes = scale_decimal(&decimal, unit_size);
     if (decimal.overflows || bytes > UINT64_MAX)
-        return error_set(error, BERTH_ERROR_RANGE, "%s is too large for a size",
+        return error_set(error, BERTH_ERROR_RANGE, "expected a size below 16 EiB, got %s",
                          quote(string).text);
     *ret_bytes = (uint64_t)bytes;
     return 0;
@@ -182,7 +182,7 @@ static const struct duration_unit {
     {"s", DURATION_SECOND}, {"ms", DURATION_SECOND / 1000},
 };
 
-/* The place of a unit in the table; the table's length when it is none. */
+/* Returns the index of a unit in the table, or the table's length when there is no such unit. */
 static size_t find_duration_unit(const char *name, size_t length)
 {
     size_t i;
@@ -195,7 +195,7 @@ static size_t find_duration_unit(const char *name, size_t length)
     return i;
 }
 
-/* Both ways to read a duration leave a sum of parts here, which may be too large. */
+/* The sum of a duration's parts. It may be too large for a duration. */
 struct duration_sum {
     wide nanoseconds;
     bool overflows;
@@ -207,7 +207,7 @@ static void add_duration_part(struct duration_sum *sum, const struct decimal *pa
     sum->overflows = sum->overflows || part->overflows;
 }
 
-/* Reads seconds or parts with units. */
+/* Reads seconds, or parts with units. */
 static int read_duration_parts(const char *string, struct duration_sum *sum,
                                struct berth_error *error)
 {
@@ -230,7 +230,7 @@ static int read_duration_parts(const char *string, struct duration_sum *sum,
             return report_unknown_unit(error, duration_wanted, string, unit, unit_length);
         if (i < next_unit)
             return report_syntax_error(error, duration_wanted, string,
-                                       "units must fall: d h m s ms");
+                                       "units must go from large to small: d, h, m, s, ms");
         at = unit + unit_length;
         if (part.fraction_digits > 0 && *at != '\0')
             return report_syntax_error(error, duration_wanted, string,
@@ -243,18 +243,18 @@ static int read_duration_parts(const char *string, struct duration_sum *sum,
     return 0;
 }
 
-/* Reads hours:minutes:seconds, perhaps with days- before. */
+/* Reads [days-]hours:minutes:seconds. */
 static int read_duration_clock(const char *string, struct duration_sum *sum,
                                struct berth_error *error)
 {
     static const struct {
-        char separator; /* behind it */
-        uint64_t limit; /* when it is not the first */
+        char separator; /* after the field */
+        uint64_t limit; /* applies unless the field is the first */
         int64_t nanoseconds;
         const char *reason;
     } fields[] = {
         {'-', UINT64_MAX, DURATION_DAY, ""},
-        {':', 24, DURATION_HOUR, "hours behind days must be below 24"},
+        {':', 24, DURATION_HOUR, "hours after days must be below 24"},
         {':', 60, DURATION_MINUTE, "minutes must be below 60"},
         {'\0', 60, DURATION_SECOND, "seconds must be below 60"},
     };
@@ -287,13 +287,14 @@ int quantity_parse_duration(const char *string, int64_t *ret_nanoseconds, struct
     if (code < 0)
         return code;
     if (sum.overflows || sum.nanoseconds > INT64_MAX)
-        return error_set(error, BERTH_ERROR_RANGE, "%s is too large for a duration",
-                         quote(string).text);
+        return error_set(error, BERTH_ERROR_RANGE,
+                         "expected a duration of at most %lld days, got %s",
+                         (long long)(INT64_MAX / DURATION_DAY), quote(string).text);
     *ret_nanoseconds = (int64_t)sum.nanoseconds;
     return 0;
 }
 
-/* value / 10^decimals without trailing zeros, between `sign` and `suffix`. */
+/* Formats value / 10^decimals without trailing zeros, between `sign` and `suffix`. */
 static struct quantity_text format_fixed(const char *sign, uint64_t value, unsigned decimals,
                                          const char *suffix)
 {
@@ -370,7 +371,7 @@ struct quantity_text quantity_format_duration(int64_t nanoseconds)
     first = rest / unit;
     if (first == 0)
         return format_fixed("", 0, 0, "s");
-    /* Milliseconds stand alone, and seconds have nothing behind them. */
+    /* Seconds and milliseconds are not followed by a smaller unit. */
     if (unit <= (uint64_t)DURATION_SECOND)
         return format_fixed(sign, first, 0, duration_units[i].name);
     second = rest % unit / (uint64_t)duration_units[i + 1].nanoseconds;
@@ -386,7 +387,8 @@ struct quantity_text quantity_format_decimal(int64_t value, unsigned decimals)
     return format_fixed(value < 0 ? "-" : "", absolute_value(value), decimals, "");
 }
 
-/* Days from the first day of the year 1 to the first of `year`, in the Gregorian calendar. */
+/* Returns the days from the first day of the year 1 to the first day of `year`, in the Gregorian
+ * calendar. */
 static int64_t days_before_year(int64_t year)
 {
     int64_t past = year - 1;
@@ -399,7 +401,7 @@ static bool is_leap_year(int64_t year)
     return days_before_year(year + 1) - days_before_year(year) == 366;
 }
 
-/* Not gmtime_r: that reads the time zone's file and takes a lock. */
+/* Does not use gmtime_r, which reads the time zone's file and takes a lock. */
 struct quantity_text quantity_format_time(int64_t nanoseconds)
 {
     static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -414,7 +416,7 @@ struct quantity_text quantity_format_time(int64_t nanoseconds)
         days--;
     }
     days += days_before_year(1970);
-    /* 400 years have 146097 days; this guess is never too early and at most two years late. */
+    /* 400 years have 146097 days. This estimate is never too early, and at most two years late. */
     year = days * 400 / 146097 + 2;
     while (days_before_year(year) > days)
         year--;

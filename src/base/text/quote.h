@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Somebody's text as part of one of our sentences.
+ * Quotes foreign text in messages.
  */
 #ifndef BASE_TEXT_QUOTE_H
 #define BASE_TEXT_QUOTE_H
@@ -11,11 +11,12 @@ struct quoted {
     char text[72];
 };
 
-/* `string` in single quotes, inert and cut to about 60 bytes with "...", for use within one
- * expression: error_set(error, code, "got %s", quote(value).text). Never blocks or allocates. */
+/* Returns `string` in single quotes. Control characters and invalid UTF-8 become '?', and a string
+ * of more than 60 bytes is cut and ends in "...". For use within one expression:
+ * error_set(error, code, "got %s", quote(value).text). Never blocks or allocates. */
 struct quoted quote(const char *string);
 
-/* The same for bytes that need not be terminated and may hold zero bytes. */
+/* The same for bytes that need not be terminated and may include zero bytes. */
 struct quoted quote_bytes(const char *bytes, size_t length);
 
 #endif

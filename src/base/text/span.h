@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A part of a text that is not terminated, for parsers.
+ * A part of a text, for parsers. It has no terminating zero byte.
  */
 #ifndef BASE_TEXT_SPAN_H
 #define BASE_TEXT_SPAN_H
@@ -20,7 +20,7 @@ static inline bool span_equals(struct span span, const char *string)
     return strlen(string) == span.length && memcmp(span.bytes, string, span.length) == 0;
 }
 
-/* Takes these bytes away from the beginning. Returns false when they are not there. */
+/* Removes these bytes from the beginning. Returns false when the span does not begin with them. */
 static inline bool span_skip_prefix(struct span *span, const char *beginning)
 {
     size_t length = strlen(beginning);
@@ -32,7 +32,7 @@ static inline bool span_skip_prefix(struct span *span, const char *beginning)
     return true;
 }
 
-/* The same from the end. */
+/* The same at the end. */
 static inline bool span_drop_suffix(struct span *span, const char *end)
 {
     size_t length = strlen(end);
@@ -43,8 +43,8 @@ static inline bool span_drop_suffix(struct span *span, const char *end)
     return true;
 }
 
-/* Takes digits away from the beginning. Returns false when there are none, or the number is too
- * large. */
+/* Reads and removes a decimal number at the beginning. Returns false when there is none, or it is
+ * too large. */
 static inline bool span_read_number(struct span *span, uint64_t *ret_number)
 {
     uint64_t number = 0;
@@ -64,7 +64,8 @@ static inline bool span_read_number(struct span *span, uint64_t *ret_number)
     return true;
 }
 
-/* Takes away the first line, without its newline. Returns false when no newline is left. */
+/* Reads and removes the first line; *ret_line is without its newline. Returns false when no newline
+ * is left. */
 static inline bool span_read_line(struct span *span, struct span *ret_line)
 {
     const char *newline = span->length == 0 ? NULL : memchr(span->bytes, '\n', span->length);
@@ -77,7 +78,7 @@ static inline bool span_read_line(struct span *span, struct span *ret_line)
     return true;
 }
 
-/* Without the blanks around it. */
+/* Returns the span without leading and trailing blanks. */
 static inline struct span span_trim(struct span span)
 {
     while (span.length > 0 && (*span.bytes == ' ' || *span.bytes == '\t')) {

@@ -5,7 +5,7 @@
 
 enum { LENGTH_MAX = 64 };
 
-/* Names are ASCII in all that berth knows, and the locale must not change what is near. */
+/* All of berth's names are ASCII, and the result must not depend on the locale. */
 static char lower_case(char character)
 {
     return character >= 'A' && character <= 'Z' ? (char)(character - 'A' + 'a') : character;
@@ -16,9 +16,9 @@ static size_t smaller_of(size_t one, size_t other)
     return one < other ? one : other;
 }
 
-/* The edit distance with swaps of neighbours (optimal string alignment). Of the whole table only
- * the last three rows are kept: row i says how far the first i bytes of `one` are from every
- * beginning of `other`. */
+/* Returns the edit distance with swaps of neighbours (optimal string alignment). Only the last
+ * three rows of the table are kept: row i has the distances of the first i bytes of `one` from
+ * every prefix of `other`. */
 static size_t edit_distance(const char *one, size_t one_length, const char *other,
                             size_t other_length)
 {

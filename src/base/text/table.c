@@ -16,7 +16,7 @@ enum { GAP = 2 };
 
 static const char unknown[] = "-";
 
-/* What printing decides about a column. */
+/* How a column is printed. */
 struct column_layout {
     bool shown;
     size_t width;
@@ -35,7 +35,7 @@ void table_finish(struct table *table)
     vector_finish(table);
 }
 
-/* Adds a cell that takes over `text`, which may be NULL. */
+/* Adds a cell that owns `text`, which may be NULL. */
 static void add_cell(struct table *table, enum style style, char *text)
 {
     struct table_cell *cell = vector_append(table);
@@ -48,14 +48,14 @@ static void add_cell(struct table *table, enum style style, char *text)
     *cell = (struct table_cell){.text = text, .style = style};
 }
 
-/* Adds a cell whose text was just allocated; NULL says that this failed. */
+/* Adds a cell that owns `text`. NULL means that its allocation failed. */
 static void add_allocated_cell(struct table *table, enum style style, char *text)
 {
     if (text == NULL) {
         table->failed = true;
         return;
     }
-    /* Blanks at a cell's end would be blanks at the line's end. */
+    /* Trailing blanks of a cell could become trailing blanks of the line. */
     for (size_t length = strlen(text); length > 0 && text[length - 1] == ' '; length--)
         text[length - 1] = '\0';
     add_cell(table, style, text);
@@ -91,7 +91,7 @@ static const char *cell_text(const struct table_cell *cell)
     return cell->text == NULL ? unknown : cell->text;
 }
 
-/* The column's layout when there is no limit. */
+/* Returns the column's layout when the width is not limited. */
 static struct column_layout measure_column(const struct table *table, size_t column)
 {
     struct column_layout layout = {.shown =
@@ -109,7 +109,7 @@ static struct column_layout measure_column(const struct table *table, size_t col
     return layout;
 }
 
-/* How narrow the column may become. */
+/* Returns the width that the column may be cut to. */
 static size_t min_width(const struct table_column *column, const struct column_layout *layout)
 {
     return column->min == 0 || column->min > layout->width ? layout->width : column->min;
@@ -130,7 +130,7 @@ static size_t total_width(const struct table *table, const struct column_layout 
     return total;
 }
 
-/* Leaves out the column that matters least. Returns whether there was one that may go. */
+/* Leaves out the column with the lowest priority. Returns false when all columns must stay. */
 static bool drop_column(const struct table *table, struct column_layout *layouts)
 {
     struct column_layout *min = NULL;
@@ -147,8 +147,8 @@ static bool drop_column(const struct table *table, struct column_layout *layouts
     return min != NULL;
 }
 
-/* Takes one terminal column from the widest column that may be cut further. Returns whether there
- * was one. */
+/* Makes the widest column that may be cut further narrower by one. Returns false when there is
+ * none. */
 static bool narrow_widest_column(const struct table *table, struct column_layout *layouts)
 {
     struct column_layout *widest = NULL;
@@ -171,12 +171,12 @@ static void fit_columns(const struct table *table, size_t limit, struct column_l
         ;
 }
 
-/* A line that is being written, from the left. */
+/* A line of output, written from the left. */
 struct line {
     struct text *out;
     const struct terminal *terminal;
     bool started;
-    size_t blanks; /* to stand before the next text: held back, they never end the line */
+    size_t blanks; /* written before the next text, so that they never end the line */
 };
 
 static void append_cell(struct line *line, const char *string, enum style style, bool right,
@@ -199,7 +199,7 @@ static void append_cell(struct line *line, const char *string, enum style style,
     line->blanks = right ? 0 : padding;
 }
 
-/* Appends one row; `cells` NULL stands for the headings. */
+/* Appends one row, or the headings when `cells` is NULL. */
 static void append_row(const struct table *table, const struct column_layout *layouts,
                        const struct table_cell *cells, const struct terminal *terminal,
                        struct text *out)

@@ -12,7 +12,7 @@
 
 enum {
     DEFAULT_WIDTH = 80,
-    WIDTH_MAX = 10000, /* beyond it somebody is mistaken, and padding to it only costs */
+    WIDTH_MAX = 10000, /* a larger width is a mistake */
 };
 
 static size_t detect_width(int descriptor, bool is_terminal)
@@ -30,7 +30,7 @@ static size_t detect_width(int descriptor, bool is_terminal)
     return DEFAULT_WIDTH;
 }
 
-/* The variable's value; NULL when it is not set or empty. */
+/* Returns the variable's value, or NULL when it is not set or empty. */
 static const char *environment_value(const char *name)
 {
     const char *value = getenv(name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the place we print to can show. Reads the environment and asks the descriptor; never
- * blocks. Not for use while another thread changes the environment.
+ * The abilities of the terminal that output goes to. Never blocks. No other thread may change the
+ * environment at the same time.
  */
 #ifndef BASE_TEXT_TERMINAL_H
 #define BASE_TEXT_TERMINAL_H
@@ -10,15 +10,17 @@
 #include <stddef.h>
 
 struct terminal {
-    size_t width; /* columns to fill; 0: no limit */
+    size_t width; /* in columns; 0: no limit */
     bool colour;
     bool unicode;
 };
 
-/* `width`: COLUMNS when it is exported and a positive number, else the terminal's own, else 80 on
- * a terminal that does not know, else no limit; a width above 10000 does not count. `colour`: a
- * terminal, NO_COLOR empty or unset and TERM not "dumb". `unicode`: the first of LC_ALL, LC_CTYPE,
- * LANG that is set and not empty names UTF-8. */
+/* Detects the abilities of a descriptor.
+ *
+ *     width    COLUMNS if it is a positive number, else the terminal's width, else 80 on a terminal
+ *              without a known width, else no limit. A width above 10000 is ignored.
+ *     colour   on a terminal, unless NO_COLOR is set and not empty, or TERM is "dumb"
+ *     unicode  the first of LC_ALL, LC_CTYPE and LANG that is set and not empty names UTF-8 */
 struct terminal terminal_detect(int descriptor);
 
 enum style {
@@ -30,10 +32,10 @@ enum style {
     STYLE_BAD,
 };
 
-/* The escape sequence that starts a style; "" for STYLE_PLAIN. */
+/* Returns the escape sequence that starts a style, "" for STYLE_PLAIN. */
 const char *terminal_style_start(enum style style);
 
-/* The escape sequence that ends every style. */
+/* Returns the escape sequence that ends every style. */
 const char *terminal_style_end(void);
 
 #endif

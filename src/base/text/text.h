@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A growing string. Zeroed memory is an empty text. A failed allocation is remembered: later
- * appends do nothing and text_failed says so, so that a long piece of output needs one check at
- * its end. Not for use by two threads at once.
+ * A growing string. Zeroed memory is an empty text. After a failed allocation, later appends do
+ * nothing and text_failed returns true, so one check at the end is enough. Only one thread may use
+ * a text at a time.
  */
 #ifndef BASE_TEXT_TEXT_H
 #define BASE_TEXT_TEXT_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct text {
-    char *bytes;   /* terminated by a zero byte, NULL while nothing was ever appended */
+    char *bytes;   /* terminated by a zero byte; NULL before the first append */
     size_t length; /* without the terminator */
     size_t capacity;
     bool failed;
@@ -22,7 +22,7 @@ struct text {
 void text_append(struct text *text, const char *string);
 void text_append_bytes(struct text *text, const void *bytes, size_t length);
 void text_append_char(struct text *text, char character);
-/* In decimal, much quicker than with a format. */
+/* Appends a decimal number, much faster than text_append_format. */
 void text_append_number(struct text *text, uint64_t number);
 void text_append_repeated(struct text *text, char character, size_t times);
 void text_append_format(struct text *text, const char *format, ...)
@@ -30,22 +30,22 @@ void text_append_format(struct text *text, const char *format, ...)
 void text_append_list(struct text *text, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
-/* A place at the end for up to `most` bytes, which the caller writes and then adds with
- * text_commit; NULL when there is no memory, which is remembered. */
+/* Returns room for up to `max` bytes at the end, or NULL when there is no memory, which is
+ * remembered. The caller writes to it and then appends what it wrote with text_commit. */
 void *text_reserve(struct text *text, size_t max);
 void text_commit(struct text *text, size_t length);
 
-/* The contents as a string, "" when empty; good until the next change. */
+/* Returns the text as a string, valid until the next change. */
 const char *text_string(const struct text *text);
 
-/* Whether an allocation failed, and so something is missing. */
+/* Returns whether an allocation failed, and so a part of the text is missing. */
 bool text_failed(const struct text *text);
 
-/* Empties the text but keeps its memory and forgets a failure. */
+/* Empties the text, keeps its memory, and forgets a failure. */
 void text_clear(struct text *text);
 
-/* Hands the string over to the caller, who frees it; the text is empty afterwards. NULL when an
- * allocation failed. */
+/* Returns the string, which the caller frees, or NULL when an allocation failed. The text is empty
+ * afterwards. */
 char *text_detach(struct text *text);
 
 /* Frees the memory and leaves an empty text. */

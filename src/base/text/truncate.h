@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As much of a text as there is room for on a terminal; where that is not all of it, a mark in the
- * last column says so. Any thread may call these.
+ * Cuts text to a number of terminal columns. The last column of a text that is cut shows a mark.
+ * Any thread may call these.
  */
 #ifndef BASE_TEXT_TRUNCATE_H
 #define BASE_TEXT_TRUNCATE_H
@@ -18,10 +18,10 @@ struct truncation {
     bool cut;
 };
 
-/* The piece of `string` that `room` columns have room for, at least 1. */
+/* Returns the part of `string` that fits into `room` columns. `room` is at least 1. */
 struct truncation truncate_measure(const char *string, size_t room);
 
-/* Appends it, inert, in a style if the terminal has those. */
+/* Appends that part, inert (utf8.h), in a style if the terminal has colours. */
 void truncate_append(struct text *out, const char *string, struct truncation piece,
                      enum style style, const struct terminal *terminal);
 

@@ -11,12 +11,12 @@ struct character_range {
     uint32_t last;
 };
 
-/* Both tables are facts of Unicode 14, ranges joined where only unassigned characters lie between
- * and run to the end of a block that is set aside for more of the same.
+/* Both tables follow Unicode 14. Ranges are joined when only unassigned characters are between
+ * them, and extend to the end of a block that is reserved for similar characters.
  *
- * Nonspacing and enclosing marks and format characters: those that belong to no script, and those
- * of the most read scripts. Marks of other scripts count as one column: terminals disagree about
- * them, and the price is a cell that ends a column early. */
+ * This table has nonspacing marks, enclosing marks and format characters: those of no script, and
+ * those of the most common scripts. Marks of other scripts count as one column, because terminals
+ * disagree about them. Then a cell may end a column early. */
 static const struct character_range zero_columns[] = {
     {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD},   {0x05BF, 0x05BF},   {0x05C1, 0x05C2},
     {0x05C4, 0x05C5}, {0x05C7, 0x05C7}, {0x0600, 0x0605},   {0x0610, 0x061A},   {0x061C, 0x061C},
@@ -33,7 +33,7 @@ static const struct character_range zero_columns[] = {
     {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0001, 0xE007F}, {0xE0100, 0xE01EF},
 };
 
-/* East Asian wide and fullwidth, which take in the emoji that are drawn as such by themselves. */
+/* East Asian wide and fullwidth characters, including emoji. */
 static const struct character_range two_columns[] = {
     {0x1100, 0x115F},   {0x231A, 0x231B},   {0x2329, 0x232A},   {0x23E9, 0x23EC},
     {0x23F0, 0x23F0},   {0x23F3, 0x23F3},   {0x25FD, 0x25FE},   {0x2614, 0x2615},
@@ -59,17 +59,17 @@ static const struct character_range two_columns[] = {
     {0x20000, 0x3FFFD},
 };
 
-/* What stands at the start of some bytes: the character and its length when length == wanted,
- * otherwise the length of the longest beginning of a character, and how many bytes that character
- * would have had (0 when no character begins so). */
+/* The result of decoding: the character and its length when length == wanted. Otherwise `length` is
+ * that of the longest prefix of a character, and `wanted` is the length of that character (0 when
+ * no character begins so). */
 struct sequence {
     uint32_t character;
     size_t length;
     size_t wanted;
 };
 
-/* What the lead byte tells, and the bounds of the second: narrower than for other continuation
- * bytes where overlong forms, surrogates or numbers above U+10FFFF would begin. */
+/* Decodes the lead byte, and returns the bounds of the second byte. They are narrower than those of
+ * other continuation bytes, to exclude overlong forms, surrogates and numbers above U+10FFFF. */
 static struct sequence read_lead(unsigned char lead, unsigned char *ret_low,
                                  unsigned char *ret_high)
 {
@@ -155,7 +155,7 @@ void utf8_append(struct text *text, uint32_t character)
 
 size_t utf8_boundary(const char *string, size_t limit)
 {
-    /* A character has at most three bytes before its last. */
+    /* A character has at most three bytes before its last byte. */
     for (size_t tail = 1; tail <= 3 && tail <= limit; tail++) {
         struct sequence sequence;
 
@@ -191,7 +191,7 @@ static bool is_in_ranges(uint32_t character, const struct character_range *range
 
 unsigned utf8_character_width(uint32_t character)
 {
-    /* Nearly all that is ever asked, and in neither table. */
+    /* Nearly all characters are here, and in neither table. */
     if (character < zero_columns[0].first)
         return 1;
     if (IS_IN(character, zero_columns))

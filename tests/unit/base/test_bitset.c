@@ -304,7 +304,7 @@ static void bad_lists_are_refused(void **state)
         {"0-31:2/8", BERTH_ERROR_SYNTAX,
          "expected a number or a range such as 0-3, got '0-31:2/8'"},
         {"0x10", BERTH_ERROR_SYNTAX, "expected a number or a range such as 0-3, got '0x10'"},
-        {"0,5-3", BERTH_ERROR_RANGE, "expected a range that rises, got '5-3'"},
+        {"0,5-3", BERTH_ERROR_RANGE, "expected a range from small to large, got '5-3'"},
         {"64", BERTH_ERROR_RANGE, "expected numbers below 64, got '64'"},
         {"3,60-64", BERTH_ERROR_RANGE, "expected numbers below 64, got '60-64'"},
         {"18446744073709551615", BERTH_ERROR_RANGE,
@@ -312,7 +312,7 @@ static void bad_lists_are_refused(void **state)
         {"0-18446744073709551616", BERTH_ERROR_RANGE,
          "expected numbers below 64, got '0-18446744073709551616'"},
         {"99999999999999999999-1", BERTH_ERROR_RANGE,
-         "expected a range that rises, got '99999999999999999999-1'"},
+         "expected a range from small to large, got '99999999999999999999-1'"},
     };
 
     (void)state;

@@ -139,7 +139,7 @@ static void a_probe_that_is_not_there(void **state)
     assert_int_equal(setenv("BERTH_PROBE", "/nonexistent/probe", 1), 0);
     assert_int_equal(machine_source_open(&source, NULL, NULL, &error), 0);
     assert_fails(machine_source_scan(&source, &report, &error), BERTH_ERROR_IO, &error,
-                 "/nonexistent/probe: cannot start it: No such file or directory");
+                 "cannot start /nonexistent/probe: No such file or directory");
     assert_int_equal(error.code, BERTH_ERROR_IO);
     assert_int_equal(report.listed, 4711);
     machine_source_close(&source);

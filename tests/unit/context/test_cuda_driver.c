@@ -38,7 +38,7 @@ static void without_a_library_there_is_no_driver(void **state)
 
     (void)state;
     assert_fails(cuda_driver.open("./none.so", &driver, &error), BERTH_ERROR_NOT_FOUND, &error,
-                 "./none.so: expected a library to load, got none");
+                 "cannot load ./none.so: no such library");
     cuda_world_says("gpu\n"); /* a file that is no library */
     assert_int_equal(cuda_driver.open("./cuda", &driver, &error), BERTH_ERROR_INVALID);
     assert_null(driver);
@@ -72,7 +72,7 @@ static void a_library_that_lacks_a_function_is_none(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         cuda_world_load(world);
         cuda_world_lacks(world, cases[i].functions);
-        snprintf(message, sizeof(message), "expected the function %s, got none", cases[i].named);
+        snprintf(message, sizeof(message), "the library has no function %s", cases[i].named);
         assert_closed(world, BERTH_ERROR_INVALID, message);
         assert_int_equal(world->cuda.calls("cuInit"), 0);
     }

@@ -42,11 +42,11 @@ static void a_driver_that_is_not_there_is_said(void **state)
     setenv("BERTH_CUDA", "/nowhere/libcuda.so.1", 1);
     assert_fails(berth_contexts_create(world->pool, &options, &set, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
-                 "nvidia0: /nowhere/libcuda.so.1: expected a library to load, got none");
+                 "nvidia0: cannot load /nowhere/libcuda.so.1: no such library");
     /* With any API, CUDA is still the one to be told of. */
     assert_fails(berth_contexts_create(world->pool, NULL, &set, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
-                 "nvidia0: /nowhere/libcuda.so.1: expected a library to load, got none");
+                 "nvidia0: cannot load /nowhere/libcuda.so.1: no such library");
     unsetenv("BERTH_CUDA");
     setenv("BERTH_SYSROOT", "/nowhere", 1);
     assert_fails(berth_contexts_create(world->pool, &options, &set, &world->error),

@@ -160,7 +160,7 @@ static void a_program_that_is_not_there(void **state)
     (void)state;
     assert_int_equal(setenv("BERTH_PROBE", "/nowhere/probe", 1), 0);
     assert_fails(look(&probe, &report, &error), BERTH_ERROR_NOT_FOUND, &error,
-                 "/nowhere/probe: cannot start it: No such file or directory");
+                 "cannot start /nowhere/probe: No such file or directory");
     probe_finish(&probe);
 }
 

@@ -138,7 +138,7 @@ static void a_probe_that_does_not_answer_is_an_error(void **state)
     assert_null(pool);
     assert_int_equal(setenv("BERTH_PROBE", "/nowhere/probe", 1), 0);
     assert_fails(berth_pool_open(NULL, &pool, &error), BERTH_ERROR_IO, &error,
-                 "/nowhere/probe: cannot start it: No such file or directory");
+                 "cannot start /nowhere/probe: No such file or directory");
     assert_int_equal(setenv("BERTH_PROBE_DEADLINE", "soon", 1), 0);
     assert_int_equal(berth_pool_open(NULL, &pool, &error), BERTH_ERROR_SYNTAX);
 }
