@@ -110,7 +110,7 @@ static int find_claimant(struct connection *connection, const struct wire_messag
         if (descriptor >= 0)
             close(descriptor);
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected a running process, got none with pid %d", (int)pid);
+                         "no running process has the pid %d", (int)pid);
     }
     close(descriptor);
     if (!rights_may_decide(connection, uid))

@@ -130,17 +130,17 @@ def test_refusals(sandbox, daemon, process, error, code):
 @pytest.mark.parametrize(
     "args, wanted",
     [
-        ([], "expected the pid of one process, got 0"),
-        (["1", "2"], "expected the pid of one process, got 2"),
+        ([], "expected one pid, got 0"),
+        (["1", "2"], "expected one pid, got 2"),
         (["python"], "expected a pid such as 4711, got 'python'"),
         (["0"], "expected a pid such as 4711, got '0'"),
         (["4294967297"], "expected a pid such as 4711, got '4294967297'"),
         (["--", "-5"], "expected a pid such as 4711, got '-5'"),
-        (["1", "--replicas", "2"], "--replicas: goes with a command"),
-        (["1", "--replicas", "2", "--scheduling", "best-effort"], "--replicas: goes with a command"),
-        (["1", "--sharing", "mps"], "--sharing mps: goes with a command"),
-        (["1", "--ranks"], "--ranks: goes with a command"),
-        (["1", "--or-cpu"], "--or-cpu: goes with a command"),
+        (["1", "--replicas", "2"], "--replicas: needs a command (see 'berth run')"),
+        (["1", "--replicas", "2", "--scheduling", "best-effort"], "--replicas: needs a command (see 'berth run')"),
+        (["1", "--sharing", "mps"], "--sharing mps: needs a command (see 'berth run')"),
+        (["1", "--ranks"], "--ranks: needs a command (see 'berth run')"),
+        (["1", "--or-cpu"], "--or-cpu: needs a command (see 'berth run')"),
         (["1", "-n", "x"], "--gpus: expected a number of devices"),
         (["1", "--notfy", "x"], "no option '--notfy' here, did you mean --notify?"),
     ],
@@ -155,7 +155,7 @@ def test_no_such_process(sandbox, daemon):
     with sandbox.start(["true"]) as program:
         assert program.wait() == 0
     done = sandbox.run(["berth", "adopt", program.pid], env=daemon.env)
-    wanted = f"berth: adopt: expected a running process, got none with pid {program.pid}\n"
+    wanted = f"berth: adopt: no running process has the pid {program.pid}\n"
     assert done == (125, "", wanted)
 
 
@@ -167,7 +167,7 @@ def test_process_that_has_ended(sandbox, daemon):
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     done = sandbox.run(["berth", "adopt", pid], env=daemon.env)
     os.waitpid(pid, 0)
-    assert done == (125, "", f"berth: adopt: expected a running process, got none with pid {pid}\n")
+    assert done == (125, "", f"berth: adopt: no running process has the pid {pid}\n")
 
 
 def test_nobody_listens(sandbox, process):

@@ -200,10 +200,10 @@ def test_what_does_not_fit_is_refused(town):
     done = town.berth(BOB, "adopt", pid, "--device", "nvidia1")
     assert done == (2, "", f"berth: adopt: expected other devices, got that process {pid} uses nvidia0 already\n")
     done = town.berth(BOB, "adopt", "4194304")
-    assert done == (125, "", "berth: adopt: expected a running process, got none with pid 4194304\n")
+    assert done == (125, "", "berth: adopt: no running process has the pid 4194304\n")
     with wire.connect(str(town.socket)) as client, pytest.raises(wire.Refused) as refused:
         client.claim({}, hold=wire.HOLDS["PROCESS"], pid=process.pid, started=1, present=True)
-    assert refused.value.text == f"expected a running process, got none with pid {pid}"
+    assert refused.value.text == f"no running process has the pid {pid}"
 
 
 def test_an_adopted_lease_outlives_the_daemon(town):

@@ -372,7 +372,7 @@ def test_which_container_has_to_be_clear(containers, sandbox, pool_of):
     done = pool.berth("adopt", "--container", beginning, "-n", "1")
     assert (done.code, done.stdout) == (125, "")
     assert re.fullmatch(
-        f"berth: adopt: expected one container, got several whose ids begin with '{beginning}': "
+        f"berth: adopt: several containers have ids that begin with '{beginning}': "
         f"{beginning}(a, {beginning}b|b, {beginning}a)\n",
         done.stderr,
     )
@@ -383,8 +383,8 @@ def test_which_container_has_to_be_clear(containers, sandbox, pool_of):
 
 def test_a_container_that_is_not_there(sandbox, pool_of):
     pool = pool_of(1)
-    wanted = "expected a running container, got none with the id 'nobodys' ('podman ps' and 'docker ps' list ids)"
+    wanted = "no running container has the id 'nobodys' ('podman ps' and 'docker ps' list ids)"
     assert pool.berth("adopt", "--container", "nobodys") == (125, "", f"berth: adopt: {wanted}\n")
     both = "expected a pid or a container, got --container 'nobodys' and '4711'"
     assert pool.berth("adopt", "--container", "nobodys", "4711") == (2, "", f"berth: adopt: {both}\n")
-    assert pool.berth("adopt") == (2, "", "berth: adopt: expected the pid of one process, got 0\n")
+    assert pool.berth("adopt") == (2, "", "berth: adopt: expected one pid, got 0\n")

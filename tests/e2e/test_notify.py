@@ -80,7 +80,7 @@ def test_soon(sandbox, daemon, told):
     explain(client, question, estimate=40 * SECOND)
     event, number, _, name, devices, message, line, _ = words_of(told)
     assert (event, number, name, devices) == ("soon", "7", "", "")
-    assert re.fullmatch(r"berth: claim 7 starts in about 40s, after \S+", message)
+    assert re.fullmatch(r"berth: claim 7 starts in about 40s \(waited \S+\)", message)
     assert line == message
     told.unlink()
     explain(client, client.expect("EXPLAIN"), estimate=1 * SECOND)
@@ -201,12 +201,12 @@ def test_wait(sandbox, daemon, told):
         assert program.wait() == 0
     event, number, _, _, devices, message, _, _ = words_of(told)
     assert (event, number, devices) == ("granted", "", "")
-    assert re.fullmatch(r"berth: it would be granted now, after \S+", message)
+    assert re.fullmatch(r"berth: the request can be granted now \(waited \S+\)", message)
 
 
 def test_wait_for_an_id(sandbox, daemon):
     done = sandbox.run(["berth", "wait", "--notify", "true", "12"], env=daemon.env)
-    assert done == (2, "", "berth: wait: --notify: goes with a request, got an id\n")
+    assert done == (2, "", "berth: wait: --notify: expected a request, got an id\n")
 
 
 def test_time_that_is_none(sandbox, daemon):
@@ -234,7 +234,7 @@ def test_line_of_wait(sandbox, daemon):
     program, client = on_terminal(sandbox, daemon, "wait")
     client.say("DONE", client.expect("TEST"))
     assert program.wait() == 0
-    assert re.fullmatch(rb"berth: it would be granted now, after \S+\r\n", program.screen)
+    assert re.fullmatch(rb"berth: the request can be granted now \(waited \S+\)\r\n", program.screen)
 
 
 def test_no_line_for_the_quick(sandbox, daemon):

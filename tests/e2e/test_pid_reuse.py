@@ -90,7 +90,7 @@ def test_a_process_that_was_meant_is_not_who_has_its_number_next(town):
         try:
             with pytest.raises(wire.Refused) as refused:
                 client.claim({}, hold=wire.HOLDS["PROCESS"], pid=meant.pid, started=began)
-            assert refused.value.text == f"expected a running process, got none with pid {meant.pid}"
+            assert refused.value.text == f"no running process has the pid {meant.pid}"
             assert town.look()["leases"] == []
         finally:
             end(other)

@@ -160,7 +160,7 @@ def test_too_many_on_the_cpu(pool):
 def test_without_a_command(pool, verb):
     for options in [["--ranks"], ["--pin"]]:
         done = pool.berth(*verb, *options)
-        assert done == (2, "", f"berth: {verb[0]}: {options[0]}: goes with a command\n")
+        assert done == (2, "", f"berth: {verb[0]}: {options[0]}: needs a command (see 'berth run')\n")
 
 
 # ---- Finding each other ----
@@ -213,9 +213,9 @@ def test_port_that_was_asked_for(pool):
         assert pool.berth(*command) == (0, f"{port}\n" * 2, "")
         done = pool.berth(*command[:1], "-v", *command[1:])
         assert (done.code, done.stdout) == (0, f"{port}\n" * 2)
-        assert f"berth: port {port}, where ranks are to meet, is taken by somebody else\n" in done.stderr
+        assert f"berth: master port {port} is in use by another process\n" in done.stderr
         with pool.terminal(*command) as program:
-            program.wait_for(f"port {port}, where ranks are to meet, is taken")
+            program.wait_for(f"master port {port} is in use")
             assert program.wait() == 0
 
 

@@ -118,7 +118,7 @@ def test_or_cpu(pool):
     done = pool.berth("run", "-n9", "--replicas", "2", "--or-cpu", "sh", "-c", script)
     assert (done.code, sorted(done.stdout.splitlines())) == (0, ["-1 none 0", "-1 none 1"])
     done = pool.berth("run", "-n9", "--or-cpu", "-v", "true")
-    assert done == (0, "", "berth: no device here could ever do: on the CPU\n")
+    assert done == (0, "", "berth: no device can ever match the request: running on the CPU\n")
 
 
 def test_nonblock_and_wait(pool_of):
@@ -246,7 +246,7 @@ def test_warning_before_the_time_limit(pool_of):
     def is_warned():
         with pool.start("run", "-v", "--time", "1500ms", "sleep", "60") as program:
             assert program.wait() == 124
-        line = r"^berth: the time limit ends lease (\d+) in 1s \('berth extend \1 1h' moves it\)$"
+        line = r"^berth: lease (\d+) reaches its time limit in 1s \(to extend it: berth extend \1 1h\)$"
         return re.search(line, program.text("stderr"), re.MULTILINE)
 
     # A machine that stalls at that moment warns too late, or nobody.

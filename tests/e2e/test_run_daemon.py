@@ -237,9 +237,9 @@ def test_notice_of_another_lease(sandbox, daemon):
 
 # What a warning reads like: its end, what is left in seconds, the line.
 WARNINGS = [
-    ("EXPIRED", 300, "berth: the time limit ends lease 7 in 5m ('berth extend 7 1h' moves it)"),
+    ("EXPIRED", 300, "berth: lease 7 reaches its time limit in 5m (to extend it: berth extend 7 1h)"),
     ("IDLE", 5400, "berth: lease 7 does not use its devices and will be taken back in 1h30m"),
-    ("IDLE", 0, "berth: lease 7 does not use its devices, which others could have"),
+    ("IDLE", 0, "berth: lease 7 does not use its devices; other jobs could use them"),
     ("STOPPED", 60, "berth: lease 7 will end in 1m: released by request"),
 ]
 

@@ -243,8 +243,8 @@ def test_no_place_for_the_log(pool):
         (["logs"], 2, "logs: expected one id, got 0"),
         (["logs", "1", "2"], 2, "logs: expected one id, got 2"),
         (["logs", "x"], 2, "logs: expected an id such as 12, got 'x'"),
-        (["logs", "99"], 125, "logs: expected the log of a submitted job, got none of 99"),
-        (["wait", "99"], 125, "wait: expected a job, got no job 99"),
+        (["logs", "99"], 125, "logs: job 99 has no log (only jobs of 'berth submit' have one)"),
+        (["wait", "99"], 125, "wait: no job has the id 99"),
         (["wait", "0"], 2, "wait: expected an id such as 12, got '0'"),
     ],
 )

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth adopt: a lease for a process, or a container, that runs already.
+ * berth adopt: puts a running process or container under a lease.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -23,19 +23,19 @@
 struct adopt_options {
     struct request_options request;
     struct notify_options notify;
-    const char *container; /* NULL: it is about a pid */
+    const char *container; /* NULL: a pid is given instead */
     bool verbose;
 };
 
 static const struct option adopt_rows[] = {
     {.name = "container",
      .argument = "ID",
-     .help = "adopt the first process of this container, and all else that is in it",
+     .help = "adopt all processes of this container",
      .offset = offsetof(struct adopt_options, container),
      .parse = option_type_string},
     {.name = "verbose",
      .letter = 'v',
-     .help = "say on standard error what is waited for and what was granted",
+     .help = "print the waiting reasons and the granted devices",
      .offset = offsetof(struct adopt_options, verbose),
      .parse = option_type_flag},
 };
@@ -47,28 +47,26 @@ static const struct option_set adopt_option_set = {
 };
 
 static const struct option_set *const adopt_sets[] = {
-    &adopt_option_set,
-    &notify_option_set,
-    &request_option_set,
-    NULL,
+    &adopt_option_set,  &notify_option_set,   &request_device_set, &request_sharing_set,
+    &request_queue_set, &request_waiting_set, &request_file_set,   NULL,
 };
 
-/* The process that is to hold the lease. */
+/* The process that will hold the lease. */
 struct adopted {
     pid_t pid;
     uint64_t started;
-    struct text command; /* for people; empty: not known */
+    struct text command; /* shown in status; empty: not known */
 };
 
-/* Before options are read, no device is asked for, which they cannot do: so it shows whether a
- * number was said, also the usual one. */
+/* Returns true if a number of devices was given. Before parsing, the number is 0, which no option
+ * can set. */
 static bool has_device_count(const struct request *request)
 {
     return request->gpus.min > 0 || request->gpus.all;
 }
 
-/* Whether something was said about which devices it is to be; else they are those that the process
- * uses. How they are held, for how long and under which name is another matter. */
+/* Returns true if an option selects devices. If none does, the lease covers the devices that the
+ * process already uses. Options such as --time and --name do not count. */
 static bool selects_devices(const struct request_options *options)
 {
     const struct request *request = &options->request;
@@ -79,17 +77,20 @@ static bool selects_devices(const struct request_options *options)
            request->min_cap.known || request->policy != NULL || request->affinity != NULL;
 }
 
-/* One process cannot be several, and one that has begun cannot be told where MPS is. */
+/* Refuses replicas, because there is one process, and MPS, because the process already runs and
+ * cannot get the MPS variables. */
 static int refuse_copies(const struct request_options *options, struct berth_error *error)
 {
     if (options->request.replicas > 1)
-        return error_set(error, BERTH_ERROR_INVALID, "--replicas: goes with a command");
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "--replicas: needs a command (see 'berth run')");
     if (options->request.sharing == SHARING_MPS)
-        return error_set(error, BERTH_ERROR_INVALID, "--sharing mps: goes with a command");
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "--sharing mps: needs a command (see 'berth run')");
     return run_refuse_commands(options, error);
 }
 
-/* Its command line as one; whose it is may have written anything there. */
+/* Reads the process's command line. It is untrusted: the process can write anything there. */
 static void find_command(struct adopted *adopted)
 {
     char path[64];
@@ -113,7 +114,7 @@ static void find_command(struct adopted *adopted)
     utf8_append_inert(&adopted->command, line);
 }
 
-/* The pid that was said, or that of the container's first process. */
+/* Finds the pid: the operand, or that of the container's first process. */
 static int find_pid(const char *container, int count, char **operands, pid_t *ret_pid,
                     struct berth_error *error)
 {
@@ -126,8 +127,7 @@ static int find_pid(const char *container, int count, char **operands, pid_t *re
     if (container != NULL)
         return container_lookup_first_process(container, ret_pid, error);
     if (count != 1)
-        return error_set(error, BERTH_ERROR_INVALID, "expected the pid of one process, got %d",
-                         count);
+        return error_set(error, BERTH_ERROR_INVALID, "expected one pid, got %d", count);
     if (quantity_parse_number(operands[0], 1, INT_MAX, &pid, NULL) < 0)
         return error_set(error, BERTH_ERROR_INVALID, "expected a pid such as 4711, got %s",
                          quote(operands[0]).text);
@@ -144,13 +144,13 @@ static int find_process(const char *container, int count, char **operands, struc
         return code;
     adopted->started = process_stat_started(adopted->pid);
     if (adopted->started == 0)
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected a running process, got none with pid %d", (int)adopted->pid);
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "no running process has the pid %d",
+                         (int)adopted->pid);
     find_command(adopted);
     return text_failed(&adopted->command) ? error_set_memory(error) : 0;
 }
 
-/* With a connection: claims, and appends what is to be printed. */
+/* Claims the devices, and appends the lease's id to the output. */
 static int claim_for_process(const struct adopted *adopted, struct pool_connection *connection,
                              struct adopt_options *options, bool present, struct text *out,
                              struct berth_error *error)
@@ -208,11 +208,11 @@ static int adopt_process(struct adopt_options *options, int count, char **operan
 static int run_adopt_verb(int argc, char **argv)
 {
     struct adopt_options options = {0};
-    const struct option_binding bindings[] = {
+    struct option_binding bindings[OPTION_SETS_MAX] = {
         {&adopt_option_set, &options},
         {&notify_option_set, &options.notify},
-        {&request_option_set, &options.request},
     };
+    size_t count = verb_bind_request(&verb_adopt, bindings, 2, &options.request);
     struct berth_error error = BERTH_ERROR_INIT;
     struct text out = {0};
     int operand;
@@ -220,7 +220,7 @@ static int run_adopt_verb(int argc, char **argv)
 
     request_options_init(&options.request);
     options.request.request.gpus = (struct device_count){0};
-    if (verb_begin_mixed(&verb_adopt, bindings, COUNT(bindings), argc, argv, &operand, &code)) {
+    if (verb_begin_mixed(&verb_adopt, bindings, count, argc, argv, &operand, &code)) {
         code = adopt_process(&options, argc - operand, argv + operand, &out, &error);
         code = code < 0 ? run_fail(&verb_adopt, &error) : output_write(&out);
     }
@@ -232,13 +232,15 @@ static int run_adopt_verb(int argc, char **argv)
 const struct verb verb_adopt = {
     .name = "adopt",
     .usage = "PID|--container ID [options] [request]",
-    .summary = "put a process that runs already under a lease",
+    .summary = "put a running process under a lease",
     .description =
-        "Claims devices for a process that was not started by berth and prints the id of the "
-        "lease, which ends with the process. Without a word on which devices it is to be, they are "
-        "those that the process uses already. Nothing is done to the process itself: what it sees "
-        "of the machine stays as it is. Instead of a pid, a container can be named by its id. The "
-        "exit codes are those of 'berth run'.",
+        "Claims devices for a process that berth did not start, and prints the id of the lease. "
+        "The "
+        "lease ends with the process. By default it covers the devices that the process already "
+        "uses. The process itself does not change: it still sees the same devices. The exit codes "
+        "are those of 'berth run'.",
+    .examples = "berth adopt 4711\n"
+                "berth adopt --container 3f2a9c -n 2 --time 8h\n",
     .sets = adopt_sets,
     .operand = OPERAND_PROCESS,
     .run = run_adopt_verb,

@@ -6,7 +6,7 @@
 
 #include "cli/run/waiting_line.h"
 
-/* Two who listen as one. */
+/* The waiting line and the notification share one listener of the claim. */
 struct listeners {
     struct claim_listener line;
     struct notify notify;

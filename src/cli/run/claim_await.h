@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waiting for a claim as those do who stay in the foreground: with a line for people, and a word to
- * those who have waited for long.
+ * Waits for a claim in the foreground: with a waiting line, and with a notification after a long
+ * wait.
  */
 #ifndef CLI_RUN_CLAIM_AWAIT_H
 #define CLI_RUN_CLAIM_AWAIT_H
@@ -11,15 +11,15 @@
 
 struct claim_await_options {
     bool verbose;
-    bool quiet; /* another one shows that it waits; unless verbose */
+    bool quiet; /* show no waiting line, because another process shows one; verbose wins */
     struct notify_options notify;
 };
 
-/* As claim_wait. Fails also with BERTH_ERROR_INVALID: notify_init. */
+/* Works as claim_wait. Fails also as notify_init. */
 int claim_await(struct client_claim *claim, struct session *session,
                 const struct claim_await_options *how, struct berth_error *error);
 
-/* Says on standard error what was granted: "berth: lease 12: nvidia0 nvidia1". */
+/* Prints the granted devices on standard error: "berth: lease 12: nvidia0 nvidia1". */
 void claim_await_print_grant(const struct client_claim *claim);
 
 #endif

@@ -13,7 +13,7 @@
 #include "launch/pin.h"
 #include "model/mps_directories.h"
 
-/* Without a device: as many ranks as there would have been at least. */
+/* Returns how many ranks run without devices: the minimum that was requested. */
 static uint32_t ranks_without_devices(const struct device_count *gpus)
 {
     return gpus->all ? 1 : gpus->min;
@@ -49,18 +49,20 @@ static struct rank_plan make_plan(const struct command_launch *launch)
     return plan;
 }
 
-/* Somebody who listens where ranks are to meet may be meant to; so it is only said. */
+/* Prints the master port. A port in use is only a warning: the user may have started that process
+ * on purpose. */
 static void print_master_port(const struct command_launch *launch)
 {
     if (launch->port.is_taken && launch->warns)
-        fprintf(stderr, "berth: port %u, where ranks are to meet, is taken by somebody else\n",
+        fprintf(stderr, "berth: master port %u is in use by another process\n",
                 (unsigned)launch->port.number);
     if (launch->verbose)
         fprintf(stderr, "berth: world size %" PRIu32 ", master port %u\n",
                 command_launch_copies(launch), (unsigned)launch->port.number);
 }
 
-/* Made-up devices of which nothing is known that others could know are not looked for. */
+/* Returns true if a vendor's CDI file can name one of the devices. Devices of an inventory without
+ * nodes and uuids are never in such a file. */
 static bool has_real_devices(const struct device_list *devices)
 {
     const struct device *device;
@@ -86,7 +88,7 @@ int command_launch_init(struct command_launch *launch, struct berth_error *error
     launch->plan = make_plan(launch);
     if (rank_plan_copies(&launch->plan) > REQUEST_COUNT_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
-                         "expected to run the command %" PRIu64 " times, got that %d is the most",
+                         "the command would run %" PRIu64 " times, but the maximum is %d",
                          rank_plan_copies(&launch->plan), REQUEST_COUNT_MAX);
     code = find_cdi(launch, error);
     if (code < 0 || !launch->plan.ranks)
@@ -136,7 +138,7 @@ static struct launch_facts make_facts(const struct command_launch *launch,
 {
     const struct client_claim *claim = launch->claim;
     struct launch_facts facts = {
-        .vendors = UINT32_MAX, /* whatever there is */
+        .vendors = UINT32_MAX, /* hide the GPUs of all vendors */
         .devices = copy->devices,
         .device_count = copy->device_count,
         .uuid = launch->options->uuid,
@@ -155,7 +157,7 @@ static struct launch_facts make_facts(const struct command_launch *launch,
     return facts;
 }
 
-/* The environment of a copy that shares its one device by MPS. */
+/* Makes the environment of a copy that shares its only device by MPS. */
 static int make_mps_environment(const struct command_launch *launch, struct launch_facts *facts,
                                 struct string_list *ret_environment, struct berth_error *error)
 {
@@ -186,7 +188,7 @@ static int make_mps_environment(const struct command_launch *launch, struct laun
     return code;
 }
 
-/* Where the CPUs are not known or not ours, the command runs nevertheless. */
+/* Chooses the CPUs near the copy's devices. Without suitable CPUs the command runs unpinned. */
 static void pin_copy(const struct command_launch *launch, const struct rank_copy *copy,
                      struct prepared_copy *prepared)
 {
@@ -196,7 +198,7 @@ static void pin_copy(const struct command_launch *launch, const struct rank_copy
         return;
     prepared->is_pinned = pin_choose(copy->near, copy->near_count, &prepared->cpus, &error) == 0;
     if (!prepared->is_pinned && launch->verbose)
-        fprintf(stderr, "berth: not pinned: %s\n", error.message);
+        fprintf(stderr, "berth: cannot pin the command: %s\n", error.message);
 }
 
 int command_launch_prepare(const struct command_launch *launch, uint32_t number,

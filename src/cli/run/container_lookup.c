@@ -36,7 +36,7 @@ static bool begins_with(const char *container, const char *wanted)
            strncmp(container, wanted, strlen(wanted)) == 0;
 }
 
-/* How much of both ids shows that they are two. */
+/* Returns how many characters of both ids show that they differ. */
 static int distinct_length(const char *one, const char *other)
 {
     int shown = 0;
@@ -46,8 +46,8 @@ static int distinct_length(const char *one, const char *other)
     return shown < container_shown_length(one) ? container_shown_length(one) : shown + 1;
 }
 
-/* The whole id or name of the one that is meant; NULL: none is, or several (BERTH_ERROR_NOT_FOUND).
- */
+/* Returns the whole id or name of the wanted container, or NULL with BERTH_ERROR_NOT_FOUND if none
+ * or several match. */
 static const char *find_container(const struct container_process_list *list, const char *wanted,
                                   struct berth_error *error)
 {
@@ -67,14 +67,12 @@ static const char *find_container(const struct container_process_list *list, con
     }
     if (found == NULL)
         error_set(error, BERTH_ERROR_NOT_FOUND,
-                  "expected a running container, got none with the id %s ('podman ps' and 'docker "
-                  "ps' list ids)",
+                  "no running container has the id %s ('podman ps' and 'docker ps' list ids)",
                   quote(wanted).text);
     if (other != NULL)
         error_set(error, BERTH_ERROR_NOT_FOUND,
-                  "expected one container, got several whose ids begin with %s: %.*s, %.*s",
-                  quote(wanted).text, distinct_length(found, other), found,
-                  distinct_length(found, other), other);
+                  "several containers have ids that begin with %s: %.*s, %.*s", quote(wanted).text,
+                  distinct_length(found, other), found, distinct_length(found, other), other);
     return other == NULL ? found : NULL;
 }
 
@@ -114,10 +112,10 @@ int container_lookup_choose(const struct container_process_list *list, const cha
             (first == NULL || is_older(process, first)))
             first = process;
     }
-    /* Unless they change parents while they are looked at, one has a parent outside. */
+    /* Only possible if processes change their parents during the scan. */
     if (first == NULL)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected the first process of container %.*s, got none",
+                         "cannot find the first process of container %.*s",
                          container_shown_length(container), container);
     *ret_pid = first->pid;
     return 0;
@@ -125,7 +123,7 @@ int container_lookup_choose(const struct container_process_list *list, const cha
 
 /* ---- The machine's processes ---- */
 
-/* Adds the process if it is there and in a container. */
+/* Adds the process if it exists and is in a container. */
 static int add_process(struct container_process_list *list, pid_t pid, struct berth_error *error)
 {
     struct text container = {0};
@@ -158,7 +156,7 @@ static int find_container_processes(struct container_process_list *list, struct 
     int code = 0;
 
     if (directory == NULL)
-        return error_set(error, BERTH_ERROR_IO, "/proc: %s", strerror(errno));
+        return error_set(error, BERTH_ERROR_IO, "cannot open /proc: %s", strerror(errno));
     while (code == 0 && (entry = readdir(directory)) != NULL) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 

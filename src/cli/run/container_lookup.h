@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running containers by their ids, found by the control groups of their processes.
+ * Finds running containers by their ids, from the control groups of processes.
  */
 #ifndef CLI_RUN_CONTAINER_LOOKUP_H
 #define CLI_RUN_CONTAINER_LOOKUP_H
@@ -25,14 +25,14 @@ struct container_process_list {
 
 void container_lookup_finish(struct container_process_list *list);
 
-/* The first process of the container that is named: by its whole id, by four or more digits that no
- * other's id begins with, or by its name where it is a machine. It is the one whose parent is not
- * in the container; of several, the oldest. Fails with BERTH_ERROR_NOT_FOUND, also when several
- * containers are meant. Pure. */
+/* Chooses the first process of the container `wanted`: a whole id, a unique prefix of an id with at
+ * least four digits, or the name of a machine (systemd-nspawn). The first process is the oldest one
+ * whose parent is outside the container. Fails with BERTH_ERROR_NOT_FOUND, also if several
+ * containers match. Reads only its arguments. */
 int container_lookup_choose(const struct container_process_list *list, const char *wanted,
                             pid_t *ret_pid, struct berth_error *error);
 
-/* Looks through the machine's processes for it. */
+/* Reads the machine's processes from /proc and chooses the container's first process. */
 int container_lookup_first_process(const char *wanted, pid_t *ret_pid, struct berth_error *error);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The entry with the same name as this one; NULL when there is none. */
+/* Returns the entry with the same name as this one, or NULL. */
 static const char *find_entry(char *const *environment, const char *entry)
 {
     size_t length = strcspn(entry, "=");
@@ -15,7 +15,7 @@ static const char *find_entry(char *const *environment, const char *entry)
     return NULL;
 }
 
-/* Within single quotes all but the quote itself stands for itself. */
+/* Appends the value in single quotes. Only a single quote inside needs care. */
 static void append_quoted(const char *value, struct text *out)
 {
     text_append_char(out, '\'');

@@ -13,15 +13,15 @@
 #include "cli/output.h"
 
 #define RECONNECT_INTERVAL (1 * DURATION_SECOND)
-/* Every so many calls, the first among them, the user's own daemon is started where none runs. Not
- * every time: waiting for one that does not come up keeps us from the commands. */
+/* The first of this many attempts also starts a private daemon if none runs. Not every attempt
+ * does, because waiting for a daemon that does not start blocks the supervision. */
 #define RECONNECTS_PER_START 10
-/* How long a command may go on after we know that its lease is no more. */
+/* Time between SIGTERM and SIGKILL when the lease no longer exists. */
 #define GRACE (10 * DURATION_SECOND)
-/* How long the last answer is waited for. */
+/* Timeout of the answer to WIRE_RELEASE. */
 #define RELEASE_TIMEOUT (2 * DURATION_SECOND)
 
-/* What is polled. */
+/* Positions in the list of polled descriptors. */
 enum { POLL_SUPERVISOR, POLL_DAEMON, POLL_LABELS };
 
 struct poll_list {
@@ -30,7 +30,7 @@ struct poll_list {
 
 struct leased_command {
     struct command_copies copies;
-    const struct command_launch *launch; /* NULL: they run under no lease of ours */
+    const struct command_launch *launch; /* NULL: the copies run without a lease */
     bool warns;
     struct poll_list polls;
     struct client_claim *claim; /* NULL: none */
@@ -38,8 +38,8 @@ struct leased_command {
     struct launch_supervisor *supervisor;
     int64_t next_reconnect; /* while the session is not connected */
     unsigned reconnects;
-    enum lease_end end; /* why the lease ends; 0: it does not */
-    int failure;        /* an exit code of berth's own; 0: none */
+    enum lease_end end; /* why the lease ends; 0: it does not end */
+    int failure;        /* exit code of an error of berth; 0: none */
 };
 
 static void stop_command(struct leased_command *command, enum lease_end end, int64_t force_at)
@@ -51,7 +51,7 @@ static void stop_command(struct leased_command *command, enum lease_end end, int
 
 void leased_command_describe_warning(const struct wire_message *warning, struct text *out)
 {
-    /* In whole seconds, the one that has begun among them: 5m, not 4m59s. */
+    /* Round up to whole seconds: 5m, not 4m59s. */
     uint64_t seconds =
         warning->duration / DURATION_SECOND + (warning->duration % DURATION_SECOND != 0);
     int64_t left =
@@ -60,13 +60,14 @@ void leased_command_describe_warning(const struct wire_message *warning, struct 
 
     if (warning->end == LEASE_END_EXPIRED)
         text_append_format(out,
-                           "berth: the time limit ends lease %" PRIu64 " in %s ('berth extend "
-                           "%" PRIu64 " 1h' moves it)\n",
+                           "berth: lease %" PRIu64 " reaches its time limit in %s (to extend it: "
+                           "berth extend %" PRIu64 " 1h)\n",
                            warning->id, in.text, warning->id);
     else if (warning->end == LEASE_END_IDLE && left == 0)
         text_append_format(out,
-                           "berth: lease %" PRIu64 " does not use its devices, which others could "
-                           "have\n",
+                           "berth: lease %" PRIu64
+                           " does not use its devices; other jobs could use "
+                           "them\n",
                            warning->id);
     else if (warning->end == LEASE_END_IDLE)
         text_append_format(out,
@@ -99,17 +100,17 @@ static void handle_message(struct leased_command *command, const struct wire_mes
     else if (message->type == WIRE_NOTICE && message->id == command->claim->id)
         stop_command(command, message->end, clock_after(clock_now(), (int64_t)message->duration));
     else if (message->type == WIRE_REFUSED && answer)
-        /* The pool has no such lease any more: somebody else may have the devices. */
+        /* The lease no longer exists, and the devices may belong to another job. */
         stop_command(command, LEASE_END_REVOKED, clock_after(clock_now(), GRACE));
 }
 
-/* Whether the daemon is away. */
+/* Returns true if the connection to the daemon is lost. */
 static bool is_disconnected(const struct leased_command *command)
 {
     return command->claim != NULL && command->session->socket < 0;
 }
 
-/* Takes in all that the daemon has said. */
+/* Handles all messages of the daemon that have arrived. */
 static void receive_messages(struct leased_command *command)
 {
     struct wire_message message;
@@ -124,7 +125,7 @@ static void receive_messages(struct leased_command *command)
     }
 }
 
-/* Tries to reach the daemon that was away, and tells it of our lease. */
+/* Tries to connect to the daemon again, and resumes the lease. */
 static void try_reconnect(struct leased_command *command)
 {
     enum dial_mode how = command->reconnects++ % RECONNECTS_PER_START == 0 ? DIAL_START : DIAL_ONLY;
@@ -163,7 +164,7 @@ static void poll_once(struct leased_command *command)
     if (labels != NULL)
         count += labelled_output_fill_poll(labels, polls + POLL_LABELS);
     poll(polls, count, poll_timeout(command));
-    /* What was printed before all stopped is seen before we stop. */
+    /* Read the output first, so that nothing printed before the last end is lost. */
     if (labels != NULL)
         labelled_output_process(labels, polls + POLL_LABELS);
     launch_supervisor_dispatch(command->supervisor);
@@ -179,7 +180,7 @@ static int fail_verb(const char *verb, struct berth_error *error)
     return output_refusal(error);
 }
 
-/* Starts one copy. Returns 0, or an exit code having said what failed. */
+/* Starts one copy. Returns 0, or prints the error and returns an exit code. */
 static int start_copy(struct leased_command *command, uint32_t number)
 {
     const struct command_copies *copies = &command->copies;
@@ -198,8 +199,8 @@ static int start_copy(struct leased_command *command, uint32_t number)
     return code;
 }
 
-/* Starts one copy after the other. When one cannot be started, the others are stopped. */
-static void start(struct leased_command *command)
+/* Starts all copies. If one cannot be started, stops the others. */
+static void start_copies(struct leased_command *command)
 {
     for (uint32_t number = 0; number < command->copies.count && command->failure == 0; number++)
         command->failure = start_copy(command, number);
@@ -216,7 +217,7 @@ static int find_exit_code(const struct leased_command *command)
     return launch_supervisor_exit_code(command->supervisor);
 }
 
-/* Makes room for all that is polled. */
+/* Reserves memory for the polled descriptors. */
 static int prepare_polls(struct leased_command *command, struct berth_error *error)
 {
     const struct labelled_output *labels = command->copies.labels;
@@ -225,7 +226,7 @@ static int prepare_polls(struct leased_command *command, struct berth_error *err
     return vector_reserve(&command->polls, max) < 0 ? error_set_memory(error) : 0;
 }
 
-/* Runs what was started to its end. */
+/* Supervises the copies until all have ended. */
 static void wait_for_end(struct leased_command *command)
 {
     bool is_told;
@@ -235,7 +236,7 @@ static void wait_for_end(struct leased_command *command)
     is_told = command->end != 0 || launch_supervisor_must_end(command->supervisor);
     if (command->copies.labels != NULL)
         labelled_output_drain_pipes(command->copies.labels, is_told);
-    /* What failed may have been ended with the lease, if that was faster than its notice. */
+    /* A copy that failed may have been killed at the end of the lease before the notice arrived. */
     if (command->claim != NULL && launch_supervisor_exit_code(command->supervisor) != EXIT_GOOD)
         receive_messages(command);
 }
@@ -250,7 +251,7 @@ static int run_to_end(struct leased_command *command)
     if (code < 0) {
         code = fail_verb(command->copies.verb, &error);
     } else {
-        start(command);
+        start_copies(command);
         wait_for_end(command);
         code = find_exit_code(command);
         launch_supervisor_destroy(command->supervisor);
@@ -266,7 +267,7 @@ int leased_command_run_copies(const struct command_copies *copies)
     return run_to_end(&command);
 }
 
-/* A start of command_copies: one copy of a launch with its environment. */
+/* Implements command_copies.start: starts one copy of a launch with its environment. */
 static int start_prepared(const void *context, struct launch_supervisor *supervisor,
                           uint32_t number, const struct launch_copy *streams)
 {

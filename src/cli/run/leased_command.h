@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commands that run under a lease which may be taken back, with the pool's daemon listened to all
- * the while. A daemon that goes away does not disturb them: it is dialled again once a second, and
- * told of the lease when it is back.
+ * Runs and supervises the copies of a command under a lease, and receives the daemon's messages
+ * about the lease. If the daemon goes away, the commands keep running: berth reconnects once a
+ * second and then resumes the lease.
  */
 #ifndef CLI_RUN_LEASED_COMMAND_H
 #define CLI_RUN_LEASED_COMMAND_H
@@ -12,39 +12,40 @@
 #include "launch/labelled_output.h"
 #include "launch/supervise.h"
 
-/* Copies that run under no lease of ours. */
+/* Copies to run, and how to start one. */
 struct command_copies {
     const char *verb; /* for messages */
     uint32_t count;
     struct labelled_output *labels; /* NULL: none */
     const void *context;
 
-    /* Starts one copy, of which only the streams are given. Returns 0, or an exit code having said
-     * what failed. */
+    /* Starts one copy; `streams` has only its streams set. Returns 0, or prints the error and
+     * returns an exit code. */
     int (*start)(const void *context, struct launch_supervisor *supervisor, uint32_t number,
                  const struct launch_copy *streams);
 };
 
-/* Runs them to their end. Returns the exit code, as leased_command_run. */
+/* Runs the copies without a lease until all have ended. Returns the exit code as leased_command_run
+ * does. */
 int leased_command_run_copies(const struct command_copies *copies);
 
-/* Runs all copies to their end, and that of everything that they started. Returns the exit code:
- * that of the first that failed, what the end of the lease stands for, or what berth failed with,
- * having said so. Without a claim nobody is listened to, and the session may be NULL. What labels
- * have not written yet is the caller's to wait for, with leased_command_finish_labels. */
+/* Runs all copies until they and their descendants have ended. Returns the exit code: that of the
+ * first copy that failed, that of the lease's end, or that of an error of berth, which is printed.
+ * Without a claim, the session may be NULL. The caller then calls leased_command_finish_labels,
+ * which waits for the rest of the output. */
 int leased_command_run(const struct command_launch *launch, struct labelled_output *labels,
                        struct session *session);
 
-/* Waits until all is written, and says so where that fails. Returns the exit code of the whole:
- * that of the commands, unless it is good and output was lost. The verb is for messages. */
+/* Waits until all labelled output is written, and prints an error if that fails. Returns
+ * `exit_code`, or that of the error if `exit_code` is EXIT_GOOD. The verb is for messages. */
 int leased_command_finish_labels(const char *verb, struct labelled_output *labels, int exit_code);
 
-/* Gives the lease back; nobody of it is left. A daemon that does not answer finds out by our end.
- */
+/* Releases the lease after all its processes have ended. Waits shortly for the answer: without one,
+ * the daemon notices when this process ends. */
 void leased_command_release(const struct client_claim *claim, struct session *session,
                             int exit_code);
 
-/* Appends what a WIRE_WARNING says, as a line for people. */
+/* Appends the line that a WIRE_WARNING prints. */
 void leased_command_describe_warning(const struct wire_message *warning, struct text *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth logs: what a submitted job has printed, and with --follow what it prints.
+ * berth logs: prints the output of a submitted job, and follows it with --follow.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ struct logs_options {
 static const struct option logs_rows[] = {
     {.name = "follow",
      .letter = 'f',
-     .help = "go on until the job has ended",
+     .help = "keep printing new output until the job ends",
      .offset = offsetof(struct logs_options, follow),
      .parse = option_type_flag},
 };
@@ -44,7 +44,7 @@ static const struct option_set logs_option_set = {
 
 static const struct option_set *const logs_sets[] = {&logs_option_set, &connect_option_set, NULL};
 
-/* How long after its end a job may take to say so, and how often that is looked for. */
+/* How long to wait for the exit file after the end of a job, and how often to check for it. */
 #define EXIT_FILE_TIMEOUT  (5 * DURATION_SECOND)
 #define EXIT_FILE_INTERVAL 10 /* milliseconds */
 
@@ -55,8 +55,8 @@ struct following {
     struct session *session;
     struct wire_message question; /* WIRE_WATCH */
     const struct state_files *files;
-    bool over;          /* the daemon has nothing more to say of it */
-    int64_t give_up_at; /* then: when the job's own last words are not waited for any longer */
+    bool over;          /* the lease has ended, or the daemon does not know the job */
+    int64_t give_up_at; /* if over: when to stop waiting for the exit file */
 };
 
 static int print_bytes(const char *bytes, size_t length, struct berth_error *error)
@@ -65,11 +65,11 @@ static int print_bytes(const char *bytes, size_t length, struct berth_error *err
 
     if (number == 0)
         return 0;
-    error_set_errno(error, number, "standard output");
+    error_set_errno(error, number, "cannot write standard output");
     return error->code = BERTH_ERROR_IO;
 }
 
-/* Prints from where it is to the end. */
+/* Prints the log from the current position to its end. */
 static int print_new_output(int log, struct berth_error *error)
 {
     char bytes[65536];
@@ -81,14 +81,14 @@ static int print_new_output(int log, struct berth_error *error)
         if (got > 0)
             code = print_bytes(bytes, (size_t)got, error);
         else if (errno != EINTR)
-            code = error_set_errno(error, errno, "log");
+            code = error_set_errno(error, errno, "cannot read the log");
         if (code < 0)
             return code;
     }
     return 0;
 }
 
-/* Asks to be told of the end, as often as the daemon goes away. */
+/* Subscribes to the end of the job. Subscribes again whenever the connection is lost. */
 static int subscribe_end(struct following *following, struct berth_error *error)
 {
     struct session *session = following->session;
@@ -105,7 +105,7 @@ static int subscribe_end(struct following *following, struct berth_error *error)
     return code;
 }
 
-/* How long the log has not been written to. */
+/* Returns the time since the log was last written. */
 static int64_t time_since_write(const struct following *following)
 {
     struct stat status;
@@ -116,8 +116,8 @@ static int64_t time_since_write(const struct following *following)
            (status.st_mtim.tv_sec * DURATION_SECOND + status.st_mtim.tv_nsec);
 }
 
-/* How long its last words are waited for: not at all where nobody is left to say them, or it seems
- * to have ended long ago. */
+/* Returns how long to wait for the exit file: 0 if the job's process died, or if the job seems to
+ * have ended long ago. */
 static int64_t choose_timeout(const struct following *following, const struct wire_message *answer)
 {
     bool is_late = answer->type == WIRE_REFUSED && time_since_write(following) > EXIT_FILE_TIMEOUT;
@@ -125,7 +125,7 @@ static int64_t choose_timeout(const struct following *following, const struct wi
     return is_late || answer->end == LEASE_END_DIED ? 0 : EXIT_FILE_TIMEOUT;
 }
 
-/* Takes in what the daemon has said. */
+/* Handles the daemon's messages that have arrived. */
 static int receive_messages(struct following *following, struct berth_error *error)
 {
     struct session *session = following->session;
@@ -145,7 +145,7 @@ static int receive_messages(struct following *following, struct berth_error *err
     return code;
 }
 
-/* Sleeps until there may be something new. */
+/* Sleeps until the log or the job's state may have changed. */
 static int wait_for_change(struct following *following, struct berth_error *error)
 {
     char events[4096];
@@ -155,15 +155,15 @@ static int wait_for_change(struct following *following, struct berth_error *erro
     };
 
     if (poll(waiting, COUNT(waiting), following->over ? EXIT_FILE_INTERVAL : -1) < 0)
-        return errno == EINTR ? 0 : error_set_errno(error, errno, "poll");
+        return errno == EINTR ? 0 : error_set_errno(error, errno, "cannot poll");
     if (waiting[0].revents != 0 && read(following->changes, events, sizeof(events)) < 0 &&
         errno != EAGAIN)
-        return error_set_errno(error, errno, "inotify");
+        return error_set_errno(error, errno, "cannot read inotify events");
     return waiting[1].revents != 0 ? receive_messages(following, error) : 0;
 }
 
-/* Whether nothing more will be written: the job's process leaves its exit code after its last
- * words, unless it was killed. */
+/* Returns true if the log is complete: the job's process writes the exit file after its last
+ * output, unless it was killed. */
 static bool is_complete(const struct following *following)
 {
     return following->over &&
@@ -183,11 +183,11 @@ static int follow_log(struct session *session, uint64_t id, const struct state_f
     int code;
 
     if (following.changes < 0 || inotify_add_watch(following.changes, files->log, IN_MODIFY) < 0) {
-        code = error_set_errno(error, errno, "%s", files->log);
+        code = error_set_errno(error, errno, "cannot watch %s", files->log);
     } else {
         code = subscribe_end(&following, error);
         while (code == 0) {
-            /* Looked at first: what was written before the end is printed after it. */
+            /* Check before printing, so that output written before the end is not missed. */
             bool over = is_complete(&following);
 
             code = print_new_output(log, error);
@@ -202,7 +202,7 @@ static int follow_log(struct session *session, uint64_t id, const struct state_f
     return code;
 }
 
-/* With the names of its files: prints the log. */
+/* Prints the log, and follows it if wanted. */
 static int print_log(struct session *session, uint64_t id, const struct state_files *files,
                      bool following, struct berth_error *error)
 {
@@ -211,9 +211,9 @@ static int print_log(struct session *session, uint64_t id, const struct state_fi
 
     if (log < 0 && errno == ENOENT)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected the log of a submitted job, got none of %" PRIu64, id);
+                         "job %" PRIu64 " has no log (only jobs of 'berth submit' have one)", id);
     if (log < 0)
-        return error_set_errno(error, errno, "%s", files->log);
+        return error_set_errno(error, errno, "cannot open %s", files->log);
     code = following ? follow_log(session, id, files, log, error) : print_new_output(log, error);
     close(log);
     return code;
@@ -270,9 +270,11 @@ static int run_logs_verb(int argc, char **argv)
 const struct verb verb_logs = {
     .name = "logs",
     .usage = "[options] ID",
-    .summary = "print what a submitted job has printed",
-    .description = "Prints the output, standard error among it, of a job that 'berth submit' has "
-                   "started, from its first byte.",
+    .summary = "print the output of a submitted job",
+    .description = "Prints the output and standard error of a job of 'berth submit', from the "
+                   "beginning.",
+    .examples = "berth logs 12\n"
+                "berth logs -f 12\n",
     .sets = logs_sets,
     .operand = OPERAND_JOB,
     .run = run_logs_verb,

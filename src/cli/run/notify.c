@@ -24,7 +24,8 @@
 static const struct option notify_rows[] = {
     {.name = "notify",
      .argument = "CMD",
-     .help = "run this by a shell, once, when it waited for a minute or more and is about to start",
+     .help =
+         "run CMD in a shell, once, shortly before the start, if the wait took a minute or more",
      .offset = offsetof(struct notify_options, command),
      .parse = option_type_string},
 };
@@ -35,13 +36,13 @@ const struct option_set notify_option_set = {
     .count = COUNT(notify_rows),
 };
 
-/* What is told. */
+/* One notification. */
 struct notify_event {
     const char *kind;
     uint64_t id; /* 0: none */
     int64_t waited;
     struct text devices; /* nvidia0,nvidia1 */
-    struct text line;    /* for people */
+    struct text line;    /* human-readable */
 };
 
 static void finish_event(struct notify_event *event)
@@ -93,7 +94,7 @@ static int add_number(struct string_list *list, const char *name, uint64_t numbe
     return add_variable(list, name, digits);
 }
 
-/* What the command finds in its environment, ended by NULL. */
+/* Makes the variables that are added to the command's environment, ended by NULL. */
 static int make_variables(const struct notify *notify, const struct notify_event *event,
                           struct string_list *list)
 {
@@ -112,7 +113,7 @@ static int make_variables(const struct notify *notify, const struct notify_event
     return 0;
 }
 
-/* A file in memory with the line, to be read from its beginning; -1: none is to be had. */
+/* Makes a file in memory with the line, for the command's standard input. Returns -1 on failure. */
 static int make_input(const struct notify_event *event)
 {
     int descriptor = memfd_create("berth-message", MFD_CLOEXEC);
@@ -128,7 +129,7 @@ static int make_input(const struct notify_event *event)
     return descriptor;
 }
 
-/* Nobody waits for it, and whether it works is the user's own matter: the claim goes on. */
+/* Runs the user's command. Does not wait for it, and ignores its failure: the claim goes on. */
 static void run_command(const struct notify *notify, const struct notify_event *event)
 {
     char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)notify->command, NULL};
@@ -152,7 +153,8 @@ static void run_command(const struct notify *notify, const struct notify_event *
     string_list_finish(&variables);
 }
 
-/* Whether a line may be printed without stopping us, as a job in the background can be. */
+/* Returns true if standard error is a terminal and printing there does not stop this process, as it
+ * can stop a background job (TOSTOP). */
 static bool may_print(void)
 {
     struct termios settings;
@@ -171,7 +173,7 @@ static void print_line(const struct notify_event *event)
     struct text line = {0};
 
     text_append_format(&line, "%s\n", text_string(&event->line));
-    /* A terminal that takes nothing is no reason to give up. */
+    /* Ignore a failure to write: the claim goes on. */
     if (!text_failed(&event->line) && !text_failed(&line) && may_print() &&
         write(STDERR_FILENO, line.bytes, line.length) < 0)
         text_clear(&line);
@@ -202,7 +204,7 @@ void notify_waiting(struct notify *notify, const struct client_claim *claim,
     if (notify->command == NULL || !is_due(notify, event.waited) || !estimate.known ||
         estimate.value > SOON)
         return;
-    text_append_format(&event.line, "berth: claim %" PRIu64 " starts in about %s, after %s",
+    text_append_format(&event.line, "berth: claim %" PRIu64 " starts in about %s (waited %s)",
                        claim->id, quantity_format_duration((int64_t)estimate.value).text,
                        quantity_format_duration(event.waited).text);
     send_event(notify, &event);
@@ -242,7 +244,7 @@ void notify_possible(struct notify *notify, int64_t waited)
 
     if (!is_due(notify, waited))
         return;
-    text_append_format(&event.line, "berth: it would be granted now, after %s",
+    text_append_format(&event.line, "berth: the request can be granted now (waited %s)",
                        quantity_format_duration(waited).text);
     send_event(notify, &event);
     finish_event(&event);

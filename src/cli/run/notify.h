@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Telling a user who has waited for long, and does something else by now, that it is about to go
- * on: a command of theirs (--notify), or else a line on their terminal.
+ * Notifies a user after a long wait that the job starts: by a command (--notify), or by a line on
+ * the terminal.
  */
 #ifndef CLI_RUN_NOTIFY_H
 #define CLI_RUN_NOTIFY_H
@@ -9,36 +9,36 @@
 #include "cli/claim.h"
 #include "spec/option.h"
 
-/* --notify. */
+/* The option --notify. */
 struct notify_options {
-    const char *command; /* for a shell; NULL: none */
+    const char *command; /* a shell command; NULL: none */
 };
 extern const struct option_set notify_option_set;
 
-/* Zeroed memory tells everybody of everything on the terminal; notify_init is how to begin. */
+/* Call notify_init() before use. Needs no clean-up. */
 struct notify {
-    const char *command; /* the caller's; NULL: a line on the terminal */
-    const char *name;    /* the request's; NULL: none */
-    int64_t after;       /* nanoseconds: who has waited for less is not told */
+    const char *command; /* borrowed; NULL: print a line on the terminal */
+    const char *name;    /* the request's name, borrowed; NULL: none */
+    int64_t after;       /* nanoseconds: do not notify after a shorter wait */
     bool is_sent;
 };
 
-/* `name` is the request's. The time is 1 minute unless BERTH_NOTIFY_AFTER says another. Fails with
- * BERTH_ERROR_INVALID when that is no duration. */
+/* Starts without a notification sent. `name` is the request's name. The minimum wait is 1 minute,
+ * or BERTH_NOTIFY_AFTER. Fails with BERTH_ERROR_INVALID if that is not a duration. */
 int notify_init(struct notify *notify, const struct notify_options *options, const char *name,
                 struct berth_error *error);
 
-/* Nanoseconds between two askings for news that are often enough; 0: none are needed. */
+/* Returns how often notify_waiting must be called, in nanoseconds; 0: never. */
 int64_t notify_pause(const struct notify *notify);
 
-/* The claim waits: runs the command, once, when it is to start within a minute. */
+/* Runs the command, once, if the waiting claim will start within a minute. */
 void notify_waiting(struct notify *notify, const struct client_claim *claim,
                     const struct wire_message *waiting);
 
-/* The claim is granted: tells so, unless it told something before. */
+/* Notifies of the grant, unless a notification was sent before. */
 void notify_granted(struct notify *notify, const struct client_claim *claim);
 
-/* What was only tested would be granted now, after so many nanoseconds. */
+/* Notifies that a tested request can be granted now, after `waited` nanoseconds. */
 void notify_possible(struct notify *notify, int64_t waited);
 
 #endif

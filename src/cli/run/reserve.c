@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth reserve: devices without a command.
+ * berth reserve: holds devices without a command.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -28,16 +28,16 @@ struct reserve_options {
 static const struct option reserve_rows[] = {
     {.name = "for",
      .argument = "DURATION",
-     .help = "how long, such as 4h; --time says the same",
+     .help = "time limit, such as 4h; the same as --time",
      .offset = offsetof(struct reserve_options, time),
      .parse = option_type_duration},
     {.name = "export",
-     .help = "print lines for a shell: eval \"$(berth reserve --for 1h --export)\"",
+     .help = "print shell commands: eval \"$(berth reserve --for 1h --export)\"",
      .offset = offsetof(struct reserve_options, exports),
      .parse = option_type_flag},
     {.name = "verbose",
      .letter = 'v',
-     .help = "say on standard error what is waited for",
+     .help = "print the waiting reasons on standard error",
      .offset = offsetof(struct reserve_options, verbose),
      .parse = option_type_flag},
 };
@@ -51,11 +51,18 @@ static const struct option_set reserve_option_set = {
 static const struct option_set *const reserve_sets[] = {
     &reserve_option_set,
     &notify_option_set,
-    &request_option_set,
+    &request_device_set,
+    &request_replica_set,
+    &request_sharing_set,
+    &request_mps_set,
+    &request_queue_set,
+    &request_waiting_set,
+    &request_mask_set,
+    &request_file_set,
     NULL,
 };
 
-/* The two ways to say how long are one. */
+/* Merges --for and --time, which mean the same. */
 static int merge_time(const struct reserve_options *options, struct request *request,
                       struct berth_error *error)
 {
@@ -71,7 +78,7 @@ static int merge_time(const struct reserve_options *options, struct request *req
     return 0;
 }
 
-/* Appends what is to be printed of the lease. */
+/* Appends the output for the lease: its id, or shell commands. */
 static int append_lease(struct client_claim *claim, const struct request_options *request,
                         bool exports, struct text *out, struct berth_error *error)
 {
@@ -85,7 +92,7 @@ static int append_lease(struct client_claim *claim, const struct request_options
         text_append_format(out, "%" PRIu64 "\n", claim->id);
         return 0;
     }
-    whole.grant.replicas = 1; /* the shell sees the devices of all */
+    whole.grant.replicas = 1; /* the shell sees the devices of all replicas */
     adjusted.request.ranks = false;
     adjusted.pin = false;
     code = command_launch_init(&launch, error);
@@ -99,7 +106,7 @@ static int append_lease(struct client_claim *claim, const struct request_options
     return code;
 }
 
-/* With a connection: claims, and appends what is to be printed. */
+/* Claims devices, and appends the output for the lease. */
 static int claim_and_describe(struct pool_connection *connection,
                               const struct reserve_options *options,
                               struct request_options *request, struct text *out,
@@ -123,7 +130,7 @@ static int claim_and_describe(struct pool_connection *connection,
     return code;
 }
 
-/* With MPS every process has one device, and a shell is one. */
+/* Refuses --export for several MPS devices: with MPS a process can use only one device. */
 static int refuse_exports(const struct reserve_options *options, const struct request *request,
                           struct berth_error *error)
 {
@@ -159,17 +166,17 @@ static int run_reserve_verb(int argc, char **argv)
 {
     struct reserve_options options = {0};
     struct request_options request;
-    const struct option_binding bindings[] = {
+    struct option_binding bindings[OPTION_SETS_MAX] = {
         {&reserve_option_set, &options},
         {&notify_option_set, &options.notify},
-        {&request_option_set, &request},
     };
+    size_t count = verb_bind_request(&verb_reserve, bindings, 2, &request);
     struct berth_error error = BERTH_ERROR_INIT;
     struct text out = {0};
     int code;
 
     request_options_init(&request);
-    if (verb_begin(&verb_reserve, bindings, COUNT(bindings), argc, argv, &code)) {
+    if (verb_begin(&verb_reserve, bindings, count, argc, argv, &code)) {
         code = reserve_devices(&options, &request, &out, &error);
         code = code < 0 ? run_fail(&verb_reserve, &error) : output_write(&out);
     }
@@ -182,9 +189,11 @@ const struct verb verb_reserve = {
     .name = "reserve",
     .usage = "--for DURATION [options] [request]",
     .summary = "hold devices without a command",
-    .description =
-        "Waits for devices and holds them until the time is over or 'berth release' ends "
-        "it. Prints the id of the lease. Ctrl-C while it waits cancels it.",
+    .description = "Waits for devices and holds them until the time limit or 'berth release'. "
+                   "Prints the id of "
+                   "the lease. Ctrl-C while waiting cancels the claim.",
+    .examples = "berth reserve --for 4h -n 2\n"
+                "eval \"$(berth reserve --for 1h --export)\"\n",
     .sets = reserve_sets,
     .run = run_reserve_verb,
 };

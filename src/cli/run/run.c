@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth run: a command under a lease. Where nothing has to be watched, berth becomes the command,
- * which then holds the lease itself: one process, one exec.
+ * berth run: runs a command under a lease. If nothing needs supervision, berth becomes the command
+ * (one exec, no extra process), and the command's process holds the lease.
  */
 #include "cli/run/run.h"
 
@@ -15,14 +15,14 @@
 #include "cli/run/command_launch.h"
 #include "cli/run/leased_command.h"
 
-/* A copy of a run whose replicas are claims of their own. */
+/* Which best-effort replica this process is, if it is one. */
 struct started_replica {
     bool is_replica;
     uint32_t number;
 };
 
-/* Whether somebody has to stay beside the command: to end it, to hear of it, because there are
- * several, to label what they print, or to hold the port where ranks meet. */
+/* Returns true if berth must stay as the command's parent: to stop it at a time limit or a notice,
+ * to run several copies, to label their output, or to hold the master port. */
 static bool needs_supervisor(const struct command_launch *launch, const struct request *request)
 {
     if (command_launch_copies(launch) > 1 || launch->plan.ranks || launch->options->label)
@@ -31,7 +31,7 @@ static bool needs_supervisor(const struct command_launch *launch, const struct r
                                      launch->claim->grant.stay);
 }
 
-/* Runs the copies and stays beside them. Returns the exit code. */
+/* Runs the copies and supervises them. Returns the exit code. */
 static int supervise_copies(const struct command_launch *launch, struct session *session)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -41,13 +41,14 @@ static int supervise_copies(const struct command_launch *launch, struct session 
     if (command_launch_make_labels(launch, &labels, &error) < 0)
         return command_launch_fail(launch, &error);
     code = leased_command_run(launch, labels, session);
-    /* Who has not read all yet does not keep the devices. */
+    /* Release the lease first: a slow reader of the output must not keep the devices. */
     if (launch->claim != NULL)
         leased_command_release(launch->claim, session, code);
     return leased_command_finish_labels(launch->verb, labels, code);
 }
 
-/* Runs the command under the claim, or on the CPU. Returns the exit code, if at all. */
+/* Runs the command with the claim's devices, or on the CPU. Returns the exit code, unless berth
+ * becomes the command. */
 static int launch_command(struct command_launch *launch, struct session *session)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -56,7 +57,7 @@ static int launch_command(struct command_launch *launch, struct session *session
     if (launch->verbose && launch->claim != NULL)
         claim_await_print_grant(launch->claim);
     else if (launch->verbose)
-        fprintf(stderr, "berth: no device here could ever do: on the CPU\n");
+        fprintf(stderr, "berth: no device can ever match the request: running on the CPU\n");
     if (command_launch_init(launch, &error) < 0)
         code = command_launch_fail(launch, &error);
     else if (needs_supervisor(launch, &launch->options->request))
@@ -72,7 +73,7 @@ static bool is_impossible(int code)
     return code == BERTH_ERROR_IMPOSSIBLE || code == BERTH_ERROR_NO_DEVICE;
 }
 
-/* With a connection: claims and launches. Returns the exit code, or a negative error code. */
+/* Claims devices and launches the command. Returns the exit code, or a negative error code. */
 static int claim_and_launch(struct run_line *line, struct pool_connection *connection,
                             const struct started_replica *replica, const struct command_launch *how,
                             struct berth_error *error)
@@ -84,7 +85,7 @@ static int claim_and_launch(struct run_line *line, struct pool_connection *conne
         .argv = line->argv,
         .inventory = connection->address.inventory,
     };
-    /* One line is enough for all copies. */
+    /* Only the first replica shows the waiting line. */
     const struct claim_await_options awaiting = {
         .verbose = line->verbose,
         .quiet = replica->number > 0,
@@ -145,14 +146,23 @@ int run_replica(struct run_line *line, uint32_t number)
 
     line->request.request.replicas = 1;
     line->request.request.scheduling = SCHEDULING_UNSAID;
-    line->request.label = false; /* whoever has started us does that */
+    line->request.label = false; /* the parent process labels the output */
     return run_line(&verb_run, line, &replica);
 }
 
 static const struct option_set *const run_sets[] = {
     &run_option_set,
     &notify_option_set,
-    &request_option_set,
+    &request_device_set,
+    &request_replica_set,
+    &request_sharing_set,
+    &request_mps_set,
+    &request_queue_set,
+    &request_waiting_set,
+    &request_command_set,
+    &request_mask_set,
+    &request_cpu_set,
+    &request_file_set,
     NULL,
 };
 
@@ -161,11 +171,13 @@ const struct verb verb_run = {
     .usage = "[options] [request] [--] COMMAND [ARGUMENT...]",
     .summary = "run a command with devices of its own",
     .description =
-        "Waits for devices, runs the command with them visible and no others, and gives them back "
-        "when it ends, however it ends. The exit code is the command's own, or 120 when no device "
-        "here could ever satisfy the request, 122 when the lease was taken back, 123 when it was "
-        "not granted in time or cancelled, 124 when the time limit ended it, 125 when berth itself "
-        "failed, 126 or 127 when the command could not be executed or was not found.",
+        "Waits for devices, runs the command so that it sees only these devices, and frees them "
+        "when the command ends. The exit code is the command's, or: 120 no device can ever match "
+        "the request; 122 the lease was taken back; 123 not granted in time, or cancelled; 124 the "
+        "time limit was reached; 125 berth failed; 126 the command cannot be executed; 127 the "
+        "command was not found.",
+    .examples = "berth run -n 2 python train.py\n"
+                "berth run -n 1 --min-free 40G --time 4h -- ./eval.sh\n",
     .sets = run_sets,
     .operand = OPERAND_COMMAND,
     .run = run_run_verb,

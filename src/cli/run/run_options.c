@@ -11,7 +11,7 @@
 static const struct option run_rows[] = {
     {.name = "verbose",
      .letter = 'v',
-     .help = "say on standard error what is waited for and what was granted",
+     .help = "print the waiting reasons and the granted devices",
      .offset = offsetof(struct run_line, verbose),
      .parse = option_type_flag},
 };
@@ -31,25 +31,14 @@ int run_fail(const struct verb *verb, struct berth_error *error)
 int run_refuse_commands(const struct request_options *options, struct berth_error *error)
 {
     const struct request *request = &options->request;
-    bool is_file = options->spec != NULL; /* which may be meant for run, and speak of its command */
-    const char *option = NULL;
 
-    if (request->or_cpu && !is_file)
-        option = "--or-cpu";
-    else if (request->ranks && !is_file)
-        option = "--ranks";
-    else if (options->label && !is_file)
-        option = "--label";
-    else if (options->pin && !is_file)
-        option = "--pin";
-    else if (request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT)
-        option = "--scheduling best-effort";
-    return option == NULL
-               ? 0
-               : error_set(error, BERTH_ERROR_INVALID, "%s: goes with a command", option);
+    if (request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "--scheduling best-effort: needs a command (see 'berth run')");
+    return 0;
 }
 
-/* What the options of a set go to. */
+/* Returns the struct that the options of the set fill in. */
 static void *find_target(const struct option_set *set, struct run_line *line)
 {
     if (set == &run_option_set)
@@ -57,7 +46,7 @@ static void *find_target(const struct option_set *set, struct run_line *line)
     return set == &notify_option_set ? (void *)&line->notify : (void *)&line->request;
 }
 
-/* The command of the spec file, as the line has none. */
+/* Uses the command of the spec file, because the command line has none. */
 static int use_file_command(struct run_line *line, struct berth_error *error)
 {
     struct string_list *command = &line->request.command;
@@ -70,7 +59,7 @@ static int use_file_command(struct run_line *line, struct berth_error *error)
     return 0;
 }
 
-/* What the spec file says in vain. */
+/* Prints which fields of the spec file have no effect. */
 static void print_notes(const struct verb *verb, const struct string_list *notes)
 {
     char *const *note;
@@ -82,7 +71,7 @@ static void print_notes(const struct verb *verb, const struct string_list *notes
 bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
                     int *ret_exit)
 {
-    struct option_binding bindings[3] = {0};
+    struct option_binding bindings[OPTION_SETS_MAX];
     size_t count = 0;
     struct berth_error error = BERTH_ERROR_INIT;
     int operand;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Replicas that are claims of their own (best-effort). Each is a process of its own that waits,
- * holds its lease and gives it back by itself, so that the last can have the devices of the first.
- * Here they are only kept together: when one fails, the others are stopped.
+ * Best-effort replicas: each is a claim of its own. A process per replica waits, holds the lease
+ * and releases it, so that the last replica can use the devices of the first. The parent only
+ * supervises them: if one fails, it stops the others.
  */
 #include <unistd.h>
 
@@ -13,7 +13,8 @@
 #include "cli/run/run.h"
 #include "launch/supervise.h"
 
-/* Asks whether one replica could ever be: a refusal is then said once, not by each of them. */
+/* Asks the daemon whether one replica can ever be granted, so that a refusal is printed once and
+ * not by each replica. */
 static int test_one_replica(struct run_line *line, struct berth_error *error)
 {
     struct request one;
@@ -65,7 +66,7 @@ static int run_copy(void *context)
     return run_replica(copy->all->line, copy->number);
 }
 
-/* A start of command_copies: the context is a struct copies. */
+/* Implements command_copies.start. The context is a struct copies. */
 static int start_copy(const void *context, struct launch_supervisor *supervisor, uint32_t number,
                       const struct launch_copy *streams)
 {

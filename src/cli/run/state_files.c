@@ -18,7 +18,7 @@
 
 enum { POOL_MAX = 64, EXIT_FILE_MAX = 16, EXIT_CODE_MAX = 255 };
 
-/* It becomes the name of a directory, and comes from outside. */
+/* Returns true if the pool's name, which the daemon sends, is safe as a directory name. */
 static bool is_good_name(const char *pool)
 {
     size_t length = strnlen(pool, POOL_MAX + 1);
@@ -51,13 +51,13 @@ int state_files_pool(struct session *session, char **ret_pool, struct berth_erro
     return code;
 }
 
-/* Appends where programs keep what is to stay: XDG_STATE_HOME, or its default. */
+/* Appends XDG_STATE_HOME, or its default. */
 static int append_state_home(struct text *out, struct berth_error *error)
 {
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
 
-    /* A relative path there is to be ignored, as the specification has it. */
+    /* The XDG specification says that a relative path must be ignored. */
     if (state != NULL && state[0] == '/') {
         text_append(out, state);
         return 0;
@@ -69,7 +69,7 @@ static int append_state_home(struct text *out, struct berth_error *error)
     return 0;
 }
 
-/* directory/ID.ending; NULL when there is no memory. */
+/* Makes the name directory/ID.ending. Returns NULL without memory. */
 static char *name_file(const char *directory, uint64_t id, const char *ending)
 {
     struct text name = {0};
@@ -111,7 +111,7 @@ void state_files_finish(struct state_files *files)
     *files = (struct state_files){0};
 }
 
-/* Makes the directory and those above it; `path` is cut while it does. */
+/* Creates the directory and its parents. Changes `path` meanwhile, and restores it. */
 static int make_directories(char *path, struct berth_error *error)
 {
     for (char *at = path + 1;; at++) {
@@ -121,7 +121,7 @@ static int make_directories(char *path, struct berth_error *error)
             continue;
         *at = '\0';
         if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-            int code = error_set_errno(error, errno, "%s", path);
+            int code = error_set_errno(error, errno, "cannot create %s", path);
 
             *at = kept;
             return code;
@@ -142,7 +142,7 @@ int state_files_create_log(const struct state_files *files, int *ret_descriptor,
         return code;
     descriptor = open(files->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
     if (descriptor < 0)
-        return error_set_errno(error, errno, "%s", files->log);
+        return error_set_errno(error, errno, "cannot create %s", files->log);
     *ret_descriptor = descriptor;
     return 0;
 }
@@ -159,13 +159,13 @@ int state_files_write_exit(const struct state_files *files, int exit_code,
         return error_set_memory(error);
     file = fopen(unfinished.bytes, "we");
     if (file == NULL)
-        code = error_set_errno(error, errno, "%s", unfinished.bytes);
+        code = error_set_errno(error, errno, "cannot create %s", unfinished.bytes);
     if (file != NULL && fprintf(file, "%d\n", exit_code) < 0)
-        code = error_set_errno(error, errno, "%s", unfinished.bytes);
+        code = error_set_errno(error, errno, "cannot write %s", unfinished.bytes);
     if (file != NULL && fclose(file) != 0 && code == 0)
-        code = error_set_errno(error, errno, "%s", unfinished.bytes);
+        code = error_set_errno(error, errno, "cannot write %s", unfinished.bytes);
     if (code == 0 && rename(unfinished.bytes, files->exit) < 0)
-        code = error_set_errno(error, errno, "%s", files->exit);
+        code = error_set_errno(error, errno, "cannot create %s", files->exit);
     if (code < 0 && file != NULL)
         unlink(unfinished.bytes);
     text_finish(&unfinished);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `berth submit` leaves on disk: $XDG_STATE_HOME/berth/POOL/ID.log with the job's output, and
- * ID.exit with its exit code once it has ended.
+ * The files of submitted jobs: $XDG_STATE_HOME/berth/POOL/ID.log has the job's output, and ID.exit
+ * its exit code after its end.
  */
 #ifndef CLI_RUN_STATE_FILES_H
 #define CLI_RUN_STATE_FILES_H
@@ -18,28 +18,28 @@ struct state_files {
     char *exit;
 };
 
-/* Asks the daemon which pool it is, as ids count within it. The caller frees *ret_pool, which is
- * untouched on failure. Fails as session_request, or with BERTH_ERROR_SYNTAX for a name that could
- * be no directory's. */
+/* Asks the daemon for the name of its pool, because ids are unique only within a pool. The caller
+ * frees *ret_pool, which is untouched on failure. Fails as session_request, or with
+ * BERTH_ERROR_SYNTAX for a name that cannot be a directory's. */
 int state_files_pool(struct session *session, char **ret_pool, struct berth_error *error);
 
-/* Finds their names; makes nothing. The caller finishes them; untouched on failure. Fails with
+/* Makes the names of a job's files, but no files. The caller finishes them. Fails, untouched, with
  * BERTH_ERROR_NOT_FOUND (neither XDG_STATE_HOME nor HOME) or _MEMORY. */
 int state_files_find(const char *pool, uint64_t id, struct state_files *ret_files,
                      struct berth_error *error);
 void state_files_finish(struct state_files *files);
 
-/* Makes the log, and the directories above it where they are missing, for the user alone.
+/* Creates the log and its missing directories, accessible only to the user.
  * *ret_descriptor appends to it, and is close-on-exec. Fails with BERTH_ERROR_PERMISSION or _IO. */
 int state_files_create_log(const struct state_files *files, int *ret_descriptor,
                            struct berth_error *error);
 
-/* Writes the exit code, in one step for those who look. Fails as above. */
+/* Writes the exit code. The file appears atomically. Fails as state_files_create_log. */
 int state_files_write_exit(const struct state_files *files, int exit_code,
                            struct berth_error *error);
 
-/* Reads it. Fails with BERTH_ERROR_NOT_FOUND when there is none, or as file_read; with
- * BERTH_ERROR_SYNTAX for a file with something else in it. */
+/* Reads the exit code. Fails with BERTH_ERROR_NOT_FOUND if there is no file, with
+ * BERTH_ERROR_SYNTAX if it contains no exit code, or as file_read. */
 int state_files_read_exit(const struct state_files *files, int *ret_exit_code,
                           struct berth_error *error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth submit: a run that goes on by itself. A process of its own, in a session of its own, makes
- * the claim, and reports to us once the daemon knows it; then we are not needed any more.
+ * berth submit: runs a command in the background. A detached process (setsid) makes the claim and
+ * reports its id to the calling process, which prints the id and ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,26 +25,26 @@
 
 enum { REPORT_DESCRIPTOR = 3 };
 
-/* What the job's process says to the one that was called; one packet. */
+/* The report of the job's process to the calling process, as one packet. */
 struct job_report {
-    uint64_t id; /* 0: it came to nothing */
+    uint64_t id; /* 0: failed, see error */
     struct berth_error error;
 };
 
-/* One of several that are jobs of their own. */
+/* Which best-effort replica this job is. */
 struct submitted_replica {
     uint32_t number;
-    uint32_t count; /* 0: it is none */
+    uint32_t count; /* 0: the job is no best-effort replica */
 };
 
-/* The job's process. */
+/* The state of the job's process. */
 struct submission {
     struct run_line *line;
     struct pool_connection connection;
     struct client_claim claim;
     struct notify notify;
     char *pool;
-    struct state_files files; /* once it was reported */
+    struct state_files files; /* set when reported */
     bool reported;
 };
 
@@ -59,7 +59,7 @@ static int job_report_send(const struct job_report *report)
     return sent == sizeof(*report) ? 0 : BERTH_ERROR_CANCELLED;
 }
 
-/* From here on what is printed goes to the log. */
+/* Opens the log and redirects standard output and standard error to it. */
 static int open_log(struct submission *submission, struct berth_error *error)
 {
     int log = -1;
@@ -70,12 +70,12 @@ static int open_log(struct submission *submission, struct berth_error *error)
     if (code < 0)
         return code;
     if (dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
-        code = error_set_errno(error, errno, "%s", submission->files.log);
+        code = error_set_errno(error, errno, "cannot write to %s", submission->files.log);
     close(log);
     return code;
 }
 
-/* The daemon knows the claim: that is all that the one who was called waits for. */
+/* Opens the log and reports the claim's id to the calling process, once. */
 static int report_id(struct submission *submission, struct berth_error *error)
 {
     const struct job_report report = {.id = submission->claim.id};
@@ -83,9 +83,10 @@ static int report_id(struct submission *submission, struct berth_error *error)
 
     if (code < 0 || submission->reported)
         return code;
-    /* Nobody would ever know the id of a job whose submitter was stopped before it was told. */
+    /* If the calling process was killed, the user does not know the id: cancel the claim. */
     if (job_report_send(&report) < 0)
-        return error_set(error, BERTH_ERROR_CANCELLED, "nobody waits for the id any more");
+        return error_set(error, BERTH_ERROR_CANCELLED,
+                         "the calling process ended before it got the id");
     submission->reported = true;
     return 0;
 }
@@ -101,7 +102,7 @@ static int handle_waiting(void *context, const struct wire_message *waiting,
     return code;
 }
 
-/* Claims, reports, and waits until the claim is granted. */
+/* Makes the claim, reports its id, and waits until it is granted. */
 static int claim_and_report(struct submission *submission, struct berth_error *error)
 {
     const struct claim_facts facts = {
@@ -128,7 +129,7 @@ static int claim_and_report(struct submission *submission, struct berth_error *e
     return code;
 }
 
-/* Claims and runs. Returns the exit code, or a negative error code. */
+/* Makes the claim and runs the command. Returns the exit code, or a negative error code. */
 static int claim_and_run(struct submission *submission, const struct submitted_replica *replica,
                          struct berth_error *error)
 {
@@ -158,7 +159,7 @@ static int claim_and_run(struct submission *submission, const struct submitted_r
     return code;
 }
 
-/* The job is over: leaves its exit code, and gives the lease back. */
+/* Writes the job's exit code and releases the lease. */
 static void leave_exit_code(struct submission *submission, int exit_code)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -169,7 +170,7 @@ static void leave_exit_code(struct submission *submission, int exit_code)
         leased_command_release(&submission->claim, &submission->connection.session, exit_code);
 }
 
-/* The job's process, from its beginning to its end. Returns its exit code. */
+/* Runs the job's process. Returns its exit code. */
 static int run_job(struct run_line *line, const struct submitted_replica *replica)
 {
     struct submission submission = {.line = line};
@@ -193,15 +194,16 @@ static int run_job(struct run_line *line, const struct submitted_replica *replic
     return exit_code < 0 ? EXIT_BERTH : exit_code;
 }
 
-/* Leaves terminal, session and descriptors of whoever called us behind; the directory and the
- * environment stay. Returns whether that worked. */
+/* Detaches from the caller's terminal and session and closes inherited descriptors. Keeps the
+ * working directory and the environment. Returns true on success. */
 static bool detach_from_caller(int report)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     bool good = nothing >= 0 && setsid() >= 0 && dup2(nothing, STDIN_FILENO) >= 0;
 
     signal(SIGHUP, SIG_IGN);
-    /* Out of the way first: one of them may be the other's number. */
+    /* Move the descriptor away first, in case it is REPORT_DESCRIPTOR: dup3 refuses equal numbers.
+     */
     report = good ? fcntl(report, F_DUPFD_CLOEXEC, REPORT_DESCRIPTOR + 1) : -1;
     good = report >= 0 && dup3(report, REPORT_DESCRIPTOR, O_CLOEXEC) >= 0;
     return good && close_range(REPORT_DESCRIPTOR + 1, ~0U, 0) == 0;
@@ -212,7 +214,7 @@ static void print_id(uint64_t id, struct text *out)
     text_append_format(out, "%" PRIu64 "\n", id);
 }
 
-/* Waits for the report. Returns the exit code. */
+/* Waits for the report and prints the id. Returns the exit code. */
 static int wait_for_report(int from, pid_t job)
 {
     struct job_report report;
@@ -225,7 +227,7 @@ static int wait_for_report(int from, pid_t job)
     } while (got < 0 && errno == EINTR);
     if (got != sizeof(report)) {
         report = (struct job_report){0};
-        error_set(&report.error, BERTH_ERROR_IO, "the job's process ended without a word");
+        error_set(&report.error, BERTH_ERROR_IO, "the job's process ended unexpectedly");
     }
     if (report.id == 0) {
         waitpid(job, NULL, 0);
@@ -246,7 +248,7 @@ static int submit_job(struct run_line *line, const struct submitted_replica *rep
     int code;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
-        error_set_errno(&error, errno, "socketpair");
+        error_set_errno(&error, errno, "cannot create a socket pair");
         return run_fail(&verb_submit, &error);
     }
     job = fork();
@@ -256,7 +258,7 @@ static int submit_job(struct run_line *line, const struct submitted_replica *rep
     }
     close(ends[1]);
     if (job < 0) {
-        error_set_errno(&error, errno, "fork");
+        error_set_errno(&error, errno, "cannot create a process");
         code = run_fail(&verb_submit, &error);
     } else {
         code = wait_for_report(ends[0], job);
@@ -265,7 +267,7 @@ static int submit_job(struct run_line *line, const struct submitted_replica *rep
     return code;
 }
 
-/* Replicas that are claims of their own are jobs of their own. */
+/* Submits one job, or a job for each best-effort replica. Returns the exit code. */
 static int submit_all(struct run_line *line)
 {
     struct request *request = &line->request.request;
@@ -282,12 +284,12 @@ static int submit_all(struct run_line *line)
     return code;
 }
 
-/* Ids are those of claims, and there would be none. */
+/* Refuses the field or_cpu of a spec file: a job on the CPU has no claim and so no id. */
 static int refuse_cpu(void)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
-    error_set(&error, BERTH_ERROR_INVALID, "--or-cpu: goes with run, got submit");
+    error_set(&error, BERTH_ERROR_INVALID, "or_cpu in the spec file: goes with berth run only");
     return run_fail(&verb_submit, &error);
 }
 
@@ -302,19 +304,34 @@ static int run_submit_verb(int argc, char **argv)
     return code;
 }
 
-static const struct option_set *const submit_sets[] = {&notify_option_set, &request_option_set,
-                                                       NULL};
+static const struct option_set *const submit_sets[] = {
+    &notify_option_set,
+    &request_device_set,
+    &request_replica_set,
+    &request_sharing_set,
+    &request_mps_set,
+    &request_queue_set,
+    &request_waiting_set,
+    &request_command_set,
+    &request_mask_set,
+    &request_file_set,
+    NULL,
+};
 
 const struct verb verb_submit = {
     .name = "submit",
     .usage = "[request] [--] COMMAND [ARGUMENT...]",
-    .summary = "the same detached: prints an id",
+    .summary = "run a command in the background and print its id",
     .description =
-        "Like 'berth run', but returns as soon as the claim is in the queue and prints its id. The "
-        "command runs on its own, also after logging out; 'berth logs ID' prints its output, "
+        "Works like 'berth run', but prints the id and returns as soon as the claim is in the "
+        "queue. "
+        "The command keeps running after you log out. 'berth logs ID' prints its output, 'berth "
+        "wait ID' waits for its end and returns its exit code, 'berth cancel ID' (queued) or "
         "'berth "
-        "wait ID' waits for it and returns its exit code, 'berth cancel ID' and 'berth release ID' "
-        "end it. With best-effort scheduling each replica is a job with an id of its own.",
+        "release ID' (running) ends it. With best-effort scheduling, each replica is a job with an "
+        "id of its own.",
+    .examples = "berth submit -n 2 python train.py\n"
+                "berth wait $(berth submit -n 1 ./eval.sh)\n",
     .sets = submit_sets,
     .operand = OPERAND_COMMAND,
     .run = run_submit_verb,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth wait: for the end of a job, or until a request would be granted at once.
+ * berth wait: waits for the end of a job, or until a request can be granted at once.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,14 +18,18 @@
 #include "cli/run/run.h"
 #include "cli/run/state_files.h"
 
-static const struct option_set *const wait_sets[] = {&notify_option_set, &request_option_set, NULL};
+static const struct option_set *const wait_sets[] = {
+    &notify_option_set,   &request_device_set, &request_replica_set,
+    &request_sharing_set, &request_mps_set,    &request_queue_set,
+    &request_waiting_set, &request_file_set,   NULL,
+};
 
 struct wait_options {
     struct request_options request;
     struct notify_options notify;
 };
 
-/* Waits until the request would be granted. Returns EXIT_GOOD, or a negative error code. */
+/* Waits until the request can be granted. Returns EXIT_GOOD, or a negative error code. */
 static int wait_for_request(struct pool_connection *connection, struct wait_options *options,
                             struct berth_error *error)
 {
@@ -52,9 +56,9 @@ static int wait_for_request(struct pool_connection *connection, struct wait_opti
     return code;
 }
 
-/* The exit code that a job has left, if it has. The daemon may have forgotten it, or may never have
- * been told. Returns it, BERTH_ERROR_NOT_FOUND where there is no such job, or EXIT_KILLED where it
- * has only left a log. */
+/* Reads the exit code from the job's file, for jobs that the daemon has forgotten or got no exit
+ * code for. Returns the exit code, EXIT_KILLED if there is only a log, or BERTH_ERROR_NOT_FOUND if
+ * there is no such job. */
 static int read_exit_code(struct session *session, uint64_t id, struct berth_error *error)
 {
     struct state_files files;
@@ -77,7 +81,7 @@ static int read_exit_code(struct session *session, uint64_t id, struct berth_err
     return code;
 }
 
-/* The exit code of something that ended without telling one. */
+/* Returns the exit code of a job that ended without reporting one. */
 static int guess_exit_code(struct session *session, const struct wire_message *ended,
                            struct berth_error *error)
 {
@@ -85,12 +89,11 @@ static int guess_exit_code(struct session *session, const struct wire_message *e
 
     if (code == EXIT_GOOD)
         code = read_exit_code(session, ended->id, error);
-    /* Not submitted: what came of it is known to whoever ran it. */
+    /* Not a submitted job, so its exit code is not recorded. */
     return code == BERTH_ERROR_NOT_FOUND ? EXIT_GOOD : code;
 }
 
-/* Waits for the end of a claim and of its lease. Returns the exit code, or a negative error code.
- */
+/* Waits for the end of a claim or lease. Returns the exit code, or a negative error code. */
 static int wait_for_end(struct session *session, uint64_t id, struct berth_error *error)
 {
     struct wire_message question = {.type = WIRE_WATCH, .id = id};
@@ -100,7 +103,7 @@ static int wait_for_end(struct session *session, uint64_t id, struct berth_error
     if (code == BERTH_ERROR_NOT_FOUND) {
         code = read_exit_code(session, id, error);
         if (code == BERTH_ERROR_NOT_FOUND)
-            error_set(error, code, "expected a job, got no job %" PRIu64, id);
+            error_set(error, code, "no job has the id %" PRIu64, id);
         return code;
     }
     if (code < 0)
@@ -113,7 +116,7 @@ static int wait_for_end(struct session *session, uint64_t id, struct berth_error
     return code;
 }
 
-/* Whether something about devices was said. */
+/* Returns true if the options contain a request. */
 static bool has_request(const struct request_options *options)
 {
     struct request_options nothing;
@@ -125,7 +128,7 @@ static bool has_request(const struct request_options *options)
     return !same;
 }
 
-/* Which of the two it is: *ret_id is 0 for a request. */
+/* Reads the id, if one is given. Sets *ret_id to 0 for a request. */
 static int parse_operands(const struct wait_options *options, int count, char **operands,
                           uint64_t *ret_id, struct berth_error *error)
 {
@@ -137,7 +140,7 @@ static int parse_operands(const struct wait_options *options, int count, char **
     if (has_request(&options->request))
         return error_set(error, BERTH_ERROR_INVALID, "expected an id or a request, got both");
     if (options->notify.command != NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "--notify: goes with a request, got an id");
+        return error_set(error, BERTH_ERROR_INVALID, "--notify: expected a request, got an id");
     return id_parse(operands[0], ret_id, error);
 }
 
@@ -163,16 +166,16 @@ static int wait_for_operand(struct wait_options *options, int count, char **oper
 static int run_wait_verb(int argc, char **argv)
 {
     struct wait_options options = {0};
-    const struct option_binding bindings[] = {
+    struct option_binding bindings[OPTION_SETS_MAX] = {
         {&notify_option_set, &options.notify},
-        {&request_option_set, &options.request},
     };
+    size_t count = verb_bind_request(&verb_wait, bindings, 1, &options.request);
     struct berth_error error = BERTH_ERROR_INIT;
     int operand;
     int code;
 
     request_options_init(&options.request);
-    if (verb_begin_operands(&verb_wait, bindings, COUNT(bindings), argc, argv, &operand, &code)) {
+    if (verb_begin_operands(&verb_wait, bindings, count, argc, argv, &operand, &code)) {
         code = wait_for_operand(&options, argc - operand, argv + operand, &error);
         if (code < 0)
             code = run_fail(&verb_wait, &error);
@@ -184,12 +187,15 @@ static int run_wait_verb(int argc, char **argv)
 const struct verb verb_wait = {
     .name = "wait",
     .usage = "ID | [request]",
-    .summary = "wait for the end of a job, or until a request would be granted",
+    .summary = "wait until a job ends, or until a request can be granted",
     .description =
-        "With an id: waits until that job, lease or claim is over, and returns the job's exit "
-        "code. With a request: returns when it would be granted at once, taking nothing; the exit "
-        "code is then 0, or 120 when no device here could ever satisfy it, or 123 when --wait or "
-        "--nonblock said so.",
+        "With an id: waits until the job, lease or claim ends, and returns the job's exit code. "
+        "With "
+        "a request: waits until it can be granted at once, but allocates nothing. The exit code is "
+        "then 0, or 120 if no device can ever match, or 123 if --wait or --nonblock ended the "
+        "wait.",
+    .examples = "berth wait 12\n"
+                "berth wait -n 4 --wait 30m && echo now\n",
     .sets = wait_sets,
     .operand = OPERAND_JOB,
     .run = run_wait_verb,

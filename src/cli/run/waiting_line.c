@@ -15,12 +15,12 @@
 
 static void write_stderr(const char *bytes, size_t length)
 {
-    /* A terminal that takes nothing is no reason to give up waiting. */
+    /* Ignore a failure to write: the claim keeps waiting. */
     if (write(STDERR_FILENO, bytes, length) < 0)
         return;
 }
 
-/* Whether the cursor of stderr's terminal may be moved about. */
+/* Returns true if the terminal can move its cursor. */
 static bool can_move_cursor(void)
 {
     const char *kind = getenv("TERM");
@@ -67,7 +67,7 @@ static void append_times(const struct waiting_line_parts *parts, struct text *ou
         text_append_format(out, " (%s so far)", quantity_format_duration(parts->so_far).text);
 }
 
-/* What matters most comes first: the end may be cut. */
+/* The most important parts come first, because the end may be cut. */
 void waiting_line_describe(const struct waiting_line_parts *parts, struct text *out)
 {
     const struct wire_message *waiting = parts->waiting;
@@ -90,7 +90,7 @@ void waiting_line_describe(const struct waiting_line_parts *parts, struct text *
     utf8_append_inert(out, why);
 }
 
-/* Devices by user. */
+/* How many devices a user holds. */
 struct holding {
     uint32_t uid;
     size_t devices;
@@ -99,7 +99,7 @@ struct holdings {
     VECTOR_OF(struct holding);
 };
 
-/* NULL: no memory. */
+/* Finds or adds the user's entry. Returns NULL without memory. */
 static struct holding *find_holding(struct holdings *holdings, uint32_t uid)
 {
     struct holding *holding;
@@ -169,7 +169,7 @@ void waiting_line_append_cut(const char *string, size_t columns, struct text *ou
     text_append_bytes(out, string, at);
 }
 
-/* Whether our process group has the terminal: from the background nothing is drawn. */
+/* Returns true if this process group has the terminal. A background process draws nothing. */
 static bool is_in_the_foreground(void)
 {
     pid_t group = tcgetpgrp(STDERR_FILENO);
@@ -185,7 +185,7 @@ static void draw_line(struct waiting_line *line, const char *parts)
     if (!is_in_the_foreground())
         return;
     text_append(&out, CLEAR_LINE);
-    /* The last column stays empty: some terminals go on to the next line there. */
+    /* Leave the last column empty: some terminals wrap after writing to it. */
     waiting_line_append_cut(parts, width > 1 ? width - 1 : width, &out);
     if (!text_failed(&out)) {
         write_stderr(out.bytes, out.length);
@@ -194,7 +194,7 @@ static void draw_line(struct waiting_line *line, const char *parts)
     text_finish(&out);
 }
 
-/* Prints a line, unless only times have changed since the last. */
+/* Prints a line, unless only its times have changed. */
 static void print_line(struct waiting_line *line, const struct waiting_line_parts *parts,
                        const char *line_text)
 {
@@ -235,7 +235,7 @@ static int update_line(void *context, const struct wire_message *waiting, struct
     if (first)
         line->since = clock_now();
     parts.so_far = clock_now() - line->since;
-    /* At first it only says that it waits; more is asked for. */
+    /* The first message has no reason yet; the claim asks for it. */
     if (first && waiting->text == NULL)
         return 0;
     waiting_line_describe(&parts, &out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a person sees of a claim that waits: on a terminal one line that updates itself, otherwise
- * nothing, or with --verbose lines.
+ * Shows on standard error why a claim waits: one line that updates itself on a terminal, a line per
+ * change with --verbose, nothing otherwise.
  */
 #ifndef CLI_RUN_WAITING_LINE_H
 #define CLI_RUN_WAITING_LINE_H
@@ -12,44 +12,43 @@
 enum waiting_style {
     WAITING_SILENT,
     WAITING_LINE,  /* one line that updates itself */
-    WAITING_LINES, /* a line whenever something has changed */
+    WAITING_LINES, /* a new line per change */
 };
 
-/* On stderr. */
 struct waiting_line {
     enum waiting_style style;
-    int64_t since;       /* when the wait began; 0: it has not */
-    bool drawn;          /* the line is there and has to be cleared */
+    int64_t since;       /* when the wait began; 0: not yet */
+    bool drawn;          /* the line is on the screen and must be cleared */
     struct text holders; /* "ann holds 6, bob 2"; empty: not known */
-    struct text last;    /* what was printed last, without times */
+    struct text last;    /* the last line printed, without times */
     struct user_names users;
 };
 
-/* Looks at stderr, unless `verbose`. The caller finishes it. */
+/* Chooses the style by `verbose` and by the kind of stderr. The caller finishes it. */
 void waiting_line_init(struct waiting_line *line, bool verbose);
 
-/* Clears the line where there is one. */
+/* Clears the line if it is on the screen. */
 void waiting_line_finish(struct waiting_line *line);
 
-/* Keeps the line up to date while it is the claim's listener. */
+/* Returns the claim's listener that updates the line, which must outlive it. */
 struct claim_listener waiting_line_listener(struct waiting_line *line);
 
-/* Appends who holds devices under the leases of a page: "ann holds 6, bob 2 and others". */
+/* Appends the users that hold the devices of the page's leases: "ann holds 6, bob 2 and others". */
 void waiting_line_describe_holders(const struct wire_message *page, uint64_t parent,
                                    struct user_names *users, struct text *out);
 
-/* What a line is made of. */
+/* The parts of a waiting line. */
 struct waiting_line_parts {
     const struct wire_message *waiting;
     const char *holders; /* "": not known */
     int64_t so_far;      /* nanoseconds */
-    bool times;          /* with the estimate and how long it has been */
+    bool times;          /* show the estimate and the waiting time */
 };
 
 /* Appends "berth: waiting, 3rd of 5, starts in about 12m (1m20s so far): ann holds 6; <why>". */
 void waiting_line_describe(const struct waiting_line_parts *parts, struct text *out);
 
-/* Appends as much of the text as fits into so many columns; 0: all. */
+/* Appends the part of the string that fits into `columns` columns; 0: all. */
 void waiting_line_append_cut(const char *string, size_t columns, struct text *out);
 
 #endif

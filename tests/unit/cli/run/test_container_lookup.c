@@ -8,9 +8,8 @@
 #define ONE   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define OTHER "0123fedcba9876543210fedcba9876543210fedcba9876543210fedcba987654"
 
-#define NONE(wanted)                                             \
-    "expected a running container, got none with the id " wanted \
-    " ('podman ps' and 'docker ps' list ids)"
+#define NONE(wanted) \
+    "no running container has the id " wanted " ('podman ps' and 'docker ps' list ids)"
 
 static struct container_process processes[] = {
     {.pid = 12, .parent = 11, .started = 12, .container = (char *)ONE},
@@ -67,7 +66,7 @@ static void what_is_not_there_or_not_clear_is_refused(void **state)
     }
     assert_int_equal(container_lookup_choose(&without_name, "0123", &pid, &error),
                      BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "expected one container, got several whose ids begin with "
+    assert_string_equal(error.message, "several containers have ids that begin with "
                                        "'0123': 0123456789ab, 0123fedcba98");
     assert_int_equal(container_lookup_choose(&without_name, "012", &pid, &error),
                      BERTH_ERROR_NOT_FOUND);
