@@ -23,17 +23,17 @@ struct cdi_search {
     struct berth_error *error;
 };
 
-/* What is skipped is told, but for what is not there. */
+/* Prints why a file is skipped, unless it does not exist. */
 static int report_skipped(const struct cdi_search *search, const struct berth_error *reason)
 {
     if (reason->code == BERTH_ERROR_MEMORY)
         return error_set_memory(search->error);
     if (search->verbose && reason->code != BERTH_ERROR_NOT_FOUND)
-        fprintf(stderr, "berth: CDI file skipped: %s\n", reason->message);
+        fprintf(stderr, "berth: skipping a CDI file: %s\n", reason->message);
     return 0;
 }
 
-/* Reads a file that may be anything: what is none must not make us wait. */
+/* Reads a file. It may be a pipe or a device, so opening and reading must not block. */
 static int read_file(int directory, const char *name, const char *path, struct text *ret_text,
                      struct berth_error *error)
 {
@@ -88,7 +88,7 @@ static int read_cdi_file(struct cdi_search *search, int directory, const char *p
     return code < 0 ? report_skipped(search, &reason) : add_entries(search, &file, path, level);
 }
 
-/* Container runtimes read no others. */
+/* Returns whether container runtimes read a file of this name. */
 static bool has_cdi_ending(const char *name)
 {
     const char *ending = strrchr(name, '.');
@@ -101,7 +101,7 @@ static int compare_paths(const void *one, const void *other)
     return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* The paths of a directory's files, in their order. */
+/* Lists the CDI files of a directory, sorted by path. */
 static int list_cdi_files(const char *path, DIR *directory, struct string_list *paths)
 {
     const struct dirent *entry;
@@ -146,7 +146,7 @@ static int read_directory(struct cdi_search *search, const char *path, unsigned 
     return code;
 }
 
-/* Those that the variable names; empty ones are none. */
+/* Reads the directories of BERTH_CDI_DIRECTORIES. Empty names are skipped. */
 static int read_named_directories(struct cdi_search *search, const char *names)
 {
     unsigned level = 0;
@@ -200,7 +200,7 @@ int cdi_files_read(bool verbose, struct cdi_registry *ret_registry, struct berth
     return code;
 }
 
-/* Writes all of it and closes the descriptor. Returns 0 or an errno. */
+/* Writes the document and closes the descriptor. Returns 0 or an errno. */
 static int write_all(int descriptor, const struct text *document)
 {
     int number = fchmod(descriptor, 0644) < 0 ? errno : 0;
@@ -212,7 +212,7 @@ static int write_all(int descriptor, const struct text *document)
     return number;
 }
 
-/* Puts it under another name first, which no runtime reads. Returns 0 or an errno. */
+/* Writes a draft under a name that no runtime reads, then renames it. Returns 0 or an errno. */
 static int write_by_rename(char *draft, const char *path, const struct text *document)
 {
     int descriptor = mkostemp(draft, O_CLOEXEC);
@@ -249,5 +249,5 @@ int cdi_files_write(const char *directory, const struct text *document, struct b
         rmdir(directory);
     text_finish(&draft);
     text_finish(&path);
-    return number == 0 ? 0 : error_set_errno(error, number, "%s", directory);
+    return number == 0 ? 0 : error_set_errno(error, number, "cannot write into %s", directory);
 }

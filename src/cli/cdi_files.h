@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CDI files in their directories: reading vendors' and writing our own.
+ * The directories of CDI files: reading the vendors' files and writing berth's own.
  */
 #ifndef CLI_CDI_FILES_H
 #define CLI_CDI_FILES_H
@@ -11,24 +11,23 @@
 #include "base/text/text.h"
 #include "model/cdi.h"
 
-/* The name of our own. */
+/* The name of berth's own file. */
 #define CDI_FILE_NAME "berth-gpu.json"
-/* The largest file that is read, and the most in a directory. */
+/* The limits on what is read: bytes of a file, and files of a directory. */
 #define CDI_FILE_SIZE_MAX (4U << 20)
 #define CDI_FILES_MAX     1024
 
-/* Reads what others have put into the directories that BERTH_CDI_DIRECTORIES names, separated by
- * colons, or by default into /etc/cdi and /var/run/cdi (of a recorded machine below BERTH_SYSROOT):
- * the files *.json and *.yaml, as container runtimes do. What cannot be read or is no CDI file is
- * skipped, and so are directories that are not there; `verbose` says why on standard error. Nothing
- * in them can block or fail but for want of memory (BERTH_ERROR_MEMORY). The caller finishes the
- * registry, which is untouched on failure. */
+/* Reads the CDI files of others: *.json and *.yaml, as container runtimes do. The directories are
+ * those of BERTH_CDI_DIRECTORIES, separated by colons, or else /etc/cdi and /var/run/cdi (below
+ * BERTH_SYSROOT). Skips unreadable files, files that are no CDI files, and missing directories;
+ * with `verbose` it prints why to standard error. No file can make it block or fail; the only error
+ * is BERTH_ERROR_MEMORY. The caller finishes the registry, which is untouched on failure. */
 int cdi_files_read(bool verbose, struct cdi_registry *ret_registry, struct berth_error *error);
 
-/* Writes our own file into a directory, which is made when only it is missing, in one step for
- * those who look, readable by everybody. Nothing is left behind on failure. Fails with
- * BERTH_ERROR_NOT_FOUND (also when it is no directory), _PERMISSION, _IO or _MEMORY; the message
- * begins with the path. */
+/* Writes berth's own file into a directory, atomically and readable by all users. Creates the
+ * directory if its parent exists. Leaves nothing behind on failure. Fails with
+ * BERTH_ERROR_NOT_FOUND (also where the path is no directory), _PERMISSION, _IO or _MEMORY; the
+ * message names the path. */
 int cdi_files_write(const char *directory, const struct text *document, struct berth_error *error);
 
 #endif

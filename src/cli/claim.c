@@ -21,12 +21,13 @@ static int choose_token(uint64_t token[2], struct berth_error *error)
         ssize_t got = getrandom(token, 2 * sizeof(token[0]), 0);
 
         if (got < 0 && errno != EINTR)
-            return error_set(error, BERTH_ERROR_IO, "random bits: %s", strerror(errno));
+            return error_set(error, BERTH_ERROR_IO, "cannot read random bytes: %s",
+                             strerror(errno));
     }
     return 0;
 }
 
-/* The lease that we were started within, 0: none. */
+/* Reads the lease that this process runs in; 0: none. */
 static int find_parent(uint64_t *ret_parent, struct berth_error *error)
 {
     const char *lease = getenv("BERTH_LEASE");
@@ -40,7 +41,7 @@ static int find_parent(uint64_t *ret_parent, struct berth_error *error)
     return 0;
 }
 
-/* The words as one line for people; what is too long is cut. */
+/* Appends the words of the command as one line, cut to WIRE_TEXT_MAX. */
 static int join_arguments(char *const *argv, struct text *out, struct berth_error *error)
 {
     for (char *const *word = argv; *word != NULL && out->length <= WIRE_TEXT_MAX; word++) {
@@ -98,7 +99,7 @@ void claim_finish(struct client_claim *claim)
     *claim = (struct client_claim){0};
 }
 
-/* Forgets a grant of which only a part has come. */
+/* Drops a grant that may be incomplete. */
 static void forget_grant(struct client_claim *claim)
 {
     if (claim->grant.type != 0)
@@ -123,13 +124,13 @@ int claim_resume(struct client_claim *claim, struct session *session, struct ber
     return session_send(session, &claim->question, error);
 }
 
-/* Whether what failed is worth dialling again for: the daemon went away without a word. */
+/* Returns whether to reconnect: the daemon closed the connection without a message. */
 static bool is_disconnected(const struct session *session)
 {
     return session->socket < 0 && !session->closed;
 }
 
-/* Moves the devices of a later part behind those that are there. */
+/* Moves the devices of a further part to the end of the grant. */
 static int add_devices(struct wire_message *grant, struct wire_message *part)
 {
     size_t count = grant->devices.count + part->devices.count;
@@ -143,7 +144,7 @@ static int add_devices(struct wire_message *grant, struct wire_message *part)
     return 0;
 }
 
-/* Takes one part of the grant, whose contents are the claim's afterwards. */
+/* Adds one part of the grant; the claim owns its contents afterwards. */
 static int add_grant_part(struct client_claim *claim, struct wire_message *part,
                           struct berth_error *error)
 {
@@ -163,7 +164,7 @@ static int add_grant_part(struct client_claim *claim, struct wire_message *part,
         grant->devices.count % grant->replicas != 0)
         return error_set(
             error, BERTH_ERROR_SYNTAX,
-            "expected a lease on devices from the pool, got %zu devices for %u replicas",
+            "grant: expected devices for each replica, got %zu devices for %u replicas",
             grant->devices.count, grant->replicas);
     claim->id = grant->id;
     claim->granted = true;
@@ -176,7 +177,7 @@ static int notify_listener(const struct wire_message *message,
     return listener->waiting == NULL ? 0 : listener->waiting(listener->context, message, error);
 }
 
-/* Takes note of what the daemon said, if it is about this claim. */
+/* Handles a message of the daemon, if it is about this claim. */
 static int handle_message(struct client_claim *claim, struct wire_message *message,
                           const struct claim_listener *listener, struct berth_error *error)
 {
@@ -195,7 +196,7 @@ static int handle_message(struct client_claim *claim, struct wire_message *messa
     return 0;
 }
 
-/* Asks how things stand; the answers are told to the listener. */
+/* Requests the state of the claim, and the leases if the listener wants them. */
 static int request_news(struct client_claim *claim, struct session *session,
                         const struct claim_listener *listener, struct berth_error *error)
 {
@@ -213,7 +214,7 @@ static int request_news(struct client_claim *claim, struct session *session,
     return session_send(session, &explain, error);
 }
 
-/* Waits for the next thing to happen. */
+/* Waits for the next message and handles it. */
 static int wait_for_message(struct client_claim *claim, struct session *session,
                             const struct claim_listener *listener, struct berth_error *error)
 {
@@ -222,7 +223,7 @@ static int wait_for_message(struct client_claim *claim, struct session *session,
     struct wire_message message;
     int code;
 
-    /* The first word only says that it waits. */
+    /* The first WIRE_WAITING has no reason yet. */
     if (wants_news && claim->explain_number == 0)
         return request_news(claim, session, listener, error);
     code = session_receive(session, pause, &message, error);

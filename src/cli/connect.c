@@ -9,7 +9,7 @@
 static const struct option connect_rows[] = {
     {.name = "inventory",
      .argument = "FILE",
-     .help = "the pool of this file's devices instead of the hardware's",
+     .help = "use the pool of this file's devices",
      .offset = offsetof(struct connect_options, inventory),
      .parse = option_type_string},
 };
@@ -25,7 +25,7 @@ int connect_open(struct pool_connection *connection, const char *inventory,
 {
     int code = pool_address_find(inventory, &connection->address, error);
 
-    /* The file is the user's words; that nobody listens, which has the same code, is not. */
+    /* A missing file is wrong usage. A missing daemon, below, has the same code and is not. */
     if (code == BERTH_ERROR_NOT_FOUND)
         return error_wrap(error, BERTH_ERROR_INVALID, "inventory");
     if (code < 0)
@@ -36,7 +36,7 @@ int connect_open(struct pool_connection *connection, const char *inventory,
     return code;
 }
 
-/* Asks the pool which devices it has, and resolves the request's ids by them. */
+/* Resolves the ids of the request by the devices of the pool. */
 static int resolve_ids(struct session *session, struct request *request, struct berth_error *error)
 {
     struct device_id_list present = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pool that a command is about, and a conversation with its daemon.
+ * The connection of a command to its pool.
  */
 #ifndef CLI_CONNECT_H
 #define CLI_CONNECT_H
@@ -15,19 +15,21 @@ struct pool_connection {
     struct session session;
 };
 
-/* Finds the pool and dials, starting the user's own daemon where none runs. `inventory` is
- * --inventory's, NULL: none was given. Fails with BERTH_ERROR_INVALID (no such inventory), or as
- * dial; needs no clean-up then. */
+/* Finds the pool and connects to its daemon. Starts the user's own daemon if none runs. `inventory`
+ * is the value of --inventory; NULL: none. Blocks until the daemon answers, or for the timeout of
+ * dial(). Fails with BERTH_ERROR_INVALID (no such inventory), or as dial(); needs no clean-up then.
+ */
 int connect_open(struct pool_connection *connection, const char *inventory,
                  struct berth_error *error);
 void connect_close(struct pool_connection *connection);
 
-/* As connect_open, for a request. Gives the ids in the request that are only an index (--device 0)
- * the vendor of the pool's device; fails also with BERTH_ERROR_INVALID where that is not clear. */
+/* Does the same for a request. Completes ids in the request that are only an index (--device 0)
+ * with the vendor of the pool's device. Fails also with BERTH_ERROR_INVALID where that is
+ * ambiguous. */
 int connect_open_for_request(struct pool_connection *connection, struct request_options *options,
                              struct berth_error *error);
 
-/* For verbs that take no request: --inventory, which says which pool is meant. */
+/* The option --inventory, for verbs without a request. */
 struct connect_options {
     const char *inventory;
 };

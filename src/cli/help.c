@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth help: everything comes from the tables of verbs and options.
+ * berth help: the texts come from the tables of verbs and options.
  */
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/subcommands.h"
 
-/* Lines longer than this tire the eye; shorter than that, words would not fit. */
+/* Longer lines are hard to read; on shorter ones the words would not fit. */
 enum { WIDTH_MAX = 96, WIDTH_MIN = 50 };
 
 static size_t help_width(void)
@@ -72,13 +72,13 @@ int help_print_all(void)
 
 static void describe_subcommands(const struct verb *verb, size_t width, struct text *out)
 {
-    text_append(out, "\nWords:\n");
-    for (const struct verb *const *word = verb->subcommands; *word != NULL; word++) {
-        text_append_format(out, "  %-10s ", subcommand_name(*word));
-        options_wrap((*word)->summary, 13, width, out);
+    text_append(out, "\nSubcommands:\n");
+    for (const struct verb *const *sub = verb->subcommands; *sub != NULL; sub++) {
+        text_append_format(out, "  %-10s ", subcommand_name(*sub));
+        options_wrap((*sub)->summary, 13, width, out);
     }
-    text_append_format(out, "\n'berth %s WORD --help' explains a word and its options.\n",
-                       verb->name);
+    text_append_format(
+        out, "\n'berth %s SUBCOMMAND --help' explains a subcommand and its options.\n", verb->name);
 }
 
 /* Appends the examples, each line indented. */
@@ -104,7 +104,8 @@ int help_print_verb(const struct verb *verb)
     if (verb->subcommands != NULL)
         describe_subcommands(verb, width, &text);
     for (const struct option_set *const *set = verb->sets; *set != NULL; set++) {
-        text_append_char(&text, '\n');
+        if (set == verb->sets || strcmp((*set)->heading, set[-1]->heading) != 0)
+            text_append_format(&text, "\n%s:\n", (*set)->heading);
         options_describe(*set, width, &text);
     }
     if (verb->examples != NULL)
@@ -133,7 +134,7 @@ static const struct option_set *const no_sets[] = {NULL};
 
 const struct verb verb_help = {
     .name = "help",
-    .usage = "[VERB [WORD]]",
+    .usage = "[VERB [SUBCOMMAND]]",
     .summary = "list the verbs, or explain one",
     .description = "Lists the verbs of berth, or explains one verb and its options.",
     .examples = "berth help run\n"

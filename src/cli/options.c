@@ -7,6 +7,7 @@
 #include "base/text/quote.h"
 #include "base/text/suggest.h"
 #include "base/text/utf8.h"
+#include "spec/request_options.h"
 
 /* One option as it was found. */
 struct found_option {
@@ -41,7 +42,7 @@ static const struct option *find_letter(const struct option_set *set, char lette
     return NULL;
 }
 
-/* By name, or by letter when the name is NULL. */
+/* Finds an option by name, or by letter if the name is NULL. */
 static bool find_option(const struct option_binding *bindings, size_t count, const char *name,
                         size_t length, char letter, struct found_option *ret_found)
 {
@@ -58,12 +59,17 @@ static bool find_option(const struct option_binding *bindings, size_t count, con
     return false;
 }
 
-static int fail_unknown(const struct option_binding *bindings, size_t count, const char *word,
-                        const char *name, size_t length, struct berth_error *error)
+static int fail_unknown_option(const struct option_binding *bindings, size_t count,
+                               const char *word, const char *name, size_t length,
+                               struct berth_error *error)
 {
     char wanted[64];
     struct suggestion nearest = {.wanted = wanted};
+    const struct option_set *set;
 
+    if (request_options_find(request_option_sets, name, length, &set) != NULL && set->verbs != NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "--%.*s: goes with %s only", (int)length, name,
+                         set->verbs);
     if (length < sizeof(wanted)) {
         memcpy(wanted, name, length);
         wanted[length] = '\0';
@@ -82,7 +88,7 @@ static int fail_unknown(const struct option_binding *bindings, size_t count, con
                      quote(word).text, nearest.best);
 }
 
-/* Gives the option its value: what stands behind it, or else the next word. */
+/* Sets the value of an option: the attached one, or else the next word. */
 static int set_value(const struct found_option *found, const char *attached,
                      struct argv_cursor *cursor, struct berth_error *error)
 {
@@ -109,7 +115,7 @@ static int parse_long_option(const struct option_binding *bindings, size_t count
         return OPTIONS_HELP;
     if (!is_named(&help_option, name, length) &&
         !find_option(bindings, count, name, length, 0, &found))
-        return fail_unknown(bindings, count, word, name, length, error);
+        return fail_unknown_option(bindings, count, word, name, length, error);
     return set_value(&found, name[length] == '=' ? name + length + 1 : NULL, cursor, error);
 }
 
@@ -123,7 +129,7 @@ static int parse_letters(const struct option_binding *bindings, size_t count, co
         if (*letter == help_option.letter)
             return OPTIONS_HELP;
         if (!find_option(bindings, count, NULL, 0, *letter, &found))
-            return fail_unknown(bindings, count, word, word + 1, strlen(word + 1), error);
+            return fail_unknown_option(bindings, count, word, word + 1, strlen(word + 1), error);
         if (found.option->argument != NULL)
             return set_value(&found, letter[1] == '\0' ? NULL : letter + 1, cursor, error);
         code = set_value(&found, NULL, cursor, error);
@@ -138,7 +144,7 @@ static bool is_operand(const char *word)
     return word[0] != '-' || word[1] == '\0';
 }
 
-/* Takes the option at the cursor with its value, or the "--" there. */
+/* Parses the option at the cursor with its value, or the "--" there. */
 static int parse_option(const struct option_binding *bindings, size_t count,
                         struct argv_cursor *cursor, struct berth_error *error)
 {
@@ -166,7 +172,7 @@ int options_parse(const struct option_binding *bindings, size_t count, int argc,
     return code;
 }
 
-/* Puts the words from `from` to `to`, one or two, before the `count` words that stand there. */
+/* Moves argv[from..to), one or two words, before the `count` words in front of them. */
 static void move_before(char **argv, int count, int from, int to)
 {
     char **place = argv + from - count;
@@ -202,7 +208,7 @@ int options_parse_mixed(const struct option_binding *bindings, size_t count, int
     return code;
 }
 
-/* The terminal columns of one word. */
+/* Returns the width of one word in terminal columns. */
 static size_t count_columns(const char *word, size_t length)
 {
     size_t columns = 0;
@@ -264,7 +270,6 @@ static void describe_option(const struct option *option, size_t width, struct te
 
 void options_describe(const struct option_set *set, size_t width, struct text *out)
 {
-    text_append_format(out, "%s:\n", set->heading);
     for (size_t i = 0; i < set->count; i++) {
         if (!set->options[i].hidden)
             describe_option(&set->options[i], width, out);

@@ -36,7 +36,7 @@ int output_write(const struct text *text)
         return output_error(&error);
     }
     if (fwrite(text_string(text), 1, text->length, stdout) != text->length || fflush(stdout) != 0) {
-        error_set_errno(&error, errno, "standard output");
+        error_set_errno(&error, errno, "cannot write standard output");
         output_error(&error);
         return EXIT_BERTH;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The two ways out: results on stdout, one line on stderr when something is wrong.
+ * Output of the command line: results on stdout, errors in one line on stderr.
  */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
@@ -9,16 +9,14 @@
 
 #include "base/text/text.h"
 
-/* Writes the whole text to stdout. Returns EXIT_GOOD, or EXIT_BERTH after saying why: the text is
- * incomplete for want of memory, or stdout took no more. */
+/* Writes the whole text to stdout. Returns EXIT_GOOD, or EXIT_BERTH after printing the error: the
+ * text is incomplete because memory ran out, or stdout cannot be written. */
 int output_write(const struct text *text);
 
-/* Prints "berth: <message>" to stderr. Returns the exit code for the error: EXIT_BERTH when memory
- * or output failed, else EXIT_USAGE. */
+/* Prints "berth: <message>" to stderr. Returns EXIT_BERTH if memory ran out, else EXIT_USAGE. */
 int output_error(const struct berth_error *error);
 
-/* The same for an error of the pool or of reaching it, or one of a verb that talks to it: the exit
- * code is exit_code_of_refusal's. */
+/* Does the same for errors of a verb that talks to the pool. Returns exit_code_of_refusal(). */
 int output_refusal(const struct berth_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth plan: which devices a request would get, and why, or why not.
+ * berth plan: shows the devices that a request would get and why, or why it gets none.
  */
 #include <stdio.h>
 #include <string.h>
@@ -27,12 +27,12 @@ struct plan_options {
 static const struct option plan_rows[] = {
     {.name = "busy",
      .argument = "ID,...",
-     .help = "as if these were taken",
+     .help = "treat these devices as busy",
      .offset = offsetof(struct plan_options, busy),
      .parse = option_type_ids},
     {.name = "must",
      .argument = "ID,...",
-     .help = "these among the chosen",
+     .help = "the plan must include these devices",
      .offset = offsetof(struct plan_options, must),
      .parse = option_type_ids},
     {.name = "json",
@@ -48,9 +48,8 @@ static const struct option_set plan_option_set = {
 };
 
 static const struct option_set *const plan_sets[] = {
-    &plan_option_set,
-    &request_option_set,
-    NULL,
+    &plan_option_set, &request_device_set, &request_replica_set, &request_sharing_set,
+    &request_mps_set, &request_queue_set,  &request_file_set,    NULL,
 };
 
 /* Returns the slots of these ids, all of which must be present, as a set. The caller finishes it,
@@ -113,7 +112,7 @@ static void write_json(const struct machine *machine, const struct placement *pl
     json_finish(&json);
 }
 
-/* The devices, replica by replica. */
+/* Appends the devices, replica by replica. */
 static void write_replicas(const struct machine *machine, const struct placement *placement,
                            struct text *out)
 {
@@ -142,7 +141,7 @@ static void write_text(const struct machine *machine, const struct placement *pl
     text_append_format(out, "\nwhy: %s\n", text_string(&placement->why));
 }
 
-/* Asks the question and prints the answer. Returns an exit code, or a negative error code. */
+/* Makes the placement and prints it. Returns an exit code, or a negative error code. */
 static int print_answer(const struct plan_options *options, const struct plan_pool *pool,
                         const struct placement_question *question, struct berth_error *error)
 {
@@ -167,7 +166,7 @@ static int print_answer(const struct plan_options *options, const struct plan_po
     return code == EXIT_GOOD && !satisfiable ? EXIT_IMPOSSIBLE : code;
 }
 
-/* What could not be read stands beside the answer. */
+/* Prints problems of the scan to stderr. They do not change the exit code. */
 static void print_problems(const struct problem_list *problems)
 {
     struct text out = {0};
@@ -177,9 +176,8 @@ static void print_problems(const struct problem_list *problems)
     text_finish(&out);
 }
 
-/* Looks at the devices and at the pool, if somebody listens, which knows its devices also where we
- * cannot look. Returns 0, or an exit code after saying why: what cannot be reached is no mistake of
- * the user's. */
+/* Scans the machine and queries the pool, if a daemon runs. With a daemon, a failed scan does not
+ * matter: the daemon knows the devices. Returns 0, or an exit code after printing the error. */
 static int scan_machine_and_pool(const struct request_options *request,
                                  struct machine_source *source, struct machine *machine,
                                  struct plan_pool *pool)
@@ -206,7 +204,7 @@ static int scan_machine_and_pool(const struct request_options *request,
     return output_refusal(&error);
 }
 
-/* Finds the devices, and the pool where somebody listens. Returns as scan_machine_and_pool. */
+/* Opens the source of devices and scans it. Returns as scan_machine_and_pool(). */
 static int find_machine_and_pool(const struct request_options *request, struct machine *machine,
                                  struct plan_pool *pool)
 {
@@ -224,7 +222,8 @@ static int find_machine_and_pool(const struct request_options *request, struct m
     return code;
 }
 
-/* With the world there: applies the constraints. Returns as answer. */
+/* Resolves the ids of the request, --busy and --must, then prints the answer. Returns as
+ * print_answer(). */
 static int apply_constraints(struct plan_options *options, const struct plan_pool *pool,
                              struct placement_question question, struct request *request,
                              struct berth_error *error)
@@ -257,7 +256,7 @@ static int apply_constraints(struct plan_options *options, const struct plan_poo
     return code;
 }
 
-/* With the request complete: finds the policy, the machine and its pool. Returns as answer. */
+/* Finds the policy, the machine and its pool, then makes the plan. Returns as print_answer(). */
 static int make_plan(struct plan_options *options, struct request_options *request,
                      struct berth_error *error)
 {
@@ -282,15 +281,15 @@ static int run_plan_verb(int argc, char **argv)
 {
     struct plan_options options = {0};
     struct request_options request;
-    const struct option_binding bindings[] = {
+    struct option_binding bindings[OPTION_SETS_MAX] = {
         {&plan_option_set, &options},
-        {&request_option_set, &request},
     };
+    size_t count = verb_bind_request(&verb_plan, bindings, 1, &request);
     struct berth_error error = BERTH_ERROR_INIT;
     int code;
 
     request_options_init(&request);
-    if (verb_begin(&verb_plan, bindings, 2, argc, argv, &code)) {
+    if (verb_begin(&verb_plan, bindings, count, argc, argv, &code)) {
         code = request_options_complete(&request, &error);
         if (code == 0)
             code = make_plan(&options, &request, &error);
@@ -308,11 +307,13 @@ static int run_plan_verb(int argc, char **argv)
 const struct verb verb_plan = {
     .name = "plan",
     .usage = "[options] [request]",
-    .summary = "which devices a request would get, and why, or why not",
-    .description = "A dry run: says which devices a request would get now and why, or what is in "
-                   "its way. Where a pool is running, what is held and who waits counts; none is "
-                   "started. Nothing is taken. The exit code is 0, or 120 when no device here "
-                   "could ever satisfy the request.",
+    .summary = "show which devices a request would get, and why",
+    .description = "A dry run: shows the devices that a request would get now and why, or why it "
+                   "must wait. Takes nothing and starts no daemon. If a daemon runs, its leases "
+                   "and its queue count. The exit code is 0, or 120 if this pool can never "
+                   "satisfy the request.",
+    .examples = "berth plan -n 2\n"
+                "berth plan -n 4 --busy nvidia0 --json\n",
     .sets = plan_sets,
     .run = run_plan_verb,
 };

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a pool has to say about a plan: who goes first, and who holds what is in the way.
+ * The reasons of a live pool in a plan: earlier claims, and the holders of blocking devices.
  */
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
 #include "cli/plan_pool.h"
 #include "engine/placement/filter.h"
+#include "view/reason_text.h"
 #include "view/user_names.h"
 #include "view/view_facts.h"
 
-/* So many are named; the rest is counted. */
+/* How many leases or claims are named; the rest is counted. */
 enum { NAMED_MAX = 4 };
 
-/* Nothing is had now. */
+/* Removes the devices from the placement: none are granted now. */
 static void forget_devices(struct placement *placement)
 {
     placement->now = false;
@@ -26,7 +27,7 @@ static void append_user(struct text *out, struct user_names *users, uint32_t uid
     utf8_append_inert(out, user_names_find(users, uid));
 }
 
-/* Whether a lease has one of the devices that the request waits for. */
+/* Returns whether the lease holds this slot, which the request could use. */
 static bool is_blocking(const struct plan_pool *pool, const struct placement_question *question,
                         const struct lease_info *lease, size_t slot)
 {
@@ -37,7 +38,7 @@ static bool is_blocking(const struct plan_pool *pool, const struct placement_que
            device_id_list_has(&lease->devices, device->id);
 }
 
-/* Appends the devices of a lease that are in the way. Returns how many there are. */
+/* Appends the devices of a lease that block the request, and returns their number. */
 static size_t append_devices(struct text *out, const struct plan_pool *pool,
                              const struct placement_question *question,
                              const struct lease_info *lease)
@@ -95,7 +96,7 @@ static void append_holders(const struct plan_pool *pool, const struct placement_
     text_finish(&devices);
 }
 
-/* Appends that it has to wait, and the claims that wait already. */
+/* Appends the claims that wait already, or the pool's reason if there are none. */
 static void append_queue(const struct plan_pool *pool, struct user_names *users, struct text *out)
 {
     const struct claim_info *claim;
@@ -103,10 +104,13 @@ static void append_queue(const struct plan_pool *pool, struct user_names *users,
 
     vector_for_each (claim, &pool->view.snapshot.claims)
         count += claim->parent == pool->parent && !claim->opportunistic;
-    text_append(out, pool->refusal.message);
-    if (count > 0)
-        text_append_format(out, "; %zu %s before it", count,
+    if (count == 0) {
+        text_append(out, ": ");
+        reason_text_append(out, pool->refusal.message, users);
+    } else {
+        text_append_format(out, ", but %zu %s before it", count,
                            count == 1 ? "claim is" : "claims are");
+    }
     count = 0;
     vector_for_each (claim, &pool->view.snapshot.claims) {
         if (claim->parent != pool->parent || claim->opportunistic || count == NAMED_MAX)
@@ -126,15 +130,14 @@ void plan_pool_explain(const struct plan_pool *pool, const struct placement_ques
     if (pool->verdict == BERTH_ERROR_BUSY && placement->now) {
         forget_devices(placement);
         text_clear(why);
-        text_append(why, "expected ");
+        text_append(why, "needs ");
         request_describe(question->request, why);
-        text_append(why, "; ");
         append_queue(pool, &users, why);
     } else if (pool->verdict != 0 && pool->verdict != BERTH_ERROR_BUSY && placement->satisfiable) {
         forget_devices(placement);
         placement->satisfiable = false;
         text_clear(why);
-        text_append(why, pool->refusal.message);
+        reason_text_append(why, pool->refusal.message, &users);
     } else if (placement->satisfiable && !placement->now) {
         append_holders(pool, question, &users, why);
     }

@@ -11,8 +11,8 @@
 #include "engine/placement/filter.h"
 #include "launch/inherited_masks.h"
 
-/* Whether these are the devices that the pool has, in its order: an inventory that still says what
- * it said when the pool was opened. */
+/* Returns whether the machine has the pool's devices in the pool's order: the inventory has not
+ * changed since the pool was opened. */
 static bool is_same_machine(const struct machine *machine, const struct pool_view *view)
 {
     bool same = machine->devices.count == view->snapshot.slots.count;
@@ -23,7 +23,7 @@ static bool is_same_machine(const struct machine *machine, const struct pool_vie
     return same;
 }
 
-/* The links and hosts of devices that both machines have, which the wire does not tell. */
+/* Copies the links and hosts of devices that both machines have. The wire does not carry them. */
 static int copy_links_and_hosts(struct machine *to, struct machine *from, struct berth_error *error)
 {
     const struct link *link;
@@ -53,8 +53,8 @@ static int copy_links_and_hosts(struct machine *to, struct machine *from, struct
     return 0;
 }
 
-/* Makes the machine out of the pool's devices, which leave the view but for their ids. Of what was
- * there before it keeps what is about the same devices. */
+/* Replaces the machine by the pool's devices. They leave the view except for their ids. Links and
+ * hosts of the same devices are kept. */
 static int move_devices(struct machine *machine, struct pool_view *view, struct berth_error *error)
 {
     struct machine taken = {0};
@@ -76,7 +76,7 @@ static int move_devices(struct machine *machine, struct pool_view *view, struct 
     return code;
 }
 
-/* Whether the slot has a lease that stands in the way of one within `parent`. */
+/* Returns a lease on the slot that competes with the request, both within `parent`; NULL: none. */
 static const struct lease_info *find_blocking_lease(const struct plan_pool *pool, size_t *use,
                                                     size_t slot)
 {
@@ -90,9 +90,9 @@ static const struct lease_info *find_blocking_lease(const struct plan_pool *pool
     return NULL;
 }
 
-/* What stands against one more tenant by the memory that others reserved. A lease that reserved
- * none may have said what it wants to find free, which is not told: then there is more reserved
- * than the leases say, and only the pool knows whether what is sampled counts. */
+/* Returns whether the memory that tenants have reserved leaves too little for the request. A lease
+ * without a reservation may still require free memory, which the wire does not carry. Then more is
+ * reserved than the leases say, and only the pool knows whether the sampled value counts. */
 static bool lacks_memory(const struct plan_pool *pool, size_t slot, const struct device *device,
                          const struct request *request)
 {
@@ -121,7 +121,7 @@ static bool lacks_memory(const struct plan_pool *pool, size_t slot, const struct
                                        : 0) == 0;
 }
 
-/* Whether a device that is shared by MPS is another user's. */
+/* Returns whether another user holds the device, which is shared by MPS. */
 static bool is_held_by_another_user(const struct plan_pool *pool, size_t slot)
 {
     size_t use = pool_view_first_use(&pool->view, slot);
@@ -130,8 +130,8 @@ static bool is_held_by_another_user(const struct plan_pool *pool, size_t slot)
            pool->view.snapshot.leases.items[pool->view.uses.items[use].lease].uid != geteuid();
 }
 
-/* What stands against one more tenant on a shared device, as far as can be told from here. How many
- * there may be is the pool's to say, so the usual number counts only where it says no. */
+/* Returns the reason against one more tenant on a shared device, as far as it is known here. The
+ * pool's limit on tenants is unknown, so the default limit counts only where the pool refuses. */
 static enum filter_verdict check_shared_slot(const struct plan_pool *pool, size_t slot,
                                              const struct device *device,
                                              const struct request *request)
@@ -165,7 +165,7 @@ static enum filter_verdict check_slot(const struct plan_pool *pool, size_t slot,
     return check_shared_slot(pool, slot, device, request);
 }
 
-/* Whether the lease that we are within has the slot; all are there for who is within none. */
+/* Returns whether the enclosing lease has the slot; true where there is none. */
 static bool is_in_parent_lease(const struct plan_pool *pool, size_t slot)
 {
     size_t use = pool_view_first_use(&pool->view, slot);
@@ -179,7 +179,7 @@ static bool is_in_parent_lease(const struct plan_pool *pool, size_t slot)
     return false;
 }
 
-/* Makes the machine what the request may see of the pool. */
+/* Removes the devices that the request may not see. */
 static int keep_visible_devices(struct plan_pool *pool, struct machine *machine,
                                 const struct string_list *masks, struct berth_error *error)
 {
@@ -202,7 +202,7 @@ static int keep_visible_devices(struct plan_pool *pool, struct machine *machine,
     return code;
 }
 
-/* The millionths of a device that nobody has. */
+/* Returns the free share of a device in millionths. */
 static uint32_t find_share_left(const struct plan_pool *pool, size_t slot)
 {
     const struct slot_info *item = &pool->view.snapshot.slots.items[slot];
@@ -214,7 +214,7 @@ static uint32_t find_share_left(const struct plan_pool *pool, size_t slot)
                : 0;
 }
 
-/* Finds what of the machine is taken, and why. */
+/* Finds the busy devices of the machine, and why they are busy. */
 static int find_busy(struct plan_pool *pool, const struct machine *machine,
                      const struct request *request, struct berth_error *error)
 {
@@ -233,7 +233,7 @@ static int find_busy(struct plan_pool *pool, const struct machine *machine,
     return 0;
 }
 
-/* Asks whether the request would be granted at once. A refusal is an answer. */
+/* Asks whether the request would be granted at once. A refusal is no error; it is kept. */
 static int test_request(struct plan_pool *pool, struct session *session,
                         struct wire_message *question, struct berth_error *error)
 {
@@ -255,8 +255,8 @@ static int test_request(struct plan_pool *pool, struct session *session,
     return 0;
 }
 
-/* Makes the machine the pool's. A pool of an inventory that was not asked for has devices of its
- * own, whatever their names. */
+/* Replaces the machine by the pool's. If the hardware was scanned and the pool has an inventory, no
+ * device is the same, whatever its name. */
 static int replace_machine(struct machine *machine, bool is_virtual, struct pool_view *view,
                            struct berth_error *error)
 {
@@ -267,7 +267,7 @@ static int replace_machine(struct machine *machine, bool is_virtual, struct pool
     return move_devices(machine, view, error);
 }
 
-/* With somebody there: looks, asks, and makes the machine theirs. */
+/* Fetches the pool, asks for its verdict, and replaces the machine by the pool's. */
 static int query_live_pool(const struct request_options *options, struct session *session,
                            struct machine *machine, bool is_virtual, struct plan_pool *pool,
                            struct berth_error *error)
@@ -280,7 +280,7 @@ static int query_live_pool(const struct request_options *options, struct session
     struct client_claim claim;
     int code = claim_init(&claim, &facts, error);
 
-    /* Replicas that are granted each for itself are claims of their own. */
+    /* Best effort makes a claim of its own for each replica. */
     if (request.scheduling == SCHEDULING_BEST_EFFORT)
         request.replicas = 1;
     request.nonblock = true;

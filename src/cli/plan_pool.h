@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pool that a plan is made for, as it is now: what is taken, by whom, and who goes first.
+ * The live pool behind a plan: its devices, leases and queue, and its verdict on the request.
  */
 #ifndef CLI_PLAN_POOL_H
 #define CLI_PLAN_POOL_H
@@ -14,33 +14,33 @@
 #include "spec/request_options.h"
 #include "view/pool_view.h"
 
-/* Zeroed memory is a pool where nobody listens. */
+/* Zeroed memory is a pool without a daemon. */
 struct plan_pool {
-    bool live;                    /* somebody listens; the rest counts only then */
-    struct pool_view view;        /* its devices may have moved into the machine */
-    size_t *slots;                /* by the machine's slots: the view's */
-    struct bitset busy;           /* over the machine's slots */
-    enum filter_verdict *reasons; /* why each of them is */
-    uint32_t *left;               /* likewise: millionths that nobody has; NULL without a pool */
-    uint64_t parent;              /* the lease that we are within; 0: none */
-    int verdict;                  /* 0: it would be granted at once; else the code of the refusal */
+    bool live;                    /* a daemon answers; the rest counts only then */
+    struct pool_view view;        /* plan_pool_find() may move its devices into the machine */
+    size_t *slots;                /* by slot of the machine: the slot in the view */
+    struct bitset busy;           /* over the slots of the machine */
+    enum filter_verdict *reasons; /* by slot of the machine: why it is busy */
+    uint32_t *left;               /* likewise: free share in millionths; NULL without a pool */
+    uint64_t parent;              /* the lease that this process runs in; 0: none */
+    int verdict;                  /* 0: granted at once; else the code of the refusal */
     struct berth_error refusal;
 };
 
-/* Looks at the pool, without starting one, and asks it whether it would grant the request at once.
- * `machine`, an inventory's devices (`is_virtual`) or the hardware, becomes the pool's own: those
- * that the request may see, by the masks of the environment and the lease that we are within, with
- * the links and hosts that they had before. Nobody listens at the user's own pool: *ret_pool is not
- * live and `machine` is as it was, but for hardware that the masks hide. The caller finishes
- * *ret_pool, which is untouched on failure, and the machine in any case. Fails as connect_open and
- * pool_view_fetch_retrying. */
+/* Asks the pool whether it would grant the request at once. Starts no daemon. `machine` holds the
+ * devices of an inventory (`is_virtual`) or the hardware. It becomes the machine of the pool: the
+ * devices that the request may see, by the masks of the environment and by the enclosing lease,
+ * with the links and hosts that `machine` had. If no daemon runs for the user's own pool, *ret_pool
+ * is not live, and `machine` only loses hardware that the masks hide. The caller finishes
+ * *ret_pool, which is untouched on failure, and the machine in any case. Fails as connect_open()
+ * and pool_view_fetch_retrying(). */
 int plan_pool_find(const struct request_options *options, struct machine *machine, bool is_virtual,
                    struct plan_pool *ret_pool, struct berth_error *error);
 void plan_pool_finish(struct plan_pool *pool);
 
-/* Puts what the pool says into the answer: `now` holds only if the pool would grant the request at
- * once, and `why` tells who holds what is in the way. A failed allocation is remembered by `why`.
- */
+/* Adds the pool's verdict to the placement: `now` is true only if the pool would grant the request
+ * at once, and `why` names the holders of blocking devices. A failed allocation is remembered by
+ * `why`. */
 void plan_pool_explain(const struct plan_pool *pool, const struct placement_question *question,
                        struct placement *placement);
 

@@ -16,7 +16,7 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 
-/* The second screen, no cursor, no line goes on in the next; and all of it back. */
+/* Alternate screen, no cursor, no line wrap; and back. */
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J";
 static const char leave[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 
@@ -25,7 +25,7 @@ enum { DEFAULT_ROWS = 24 };
 static volatile sig_atomic_t is_dirty;
 static struct text shown;
 
-/* What cannot be written to a terminal is nobody's to hear. */
+/* Writes from signal handlers; errors are ignored. */
 static void write_terminal(const char *sequence, size_t length)
 {
     ssize_t written = write(STDOUT_FILENO, sequence, length);
@@ -36,7 +36,7 @@ static void write_terminal(const char *sequence, size_t length)
 static void handle_end_signal(int number)
 {
     write_terminal(leave, sizeof(leave) - 1);
-    raise(number); /* nobody handles it any more: SA_RESETHAND */
+    raise(number); /* SA_RESETHAND: now the default action runs */
 }
 
 static void handle_stop_signal(int number)
@@ -83,7 +83,7 @@ void screen_enter(void)
         struct sigaction action = {.sa_handler = rows[i].handler, .sa_flags = rows[i].flags};
         struct sigaction before;
 
-        /* What the starter wanted ignored, nohup say, stays so. */
+        /* A signal that the parent ignored (nohup) stays ignored. */
         if (sigaction(rows[i].number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(rows[i].number, &action, NULL);
     }
@@ -115,8 +115,8 @@ static size_t count_lines(const char *picture)
     return lines;
 }
 
-/* How many bytes what is here has: a sequence that makes a style, which has no width, or a
- * character. */
+/* Returns the length in bytes of the next character, or of the next style sequence, which has no
+ * width. */
 static size_t measure_next(const char *line, size_t length, size_t *ret_width)
 {
     uint32_t character;
@@ -133,13 +133,13 @@ static size_t measure_next(const char *line, size_t length, size_t *ret_width)
     return taken;
 }
 
-/* One line, with a mark in the last column when it is too long; then nothing of what was there
- * before. A line as wide as the screen leaves nothing there, and the cursor on its end. */
+/* Appends one line, cut with a mark in the last column if it is too long, and clears the rest of
+ * its row. A line as wide as the screen has no rest, and the cursor stays on its last column. */
 static void append_line(const char *line, size_t length, const struct terminal *terminal,
                         struct text *out)
 {
     size_t used = 0;
-    size_t kept = 0; /* bytes that leave room for the mark */
+    size_t kept = 0; /* bytes before the mark */
     size_t width;
 
     for (size_t i = 0; i < length && used <= terminal->width;) {
@@ -157,8 +157,8 @@ static void append_line(const char *line, size_t length, const struct terminal *
         text_append(out, "\033[K");
 }
 
-/* The picture as the terminal takes it, from its first row on. What has no room is counted in the
- * last row, unless that is the only one. */
+/* Appends the picture for the terminal, from its first row on. The last row counts the lines that
+ * do not fit, unless it is the only row. */
 static void compose_frame(const char *picture, size_t rows, const struct terminal *terminal,
                           struct text *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The terminal while a picture is redrawn in place: its second screen, without a cursor, given back
- * as it was however the program ends.
+ * The terminal while a picture is redrawn in place. It uses the alternate screen without a cursor,
+ * and restores the terminal whenever the program ends or stops. For the main thread only.
  */
 #ifndef CLI_SCREEN_H
 #define CLI_SCREEN_H
@@ -11,24 +11,24 @@
 
 #include "base/text/text.h"
 
-/* Whether standard output is a terminal that can do it. */
+/* Returns whether standard output is a terminal that can do this. */
 bool screen_is_supported(void);
 
-/* Takes the terminal over. From here on SIGINT, SIGTERM, SIGHUP and SIGQUIT give it back before
- * they end the program, and SIGTSTP before it stops. One at a time, for a program's main thread. */
+/* Switches to the alternate screen. From here on SIGINT, SIGTERM, SIGHUP and SIGQUIT restore the
+ * terminal before they end the program, and SIGTSTP before it stops. */
 void screen_enter(void);
 void screen_leave(void);
 
-/* Draws the picture, whole lines, in place of the last one; what does not fit is counted in the
- * last line. Nothing happens when the screen shows it already. Returns an exit code. */
+/* Draws the picture, which has whole lines, in place of the last one. The last row counts the lines
+ * that do not fit. Does nothing if the screen shows the picture already. Returns an exit code. */
 int screen_draw(const struct text *picture);
 
-/* Whether what was drawn may not be what is seen any more: it has another size, or was stopped. */
+/* Returns whether the screen must be drawn again: its size changed, or the program was stopped. */
 bool screen_is_dirty(void);
 
-/* Waits for the next look, screen or not, so many nanoseconds, until a signal was handled or until
- * there is something to be read from the descriptor (-1: none). Returns false when nobody reads us
- * any more. */
+/* Waits for `time` nanoseconds, until a signal was handled, or until the descriptor is readable
+ * (-1: none). Works without a screen, too. Returns false if the reader of standard output is gone.
+ */
 bool screen_pause(int descriptor, int64_t time);
 
 #endif

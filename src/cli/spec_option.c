@@ -7,9 +7,6 @@
 #include "base/error.h"
 #include "spec/workload.h"
 
-/* More sets than any verb has. */
-enum { BINDINGS_MAX = 8 };
-
 static void clear_text(char **text)
 {
     free(*text);
@@ -49,21 +46,32 @@ static void drop_sharing(struct request *request, const struct request *said)
         clear_text(&request->mps_log_dir);
 }
 
+/* Returns whether the options of the set fill in the request. */
+static bool is_request_set(const struct option_set *set)
+{
+    const struct option_set *const *known = request_option_sets;
+
+    while (*known != NULL && *known != set)
+        known++;
+    return *known != NULL;
+}
+
 /* Puts the file below the options of the line, which parsed well before. */
 static int apply_file(const struct option_binding *bindings, size_t count, size_t which,
                       options_parser *parse, int argc, char **argv, struct berth_error *error)
 {
     struct request_options *line = bindings[which].target;
-    struct option_binding again[BINDINGS_MAX];
+    struct option_binding again[OPTION_SETS_MAX];
     struct request_options both;
     int operand;
     int code = workload_read(line->spec, &both, error);
 
     if (code < 0)
         return error_wrap(error, code, "--spec");
-    assert(count <= BINDINGS_MAX);
+    assert(count <= OPTION_SETS_MAX);
     for (size_t i = 0; i < count; i++)
-        again[i] = (struct option_binding){bindings[i].set, i == which ? &both : NULL};
+        again[i] = (struct option_binding){bindings[i].set,
+                                           is_request_set(bindings[i].set) ? &both : NULL};
     drop_overridden(&both.request, line);
     code = parse(again, count, argc, argv, &operand, error);
     drop_sharing(&both.request, &line->request);
@@ -83,7 +91,7 @@ int spec_option_apply(const struct option_binding *bindings, size_t count, optio
     for (size_t i = 0; i < count; i++) {
         const struct request_options *line = bindings[i].target;
 
-        if (bindings[i].set == &request_option_set && line->spec != NULL)
+        if (bindings[i].set == &request_file_set && line->spec != NULL)
             return apply_file(bindings, count, i, parse, argc, argv, error);
     }
     return OPTIONS_CONTINUE;

@@ -8,24 +8,24 @@
 #include "base/text/suggest.h"
 #include "cli/output.h"
 
-const char *subcommand_name(const struct verb *word)
+const char *subcommand_name(const struct verb *subcommand)
 {
-    return strchr(word->name, ' ') + 1;
+    return strchr(subcommand->name, ' ') + 1;
 }
 
-static int fail_unknown(const struct verb *verb, const char *found)
+static int fail_unknown_subcommand(const struct verb *verb, const char *found)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct suggestion nearest = {.wanted = found};
 
-    for (const struct verb *const *word = verb->subcommands; *word != NULL; word++)
-        suggest_compare(&nearest, subcommand_name(*word));
+    for (const struct verb *const *sub = verb->subcommands; *sub != NULL; sub++)
+        suggest_compare(&nearest, subcommand_name(*sub));
     if (nearest.best != NULL)
-        error_set(&error, BERTH_ERROR_INVALID, "%s: no word %s, did you mean '%s'?", verb->name,
-                  quote(found).text, nearest.best);
+        error_set(&error, BERTH_ERROR_INVALID, "%s: no subcommand %s, did you mean '%s'?",
+                  verb->name, quote(found).text, nearest.best);
     else
-        error_set(&error, BERTH_ERROR_INVALID, "%s: no word %s (--help lists them)", verb->name,
-                  quote(found).text);
+        error_set(&error, BERTH_ERROR_INVALID, "%s: no subcommand %s (--help lists them)",
+                  verb->name, quote(found).text);
     return output_error(&error);
 }
 
@@ -43,18 +43,18 @@ const struct verb *subcommand_find(const struct verb *verb, int argc, char **arg
         *ret_exit = help_print_verb(verb);
         return NULL;
     }
-    for (const struct verb *const *word = verb->subcommands; *word != NULL; word++) {
-        if (strcmp(argv[1], subcommand_name(*word)) == 0)
-            return *word;
+    for (const struct verb *const *sub = verb->subcommands; *sub != NULL; sub++) {
+        if (strcmp(argv[1], subcommand_name(*sub)) == 0)
+            return *sub;
     }
-    *ret_exit = fail_unknown(verb, argv[1]);
+    *ret_exit = fail_unknown_subcommand(verb, argv[1]);
     return NULL;
 }
 
 int subcommand_run(const struct verb *verb, int argc, char **argv)
 {
     int exit_code;
-    const struct verb *word = subcommand_find(verb, argc, argv, &exit_code);
+    const struct verb *sub = subcommand_find(verb, argc, argv, &exit_code);
 
-    return word == NULL ? exit_code : word->run(argc - 1, argv + 1);
+    return sub == NULL ? exit_code : sub->run(argc - 1, argv + 1);
 }

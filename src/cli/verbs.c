@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verbs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ static const struct {
     {"disable", "drain"},  {"enable", "undrain"}, {"simulate", "sim"},   {"check", "spec"},
 };
 
-/* Returns the verb that a name from another tool or a misspelled name most likely means, or NULL.
+/* Returns the verb that a misspelled name, or a verb of another tool, most likely means, or NULL.
  */
 static const char *suggest_verb(const char *name)
 {
@@ -104,8 +105,8 @@ int verb_fail_unknown(const char *name)
     return output_error(&error);
 }
 
-/* Becomes the verb's program with its words. Returns only when that fails: the exit code, after
- * saying why. */
+/* Executes the verb's program in place of berth. Returns only on failure: the exit code, after
+ * printing the error. */
 static int exec_program(const struct verb *verb, char **argv)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -114,19 +115,19 @@ static int exec_program(const struct verb *verb, char **argv)
     program_find(verb->program, path, sizeof(path));
     argv[0] = (char *)(verb->program_name == NULL ? verb->program : verb->program_name);
     execv(path, argv);
-    error_set_errno(&error, errno, "%s: %s", verb->name, path);
+    error_set_errno(&error, errno, "%s: cannot execute %s", verb->name, path);
     output_error(&error);
     return EXIT_BERTH;
 }
 
-/* Says on stderr what is wrong with the words of a verb. */
+/* Prints an error about the options or operands of a verb. */
 static void fail_verb(const struct verb *verb, struct berth_error *error, int *ret_exit)
 {
     error_wrap(error, error->code, "%s", verb->name);
     *ret_exit = output_error(error);
 }
 
-/* After parsing: whether the verb is to go on. */
+/* Returns whether the verb must run after its options were parsed. */
 static bool should_run(const struct verb *verb, int parsed, struct berth_error *error,
                        int *ret_exit)
 {
@@ -142,7 +143,25 @@ static bool should_run(const struct verb *verb, int parsed, struct berth_error *
     }
 }
 
-/* Parses the words, and those of a spec file that they name. */
+size_t verb_bind_request(const struct verb *verb, struct option_binding bindings[OPTION_SETS_MAX],
+                         size_t count, struct request_options *request)
+{
+    size_t own = count;
+
+    for (const struct option_set *const *set = verb->sets; *set != NULL; set++) {
+        size_t i = 0;
+
+        while (i < own && bindings[i].set != *set)
+            i++;
+        if (i < own)
+            continue;
+        assert(count < OPTION_SETS_MAX);
+        bindings[count++] = (struct option_binding){*set, request};
+    }
+    return count;
+}
+
+/* Parses the options, and those of a spec file that they name. */
 static bool parse_and_apply_spec(const struct verb *verb, options_parser *parse,
                                  const struct option_binding *bindings, size_t count, int argc,
                                  char **argv, int *ret_operand, int *ret_exit)

@@ -8,12 +8,13 @@
 #include <stdbool.h>
 
 #include "cli/options.h"
+#include "spec/request_options.h"
 
-/* What stands behind the options of a verb, for completion. */
+/* The kind of a verb's operands, for completion. */
 enum operand {
     OPERAND_NONE,
     OPERAND_CLAIM,
-    OPERAND_COMMAND, /* with its own words: whatever follows is no option of ours */
+    OPERAND_COMMAND, /* a command line: the options after it are not berth's */
     OPERAND_DEVICE,
     OPERAND_FILE,
     OPERAND_JOB, /* a lease or a claim */
@@ -24,24 +25,24 @@ enum operand {
 
 struct verb {
     const char *name;
-    const char *usage;                    /* what follows the name: "[options]" */
+    const char *usage;                    /* the words after the name: "[options]" */
     const char *summary;                  /* a line in the list of verbs */
     const char *description;              /* a paragraph in the verb's own help */
     const char *examples;                 /* command lines, each ended by '\n'; NULL: none */
     const struct option_set *const *sets; /* ended by NULL */
     enum operand operand;
 
-    /* The words that may follow, each like a verb of its own whose name holds both: "spec check".
-     * Ended by NULL; NULL: none. */
+    /* The subcommands, ended by NULL; NULL: none. Each is a verb whose name holds both words:
+     * "spec check". */
     const struct verb *const *subcommands;
 
-    /* Runs the verb; argv[0] is its name. Returns the exit code. NULL: a program of its own does,
-     * the verb's or that of the verb that it follows. */
+    /* Runs the verb; argv[0] is its name. Returns the exit code. NULL: `program` runs it, or for a
+     * subcommand the program of its verb. */
     int (*run)(int argc, char **argv);
 
-    /* Instead of `run`: the program of ours that berth becomes, which runs the verb. */
+    /* Instead of `run`: the program that berth executes to run the verb. */
     const char *program;
-    /* What that is called with as its own name, where it runs several verbs; NULL: `program`. */
+    /* argv[0] of that program, where it runs several verbs; NULL: `program`. */
     const char *program_name;
 };
 
@@ -69,32 +70,38 @@ extern const struct verb verb_undrain;
 extern const struct verb verb_wait;
 extern const struct verb verb_web;
 
-/* All verbs in the order in which help lists them, ended by NULL. */
+/* All verbs in the order of the help, ended by NULL. */
 extern const struct verb *const verbs[];
 
-/* The verb of this name; NULL when there is none. */
+/* Returns the verb of this name; NULL: there is none. */
 const struct verb *verb_find(const char *name);
 
-/* Says on stderr that there is no such verb, suggesting the nearest. Returns EXIT_USAGE. */
+/* Prints to stderr that there is no such verb, and suggests the nearest. Returns EXIT_USAGE. */
 int verb_fail_unknown(const char *name);
 
-/* Runs berth as main does: finds the verb in argv[1] and runs it. Returns the exit code. */
+/* Finds the verb in argv[1] and runs it. Returns the exit code. */
 int cli_main(int argc, char **argv);
 
 /* Prints the help of all of berth, or of one verb, to stdout. Returns the exit code. */
 int help_print_all(void);
 int help_print_verb(const struct verb *verb);
 
+/* Binds the sets of a verb that has a request: the first `count` bindings are given, and all other
+ * sets of the verb are bound to the request. Returns the number of bindings. */
+size_t verb_bind_request(const struct verb *verb, struct option_binding bindings[OPTION_SETS_MAX],
+                         size_t count, struct request_options *request);
+
 /* Starts a verb: parses its options into the bindings, answers --help, and refuses operands.
- * Returns true when the verb is to go on; else *ret_exit is the exit code. */
+ * Returns true where the verb must run; else *ret_exit is the exit code. */
 bool verb_begin(const struct verb *verb, const struct option_binding *bindings, size_t count,
                 int argc, char **argv, int *ret_exit);
 
-/* The same for a verb that takes operands, which begin at argv[*ret_operand]; there may be none. */
+/* Starts a verb that takes operands. They begin at argv[*ret_operand]; there may be none. */
 bool verb_begin_operands(const struct verb *verb, const struct option_binding *bindings,
                          size_t count, int argc, char **argv, int *ret_operand, int *ret_exit);
 
-/* The same with options before, between and behind the operands: options_parse_mixed. */
+/* Starts a verb whose options may stand before, between and after its operands, as
+ * options_parse_mixed() says. */
 bool verb_begin_mixed(const struct verb *verb, const struct option_binding *bindings, size_t count,
                       int argc, char **argv, int *ret_operand, int *ret_exit);
 

@@ -8,6 +8,7 @@
 #include "base/count.h"
 #include "top/draw_internal.h"
 #include "top/lease_labels.h"
+#include "view/reason_text.h"
 
 static const struct pane_column lease_columns[] = {
     {{.heading = "LEASE", .priority = TABLE_ALWAYS, .right = true}, VIEW_COLUMN_LEASE},
@@ -32,7 +33,7 @@ static const struct pane_column queue_columns[] = {
     {{.heading = "WHY", .priority = 75, .min = 16, .hide_unknown = true}, VIEW_COLUMN_NONE},
 };
 
-/* In a column that leases have and this row does not. */
+/* Adds an empty cell to a column that only rows with a lease fill. */
 static void add_empty_cell(struct table *table, const struct pane_facts *facts)
 {
     table_cell(table, facts->leases ? "" : NULL);
@@ -104,7 +105,8 @@ static void add_remark(struct text *out, const char *remark)
     text_append(out, remark);
 }
 
-/* Returns whether somebody should look at it. */
+/* Appends remarks about the lease: "[ending: ..., adopted". Returns whether one of them is a
+ * warning. */
 static bool append_remarks(struct text *out, const struct lease_info *lease, const char *note)
 {
     struct text ending = {0};
@@ -117,12 +119,12 @@ static bool append_remarks(struct text *out, const struct lease_info *lease, con
         out->failed |= text_failed(&ending);
         text_finish(&ending);
     } else if (lease->draining) {
-        add_remark(out, "ended, processes are left");
+        add_remark(out, "ended, processes still run");
     }
     if (lease->preparing)
         add_remark(out, "preparing");
     if (lease->opportunistic)
-        add_remark(out, "gives way");
+        add_remark(out, "opportunistic");
     if (lease->adopted)
         add_remark(out, "adopted");
     if (view_is_idle(lease) && lease->idle_warned)
@@ -178,13 +180,24 @@ static void add_lease(struct table *table, const struct top_picture *picture,
     draw_add_job(table, lease, NULL, facts);
 }
 
+/* Appends why a claim waits, with the names of users; nothing where that is unknown. */
+static void append_reason(const struct claim_info *claim, struct user_names *users,
+                          struct text *out)
+{
+    const char *reason = view_claim_reason(claim);
+
+    if (reason != NULL)
+        reason_text_append(out, reason, users);
+}
+
 static void add_claim(struct table *table, const struct top_picture *picture,
                       const struct top_row *row, const struct pane_facts *facts)
 {
     const struct claim_info *claim = &picture->view->snapshot.claims.items[row->claim];
 
-    /* Estimates were made when the view was. */
+    /* The daemon made the estimates at the time of the snapshot. */
     int64_t past = view_time_between(picture->view->snapshot.time, picture->now);
+    struct text reason = {0};
 
     (void)facts;
     table_cell_format(table, "%u", claim->position);
@@ -195,7 +208,10 @@ static void add_claim(struct table *table, const struct top_picture *picture,
                claim->estimate.known ? view_format_start(claim->estimate.value, past).text : NULL);
     table_cell(table, claim->request);
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
-    table_cell(table, view_claim_reason(claim));
+    append_reason(claim, picture->users, &reason);
+    table->failed |= text_failed(&reason);
+    table_cell(table, reason.length == 0 ? NULL : text_string(&reason));
+    text_finish(&reason);
 }
 
 static void append_lease_detail(const struct lease_info *lease, struct text *out)
@@ -209,12 +225,14 @@ static void append_lease_detail(const struct lease_info *lease, struct text *out
         text_append_format(out, ": %s", lease->command);
 }
 
-static void append_claim_detail(const struct claim_info *claim, struct text *out)
+static void append_claim_detail(const struct claim_info *claim, struct user_names *users,
+                                struct text *out)
 {
     text_append_format(out, "claim %" PRIu64 " wants %s", claim->id,
                        claim->request == NULL ? "-" : claim->request);
     if (view_claim_reason(claim) != NULL)
-        text_append_format(out, ": %s", view_claim_reason(claim));
+        text_append(out, ": ");
+    append_reason(claim, users, out);
 }
 
 void draw_append_detail(const struct top_picture *picture, const struct top_model *model,
@@ -226,7 +244,7 @@ void draw_append_detail(const struct top_picture *picture, const struct top_mode
     if (row == NULL)
         return;
     if (row->claim != TOP_NOTHING) {
-        append_claim_detail(&snapshot->claims.items[row->claim], out);
+        append_claim_detail(&snapshot->claims.items[row->claim], picture->users, out);
         return;
     }
     if (row->slot != TOP_NOTHING) {

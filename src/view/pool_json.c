@@ -4,6 +4,7 @@
 #include "base/text/choice.h"
 #include "base/text/quantity.h"
 #include "view/device_json.h"
+#include "view/reason_text.h"
 #include "view/view_facts.h"
 
 static void write_unsigned(struct json *json, const char *key, uint64_t number)
@@ -182,6 +183,10 @@ void pool_json_write_lease(struct json *json, const struct lease_info *lease,
 
 static void write_claim(struct json *json, const struct claim_info *claim, struct user_names *users)
 {
+    struct text why = {0};
+
+    if (claim->why != NULL)
+        reason_text_append(&why, claim->why, users);
     json_object_begin(json);
     write_unsigned(json, "id", claim->id);
     write_unsigned(json, "position", claim->position);
@@ -194,10 +199,12 @@ static void write_claim(struct json *json, const struct claim_info *claim, struc
     json_string_member(json, "priority", priority_name(claim->priority));
     write_bool(json, "opportunistic", claim->opportunistic);
     json_string_member(json, "since", quantity_format_time(claim->since).text);
-    json_string_member(json, "why", claim->why);
+    json_string_member(json, "why", claim->why == NULL ? NULL : text_string(&why));
     write_seconds(json, "estimate_s", claim->estimate);
     json_number_member(json, "parent", claim->parent != 0, claim->parent);
     json_object_end(json);
+    json->text->failed |= why.failed;
+    text_finish(&why);
 }
 
 void pool_json_write_devices(struct json *json, const struct pool_view *view,

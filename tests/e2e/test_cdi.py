@@ -497,4 +497,4 @@ def test_closed_directory(sandbox, inventory):
 def test_output_that_takes_no_more(sandbox, inventory):
     done = sandbox.run(["sh", "-c", f"berth cdi --inventory {inventory} >/dev/full"], env=HERE)
     assert done.code == 125
-    assert done.stderr == f"{LEFT_OUT}berth: standard output: No space left on device\n"
+    assert done.stderr == f"{LEFT_OUT}berth: cannot write standard output: No space left on device\n"

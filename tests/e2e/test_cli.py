@@ -76,8 +76,8 @@ def test_help_goes_before_what_follows(sandbox):
         (["queue"], "no verb 'queue', did you mean 'status'?"),
         (["list"], "no verb 'list', did you mean 'status'?"),
         (["help", "paln"], "no verb 'paln', did you mean 'plan'?"),
-        (["help", "sim", "plaec"], "sim: no word 'plaec', did you mean 'place'?"),
-        (["help", "spec", "xyzzy"], "spec: no word 'xyzzy' (--help lists them)"),
+        (["help", "sim", "plaec"], "sim: no subcommand 'plaec', did you mean 'place'?"),
+        (["help", "spec", "xyzzy"], "spec: no subcommand 'xyzzy' (--help lists them)"),
         (["a\nb\x1b[31m"], "no verb 'a?b?[31m' ('berth help' lists them)"),
         (["devices", "--jsn"], "devices: no option '--jsn' here, did you mean --json?"),
         (["devices", "-x"], "devices: no option '-x' here (--help lists them)"),
@@ -98,7 +98,7 @@ def test_wrong_usage_is_one_line_and_2(sandbox, args, wanted):
 @pytest.mark.parametrize("args", [["help"], ["--version"], ["devices"], ["devices", "--json"], ["plan"]])
 def test_full_disk_is_125(sandbox, args):
     done = sandbox.run(["sh", "-c", 'exec berth "$@" >/dev/full', "sh", *args])
-    assert one_line(done.stderr) == "standard output: No space left on device"
+    assert one_line(done.stderr) == "cannot write standard output: No space left on device"
     assert done.code == 125
 
 

@@ -60,7 +60,7 @@ def test_leases_have_to_end_first(sandbox, daemon):
             "nvidia0: out of service once lease 12 (root) ends\n"
             "nvidia1: out of service once leases 13 (4000000000), 14 (4000000001) end\n"
             "nvidia2: in service\n"  # somebody was quick
-            "nvidia9: not in this pool any more\n"
+            "nvidia9: no longer in this pool\n"
         )
 
 
@@ -89,7 +89,7 @@ def test_pool_that_shows_nothing(sandbox, daemon):
         client.refuse(client.expect("HELLO"), "PERMISSION", "not for you")
         assert program.wait() == 125
         assert program.text("stderr") == (
-            "berth: drain: it is done, but how things stand is not known: not for you\n"
+            "berth: drain: done, but reading the new state failed: not for you\n"
         )
 
 

@@ -47,7 +47,7 @@ def test_every_verb_has_a_page(sandbox, pages, source_root):
 def options(sandbox, verb):
     """The options of a verb and of the words that follow it, each with its letter or ""."""
     shown = sandbox.run(["berth", "help", verb]).stdout
-    words = re.findall(r"^  ([a-z]+) ", shown.partition("\nWords:\n")[2].partition("\n\n")[0], re.MULTILINE)
+    words = re.findall(r"^  ([a-z]+) ", shown.partition("\nSubcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
     shown += "".join(sandbox.run(["berth", "help", verb, word]).stdout for word in words)
     found = re.findall(r"^(?:  (-\w), |      )(--[a-z-]+)", shown, re.MULTILINE)
     return {option: letter for letter, option in found}

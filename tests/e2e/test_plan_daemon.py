@@ -75,18 +75,18 @@ def test_claims_that_go_first(plan):
     }
     code, answer = plan(verdict=BUSY, **pool)
     assert (code, answer) == (
-        0, "not now\nwhy: expected 1 device; it would have to wait; 2 claims are before it: 13 of root, 15 of root\n")
+        0, "not now\nwhy: needs 1 device, but 2 claims are before it: 13 of root, 15 of root\n")
     document = json.loads(plan("--json", verdict=BUSY, **pool)[1])
     assert (document["satisfiable"], document["now"], document["devices"]) == (True, False, [])
     # Free after all, and nobody to blame: the daemon's own words.
-    code, answer = plan(verdict=("BUSY", "user 5 holds 1 of at most 1 device"), slots=[slot(0)])
-    assert (code, answer) == (0, "not now\nwhy: expected 1 device; user 5 holds 1 of at most 1 device\n")
+    code, answer = plan(verdict=("BUSY", "user 0 holds 1 of at most 1 device"), slots=[slot(0)])
+    assert (code, answer) == (0, "not now\nwhy: needs 1 device: root holds 1 of at most 1 device\n")
 
 
 def test_what_the_pool_never_grants(plan):
-    code, answer = plan(verdict=("IMPOSSIBLE", "requested 1 device, but user 5 may hold at most 0 devices"),
+    code, answer = plan(verdict=("IMPOSSIBLE", "requested 1 device, but user 4000000005 may hold at most 0 devices"),
                         slots=[slot(0)])
-    assert (code, answer) == (120, "never\nwhy: requested 1 device, but user 5 may hold at most 0 devices\n")
+    assert (code, answer) == (120, "never\nwhy: requested 1 device, but user 4000000005 may hold at most 0 devices\n")
     code, answer = plan(verdict=("NO_DEVICE", "there is no device here"))
     assert (code, answer) == (120, "never\nwhy: this pool has no devices\n")
     code, answer = plan("-n", "2", verdict=("IMPOSSIBLE", "no"), slots=[slot(0), slot(1, "GONE")])
@@ -138,7 +138,7 @@ def test_an_inventory_that_its_pool_has_too(sandbox, plan, source_root):
 def test_nobody_listens(sandbox, source_root):
     path = sandbox.directory / "none.sock"
     done = sandbox.run(["berth", "plan"], env={"BERTH_SOCKET": path})
-    assert done == (125, "", f"berth: plan: {path}: expected a running daemon, got no socket\n")
+    assert done == (125, "", f"berth: plan: {path}: no daemon is running (no such socket)\n")
 
 
 def test_what_makes_no_sense(sandbox, daemon):

@@ -100,9 +100,9 @@ def test_json(sandbox):
     "args, wanted",
     [
         (["spec"], "spec: expected check FILE... | schema, got nothing"),
-        (["spec", "chek"], "spec: no word 'chek', did you mean 'check'?"),
-        (["spec", "xyzzy"], "spec: no word 'xyzzy' (--help lists them)"),
-        (["spec", "--json"], "spec: no word '--json' (--help lists them)"),
+        (["spec", "chek"], "spec: no subcommand 'chek', did you mean 'check'?"),
+        (["spec", "xyzzy"], "spec: no subcommand 'xyzzy' (--help lists them)"),
+        (["spec", "--json"], "spec: no subcommand '--json' (--help lists them)"),
         (["spec", "check"], "spec check: expected a file, got none"),
         (["spec", "check", "--jsn"], "spec check: no option '--jsn' here, did you mean --json?"),
     ],
@@ -123,7 +123,7 @@ def test_full_disk_is_125(sandbox, options):
     write(sandbox, good=GOOD)
     script = 'exec berth spec check "$@" good.yaml good.yaml >/dev/full'
     done = sandbox.run(["sh", "-c", script, "sh", *options])
-    assert (done.code, done.stderr) == (125, "berth: standard output: No space left on device\n")
+    assert (done.code, done.stderr) == (125, "berth: cannot write standard output: No space left on device\n")
 
 
 def test_names_cannot_steer_a_terminal(sandbox):

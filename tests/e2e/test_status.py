@@ -95,7 +95,7 @@ def test_plan_for_a_running_pool(pool_of):
         waiting = queue(pool, "-n", "2")
         done = pool.berth("plan")
         assert done.stdout.startswith(
-            "not now\nwhy: expected 1 device; it would have to wait; 1 claim is before it: "
+            "not now\nwhy: needs 1 device, but 1 claim is before it: "
         )
         assert json.loads(pool.berth("plan", "--json").stdout)["now"] is False
         assert pool.berth("plan", "-n", "3").code == 120

@@ -18,7 +18,7 @@ const struct choice known_ids_names[] = {
     {0},
 };
 
-/* How long a daemon has to answer, and the hardware to be looked at. */
+/* How long to wait for an answer of the daemon, and for the hardware. */
 static const int64_t timeout = DURATION_SECOND / 2;
 static const char deadline[] = "1s";
 
@@ -27,7 +27,7 @@ static bool is_ours(uint32_t uid)
     return geteuid() == 0 || geteuid() == uid;
 }
 
-/* The end of a line: what it is about, as far as that is known. */
+/* Ends the line of an id with its description, which may be NULL. */
 static void append_line_end(struct text *out, const char *word)
 {
     text_append_char(out, '\t');
@@ -76,7 +76,7 @@ static void append_devices(struct text *out, const struct pool_view *view)
         append_device(out, slot->device);
 }
 
-/* What a pool knows, if its daemon runs. Returns whether it does. */
+/* Appends the ids that the pool has. Returns false if no daemon answers. */
 static bool append_from_pool(enum known_ids which, const char *inventory, struct text *out)
 {
     struct pool_address address;
@@ -105,7 +105,7 @@ static bool append_from_pool(enum known_ids which, const char *inventory, struct
     return known;
 }
 
-/* The devices without a pool. */
+/* Appends the devices of the machine, for when no daemon runs. */
 static void append_from_machine(const char *inventory, struct text *out)
 {
     struct machine_source source = {0};

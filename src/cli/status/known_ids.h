@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ids that somebody who types a command may mean, for the completions of shells. They are asked
- * for in passing, between two keys: no daemon is started, nobody is waited for, nothing is said of
- * what fails.
+ * Ids for the completion of shells. Completion runs between two keys: it starts no daemon, gives up
+ * early, and prints no errors.
  */
 #ifndef CLI_STATUS_KNOWN_IDS_H
 #define CLI_STATUS_KNOWN_IDS_H
@@ -19,9 +18,9 @@ enum known_ids {
 
 extern const struct choice known_ids_names[];
 
-/* Prints a line for each id: the id, a tab and a word about it. Leases and claims are those of the
- * user, all of them for root. `inventory` is --inventory's, NULL: none was given. Returns the exit
- * code. */
+/* Prints a line for each id: the id, a tab, and its name or command. Leases and claims are those of
+ * the user; root gets all of them. `inventory` is the value of --inventory; NULL: none. Blocks for
+ * about a second at most. Returns the exit code. */
 int known_ids_print(enum known_ids which, const char *inventory);
 
 #endif

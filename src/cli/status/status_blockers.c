@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What keeps devices of a pool from being granted: processes that are on them without a lease or
- * after it, and people who took them out of service.
+ * The reasons why free devices are not granted: processes that use them without a lease or after
+ * its end, and drains.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -14,13 +14,13 @@
 #include "cli/status/status_output.h"
 
 enum {
-    INDENT = 2,         /* of the lines after the first */
-    WRAP_WIDTH_MIN = 40 /* that words are wrapped to */
+    INDENT = 2, /* of the lines after the first */
+    WRAP_WIDTH_MIN = 40
 };
 
-/* A command has no usual length, so it comes last. */
+/* A command can have any length, so it comes last. */
 static const struct table_column columns[] = {
-    {.heading = "IN THE WAY", .priority = TABLE_ALWAYS},
+    {.heading = "BLOCKED", .priority = TABLE_ALWAYS},
     {.heading = "PID", .priority = TABLE_ALWAYS, .right = true},
     {.heading = "USER", .priority = 95, .min = 8},
     {.heading = "FOR", .priority = 85, .right = true, .hide_unknown = true},
@@ -29,11 +29,11 @@ static const struct table_column columns[] = {
     {.heading = "COMMAND", .priority = 90, .min = 12, .hide_unknown = true},
 };
 
-/* Which columns that many processes have nothing for are shown. */
+/* The columns to show, by the processes that there are. */
 struct blocker_columns {
     bool any;
     bool container;
-    const struct device_process *contained; /* the first of a container without a lease; NULL */
+    const struct device_process *contained; /* the first squatter in a container; NULL: none */
 };
 
 static bool is_blocking(const struct pool_view *view, const struct slot_info *slot,
@@ -85,7 +85,7 @@ static void add_process(struct table *table, const struct status_picture *pictur
     table_cell(table, process->command);
 }
 
-/* Writes a line of words, in as many as it takes. */
+/* Writes words wrapped to the width of the terminal. */
 static void write_wrapped(const struct status_picture *picture, enum style style,
                           const struct text *words, struct text *out)
 {
@@ -141,7 +141,7 @@ static void write_processes(const struct status_picture *picture, struct text *o
         write_advice(picture, shown.contained, out);
 }
 
-/* "nvidia3 is drained (root, 2h5m ago): fan is loud". */
+/* Appends "nvidia3 is drained (root, 2h5m ago): fan is loud". */
 static void describe_drain(const struct status_picture *picture, const struct slot_info *slot,
                            struct text *line)
 {

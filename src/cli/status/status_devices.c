@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The devices of a pool and who holds them: one line for each device, and for each further lease on
- * it. A lease of several devices is named at each of them, so that every line can be read alone.
+ * The table of devices and their leases: one line for each device, and one for each further lease
+ * on it. A lease of several devices is named in each line, so that every line can be read alone.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/text/table.h"
 #include "cli/status/status_output.h"
 
-/* What has no usual length comes last. Where there is too little room, the load goes first. */
+/* Columns of any length come last. Where there is too little room, the load goes first. */
 static const struct table_column columns[] = {
     {.heading = "DEVICE", .priority = TABLE_ALWAYS},
     {.heading = "MODEL", .priority = 74, .min = 10, .hide_unknown = true},
@@ -28,8 +28,8 @@ static const struct table_column columns[] = {
     {.heading = "JOB", .priority = 90, .min = 10, .hide_unknown = true},
 };
 
-/* Which columns have something to say. Their cells are unknown otherwise, all of them, and the
- * column is left out. */
+/* The columns that have a value in some row. All cells of another column are unknown, which hides
+ * the column. */
 struct device_columns {
     bool model;
     bool memory;
@@ -47,7 +47,7 @@ static bool same_name(const char *one, const char *other)
     return one != NULL && other != NULL && strcmp(one, other) == 0;
 }
 
-/* Whether there is something to say of a lease beside the usual. */
+/* Returns whether add_note() has something to say about the lease. */
 static bool has_note(const struct lease_info *lease)
 {
     return lease->end != 0 || lease->draining || lease->opportunistic || lease->adopted ||
@@ -80,7 +80,7 @@ static struct device_columns find_columns(const struct pool_view *view)
     return shown;
 }
 
-/* An empty cell of a column that is shown. */
+/* Adds an empty cell to a column that is shown, an unknown one to a column that is not. */
 static void add_empty(struct table *table, bool shown)
 {
     table_cell(table, shown ? "" : NULL);
@@ -94,7 +94,7 @@ static void add_utilization(struct table *table, const struct figure *figure)
         table_cell(table, NULL);
 }
 
-/* How a shared device is shared says more than that it is. */
+/* Adds the state. A shared device shows how it is shared. */
 static void add_state(struct table *table, const struct slot_info *slot, bool preparing)
 {
     if (slot->device->partitioned)
@@ -108,7 +108,7 @@ static void add_state(struct table *table, const struct slot_info *slot, bool pr
                           choice_name(slot_state_names, (int)slot->state));
 }
 
-/* The device's own part of its first line; whether it is being checked for its first lease. */
+/* Adds the columns about the device. `preparing`: the prolog runs for its first lease. */
 static void add_device(struct table *table, const struct device_columns *shown,
                        const struct slot_info *slot, bool preparing)
 {
@@ -121,7 +121,7 @@ static void add_device(struct table *table, const struct device_columns *shown,
     add_state(table, slot, preparing);
 }
 
-/* In its place at the further lines of a device. */
+/* Adds the columns about the device for its further leases. */
 static void add_device_again(struct table *table, const struct device_columns *shown,
                              const struct slot_info *slot)
 {
@@ -141,7 +141,7 @@ static void add_lease_id(struct table *table, const struct lease_info *lease)
         table_cell_format(table, "%llu", (unsigned long long)lease->id);
 }
 
-/* "0.25", and what is reserved: "0.25, 8 GiB". */
+/* Adds the share, and the memory that is reserved: "0.25, 8 GiB". */
 static void add_share(struct table *table, bool shown, const struct lease_info *lease)
 {
     struct quantity_text share = quantity_format_decimal(lease->share, SHARE_DECIMALS);
@@ -155,7 +155,7 @@ static void add_share(struct table *table, bool shown, const struct lease_info *
         table_cell(table, share.text);
 }
 
-/* "adopted, idle 45m". */
+/* Adds a note such as "adopted, idle 45m". */
 static void add_lease_note(struct table *table, const struct lease_info *lease)
 {
     const char *kind = "";
@@ -164,7 +164,7 @@ static void add_lease_note(struct table *table, const struct lease_info *lease)
     char note[64];
 
     if (lease->opportunistic)
-        kind = lease->adopted ? "adopted, gives way" : "gives way";
+        kind = lease->adopted ? "adopted, opportunistic" : "opportunistic";
     else if (lease->adopted)
         kind = "adopted";
     if (view_is_idle(lease))
@@ -181,7 +181,7 @@ static void add_note(struct table *table, bool shown, const struct lease_info *l
     if (lease->end != 0)
         table_cell_format(table, "ending: %s", pool_info_describe_end(lease->end));
     else if (lease->draining)
-        table_cell_styled(table, STYLE_WARNING, "ended, processes are left");
+        table_cell_styled(table, STYLE_WARNING, "ended, processes still run");
     else if (has_note(lease))
         add_lease_note(table, lease);
     else if (view_device_note(slot) != NULL)

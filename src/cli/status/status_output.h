@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A look at a pool for people and for programs. A failed allocation is remembered by `out`.
+ * The parts of `berth status` as text. A failed allocation is remembered by `out`.
  */
 #ifndef CLI_STATUS_STATUS_OUTPUT_H
 #define CLI_STATUS_STATUS_OUTPUT_H
@@ -13,30 +13,31 @@
 #include "view/user_names.h"
 #include "view/view_facts.h"
 
-/* What is shown, and how. Points to the caller's. */
+/* The input of all functions here. It borrows all that it points to. */
 struct status_picture {
     const struct pool_view *view;
-    const struct pool_address *address; /* where it was looked for */
+    const struct pool_address *address; /* the address that was asked for */
     struct user_names *users;
-    int64_t now; /* by the pool's clock */
+    int64_t now; /* by the daemon's clock */
     struct terminal terminal;
-    const char *note; /* below the headline, such as the time; NULL: none */
-    bool stale;       /* the note says that the view is old */
+    const char *note; /* a line below the headline, such as the time; NULL: none */
+    bool stale;       /* the view is old, so the note is a warning */
 };
 
 /* Appends the headline, a table of the devices with their holders, and the queue, fitted to the
  * terminal. */
 void status_write(const struct status_picture *picture, struct text *out);
 
-/* The parts of it. Those after the first two append nothing when nothing is in anybody's way,
- * nobody waits and nothing is wrong. Hindrances begin with an empty line. */
+/* The parts of status_write(). The last three append nothing where there are no blockers, claims or
+ * problems. Blockers begin with an empty line. */
 void status_write_headline(const struct status_picture *picture, struct text *out);
 void status_write_devices(const struct status_picture *picture, struct text *out);
 void status_write_blockers(const struct status_picture *picture, struct text *out);
 void status_write_queue(const struct status_picture *picture, struct text *out);
 void status_write_problems(const struct status_picture *picture, struct text *out);
 
-/* Appends one line in a style, inert and cut to the terminal's width. */
+/* Appends one line in a style. Control characters are replaced, and the line is cut to the width of
+ * the terminal. */
 void status_write_line(const struct status_picture *picture, enum style style, const char *line,
                        struct text *out);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The queue of a pool in its order. On a wide terminal, or none, why a claim waits stands at the
- * end of its line; on a narrow one in lines of its own, since half a reason helps nobody.
+ * The queue of a pool in its order. Where every line fits the terminal, the reason why a claim
+ * waits is the last column. Elsewhere the reason follows in lines of its own, wrapped and never
+ * cut.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +13,14 @@
 #include "base/text/utf8.h"
 #include "cli/options.h"
 #include "cli/status/status_output.h"
+#include "view/reason_text.h"
 
 enum {
-    INDENT = 7,         /* of reasons in lines of their own */
-    WRAP_WIDTH_MIN = 40 /* that words are wrapped to */
+    INDENT = 7, /* of reasons in lines of their own */
+    WRAP_WIDTH_MIN = 40
 };
 
-/* The last one only where it fits. */
+/* The last column is shown only where it fits. */
 static const struct table_column columns[] = {
     {.heading = "QUEUE", .priority = 40, .right = true},
     {.heading = "CLAIM", .priority = TABLE_ALWAYS, .right = true},
@@ -34,7 +36,7 @@ static void add_claim(struct table *table, const struct status_picture *picture,
                       const struct claim_info *claim)
 {
     int64_t now = picture->now;
-    /* Estimates were made when the view was. */
+    /* The daemon made the estimates at the time of the snapshot. */
     int64_t past = view_time_between(picture->view->snapshot.time, now);
 
     table_cell_format(table, "%u", claim->position);
@@ -47,18 +49,33 @@ static void add_claim(struct table *table, const struct status_picture *picture,
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
 }
 
+/* Appends why a claim waits, with the names of users; nothing where that is unknown. */
+static void write_reason(const struct claim_info *claim, const struct status_picture *picture,
+                         struct text *out)
+{
+    const char *reason = view_claim_reason(claim);
+
+    if (reason != NULL)
+        reason_text_append(out, reason, picture->users);
+}
+
+/* Appends the reason in lines of its own. */
 static void append_reason(const struct claim_info *claim, const struct status_picture *picture,
                           struct text *out)
 {
     size_t width =
         picture->terminal.width < WRAP_WIDTH_MIN ? WRAP_WIDTH_MIN : picture->terminal.width;
-    const char *reason = view_claim_reason(claim);
+    struct text reason = {0};
     struct text inert = {0};
     struct text lines = {0};
 
-    if (reason == NULL)
+    write_reason(claim, picture, &reason);
+    out->failed |= reason.failed;
+    if (reason.length == 0) {
+        text_finish(&reason);
         return;
-    utf8_append_inert(&inert, reason);
+    }
+    utf8_append_inert(&inert, text_string(&reason));
     options_wrap(text_string(&inert), INDENT, width, &lines);
     text_append_repeated(out, ' ', INDENT);
     if (picture->terminal.colour && lines.length > 0)
@@ -67,11 +84,12 @@ static void append_reason(const struct claim_info *claim, const struct status_pi
     else
         text_append(out, text_string(&lines));
     out->failed |= inert.failed || lines.failed;
+    text_finish(&reason);
     text_finish(&inert);
     text_finish(&lines);
 }
 
-/* Puts each claim's reason below its line in the table. */
+/* Appends the printed table with each claim's reason below its line. */
 static void append_with_reasons(const struct status_picture *picture, const char *table,
                                 struct text *out)
 {
@@ -91,7 +109,17 @@ static void append_with_reasons(const struct status_picture *picture, const char
     }
 }
 
-/* Prints the table, with the reasons in it or without. */
+static void add_reason(struct table *table, const struct status_picture *picture,
+                       const struct claim_info *claim)
+{
+    struct text reason = {0};
+
+    write_reason(claim, picture, &reason);
+    table->failed |= text_failed(&reason);
+    table_cell(table, reason.length == 0 ? NULL : text_string(&reason));
+    text_finish(&reason);
+}
+
 static void print_table(const struct status_picture *picture, const struct terminal *terminal,
                         bool with_reasons, struct text *out)
 {
@@ -102,14 +130,14 @@ static void print_table(const struct status_picture *picture, const struct termi
     vector_for_each (claim, &picture->view->snapshot.claims) {
         add_claim(&table, picture, claim);
         if (with_reasons)
-            table_cell(&table, view_claim_reason(claim));
+            add_reason(&table, picture, claim);
     }
     if (table_print(&table, terminal, out) < 0)
         out->failed = true;
     table_finish(&table);
 }
 
-/* Whether every line fits as it is. */
+/* Returns whether the table with its reasons fits the terminal uncut. */
 static bool reasons_fit(const struct status_picture *picture, struct text *out)
 {
     const struct terminal endless = {.unicode = picture->terminal.unicode};
@@ -122,7 +150,7 @@ static bool reasons_fit(const struct status_picture *picture, struct text *out)
     for (size_t at = 0; all && at < lines.length;) {
         size_t length = strcspn(lines.bytes + at, "\n");
 
-        lines.bytes[at + length] = '\0'; /* its line break, or the end */
+        lines.bytes[at + length] = '\0'; /* the line break, or the end */
         all = utf8_width(lines.bytes + at) <= picture->terminal.width;
         at += length + 1;
     }

@@ -35,7 +35,7 @@ static void drain(struct slot_info *slot, const char *reason, struct optional_nu
 }
 
 /* A pool whose devices are held up in every way. */
-static struct pool_view hindered_view(void)
+static struct pool_view blocked_view(void)
 {
     struct pool_view view = view_of(6);
     struct slot_info *slots = view.snapshot.slots.items;
@@ -58,7 +58,7 @@ static struct pool_view hindered_view(void)
     process->squats = true;
     process->uid.known = false;
     process->started = 0;
-    add_process(&slots[1], 4713)->draws = true; /* in nobody's way */
+    add_process(&slots[1], 4713)->draws = true; /* blocks nothing */
     slots[2].state = SLOT_STATE_DRAINING;
     slots[2].blocks = SLOT_BLOCK_DIRTY;
     add_process(&slots[2], 99)->lease = 9;
@@ -72,11 +72,11 @@ static struct pool_view hindered_view(void)
     return view;
 }
 
-static void who_is_in_the_way_is_told(void **state)
+static void blockers_are_listed(void **state)
 {
     (void)state;
     check_picture(
-        hindered_view(), narrow,
+        blocked_view(), narrow,
         "6 devices, none free, nobody waits\n"
         "your own pool, all NVIDIA A100-SXM4-80GB\n"
         "\n"
@@ -88,11 +88,11 @@ static void who_is_in_the_way_is_told(void **state)
         "nvidia4  80 GiB  leased        13  4000000000  2h10m  adopted   -\n"
         "nvidia5  80 GiB  preparing     14  4000000000  2h10m            -\n"
         "\n"
-        "IN THE WAY   PID  USER          FOR  LEASE     CONTAINER     COMMAND\n"
-        "nvidia1     4711  4000000002  2h13m  none      0123456789ab  python train.py --…\n"
-        "nvidia1     4712  -               -  none                    python train.py --…\n"
-        "nvidia2       99  4000000002  2h13m  9, ended                python train.py --…\n"
-        "nvidia2      100  4000000002  2h13m  ended                   python train.py --…\n"
+        "BLOCKED   PID  USER          FOR  LEASE     CONTAINER     COMMAND\n"
+        "nvidia1  4711  4000000002  2h13m  none      0123456789ab  python train.py --con…\n"
+        "nvidia1  4712  -               -  none                    python train.py --con…\n"
+        "nvidia2    99  4000000002  2h13m  9, ended                python train.py --con…\n"
+        "nvidia2   100  4000000002  2h13m  ended                   python train.py --con…\n"
         "process 4711 is in a container: start it with 'berth cdi --arguments', or\n"
         "  'berth adopt --container 0123456789ab'\n"
         "\n"
@@ -101,14 +101,14 @@ static void who_is_in_the_way_is_told(void **state)
         "nvidia4 will be drained (the pool, 2d4h ago)\n");
 }
 
-static void who_is_in_the_way_fits(void **state)
+static void blockers_fit_the_terminal(void **state)
 {
     static const size_t widths[] = {60, 80, 200};
 
     (void)state;
     for (size_t i = 0; i < COUNT(widths); i++) {
         const struct terminal terminal = {.width = widths[i], .unicode = true};
-        struct pool_view view = hindered_view();
+        struct pool_view view = blocked_view();
         struct slot_info *slots = view.snapshot.slots.items;
         char word[256] = "";
         struct text out;
@@ -157,34 +157,34 @@ static void habits_of_a_lease_come_together(void **state)
                   "your own pool, NVIDIA A100-SXM4-80GB\n"
                   "\n"
                   "DEVICE   MEMORY  STATE   LEASE  USER         HELD  NOTE\n"
-                  "nvidia0  80 GiB  leased      1  4000000000  2h10m  adopted, gives way, idle "
+                  "nvidia0  80 GiB  leased      1  4000000000  2h10m  adopted, opportunistic, idle "
                   "106751d23h\n");
 }
 
-static void who_is_in_the_way_is_in_the_document(void **state)
+static void blockers_are_in_the_document(void **state)
 {
     (void)state;
-    check_json(hindered_view(),
+    check_json(blocked_view(),
                "\"squatters\":[{\"pid\":4711,\"user\":\"4000000002\",\"uid\":4000000002,"
                "\"command\":\"python train.py --config experiments/large.yaml\","
                "\"container\":\"0123456789abcdef0123456789abcdef\","
                "\"since\":\"2026-11-16T09:47:00.000Z\"},{\"pid\":4712,\"user\":null,\"uid\":null,");
-    check_json(hindered_view(), "\"container\":null,\"since\":null}],\"lingering\":[],");
-    check_json(hindered_view(), "\"squatters\":[],\"lingering\":[{\"pid\":99,");
-    check_json(hindered_view(), "\"drain\":{\"reason\":null,\"user\":null,"
-                                "\"since\":\"2026-11-14T08:00:00.000Z\"}}");
-    check_json(hindered_view(), "\"user\":\"4000000002\",\"since\":\"2026-11-14T08:00:00.000Z\"}}");
-    check_json(hindered_view(), "\"idle_s\":2700,\"idle_warned\":true,\"adopted\":false,");
-    check_json(hindered_view(), "\"idle_s\":59,\"idle_warned\":false,\"adopted\":true,");
-    check_json(hindered_view(), "\"idle_s\":null,\"idle_warned\":false,\"adopted\":false,"
-                                "\"preparing\":true,");
-    check_json(hindered_view(), "\"since\":\"2026-11-16T09:47:00.000Z\",\"squats\":true}");
-    check_json(hindered_view(), "\"since\":\"2026-11-16T09:47:00.000Z\",\"squats\":false}");
+    check_json(blocked_view(), "\"container\":null,\"since\":null}],\"lingering\":[],");
+    check_json(blocked_view(), "\"squatters\":[],\"lingering\":[{\"pid\":99,");
+    check_json(blocked_view(), "\"drain\":{\"reason\":null,\"user\":null,"
+                               "\"since\":\"2026-11-14T08:00:00.000Z\"}}");
+    check_json(blocked_view(), "\"user\":\"4000000002\",\"since\":\"2026-11-14T08:00:00.000Z\"}}");
+    check_json(blocked_view(), "\"idle_s\":2700,\"idle_warned\":true,\"adopted\":false,");
+    check_json(blocked_view(), "\"idle_s\":59,\"idle_warned\":false,\"adopted\":true,");
+    check_json(blocked_view(), "\"idle_s\":null,\"idle_warned\":false,\"adopted\":false,"
+                               "\"preparing\":true,");
+    check_json(blocked_view(), "\"since\":\"2026-11-16T09:47:00.000Z\",\"squats\":true}");
+    check_json(blocked_view(), "\"since\":\"2026-11-16T09:47:00.000Z\",\"squats\":false}");
 }
 
-static void what_is_in_the_way_counts_as_a_change(void **state)
+static void blockers_count_as_a_change(void **state)
 {
-    struct pool_view one = hindered_view();
+    struct pool_view one = blocked_view();
     uint64_t before = pool_fingerprint_events(&one);
 
     (void)state;
@@ -219,7 +219,7 @@ static void check_standing(struct pool_view *view, uint32_t index, const char *w
 
 static void how_a_drained_device_stands(void **state)
 {
-    struct pool_view view = hindered_view();
+    struct pool_view view = blocked_view();
     struct lease_info *lease;
 
     (void)state;
@@ -232,7 +232,7 @@ static void how_a_drained_device_stands(void **state)
     check_standing(&view, 3, "nvidia3: out of service\n");
     check_standing(&view, 4,
                    "nvidia4: out of service once leases 13 (4000000000), 15 (root) end\n");
-    check_standing(&view, 7, "nvidia7: not in this pool any more\n");
+    check_standing(&view, 7, "nvidia7: no longer in this pool\n");
     view.snapshot.slots.items[5].blocks = SLOT_BLOCK_DRAINED;
     check_standing(&view, 5, "nvidia5: out of service once lease 14 (4000000000) ends\n");
     pool_view_finish(&view);
@@ -241,18 +241,18 @@ static void how_a_drained_device_stands(void **state)
 static void without_memory_the_text_is_failed(void **state)
 {
     (void)state;
-    check_without_memory(hindered_view);
+    check_without_memory(blocked_view);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_in_the_way_is_told),
-        cmocka_unit_test(who_is_in_the_way_fits),
+        cmocka_unit_test(blockers_are_listed),
+        cmocka_unit_test(blockers_fit_the_terminal),
         cmocka_unit_test(without_a_name_or_reason_the_state_is_explained),
         cmocka_unit_test(habits_of_a_lease_come_together),
-        cmocka_unit_test(who_is_in_the_way_is_in_the_document),
-        cmocka_unit_test(what_is_in_the_way_counts_as_a_change),
+        cmocka_unit_test(blockers_are_in_the_document),
+        cmocka_unit_test(blockers_count_as_a_change),
         cmocka_unit_test(how_a_drained_device_stands),
         cmocka_unit_test(without_memory_the_text_is_failed),
     };

@@ -60,12 +60,11 @@ static struct pool_view busy_view(size_t count)
     slots[3].state = SLOT_STATE_SICK;
     slots[0].device->load.memory_free = load_figure_declared(INT64_C(20) << 30);
     slots[0].device->load.utilization = load_figure_declared(970);
-    claim =
-        view_claim(&view, 17, "4 devices",
-                   "expected 4 devices; 0 of 4 devices fit and are free: 3 are busy, 1 is sick");
+    claim = view_claim(&view, 17, "4 devices",
+                       "needs 4: user 0 holds 2 (1h50m left), user 4000000000 holds 1, 1 is sick");
     claim->estimate = optional_number_of(110 * DURATION_MINUTE);
     claim->name = view_text("eval");
-    view_claim(&view, 18, "1 device", "user 5 holds 1 of at most 1 device");
+    view_claim(&view, 18, "1 device", "needs 1, but user 0 holds 1 of at most 1 device");
     return view;
 }
 
@@ -86,9 +85,9 @@ static void holders_and_the_queue_on_a_narrow_terminal(void **state)
         "\n"
         "QUEUE  CLAIM  USER        WAITING    STARTS  WANTS      JOB\n"
         "    1     17  4000000001      12m  in 1h50m  4 devices  eval\n"
-        "       0 of 4 devices fit and are free: 3 are busy, 1 is sick\n"
+        "       needs 4: root holds 2 (1h50m left), user 4000000000 holds 1, 1 is sick\n"
         "    2     18  4000000001      12m         -  1 device   -\n"
-        "       user 5 holds 1 of at most 1 device\n");
+        "       needs 1, but root holds 1 of at most 1 device\n");
 }
 
 static void holders_and_the_queue_without_a_terminal(void **state)
