@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the engine's files do for each other, file by file, over what state.h keeps. Only for them.
+ * Functions that the engine's files offer each other, file by file. state.h has the data. Private
+ * to the engine.
  */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
 
 #include "engine/state.h"
 
-/* What tells when a slot was served: by lease or pick, then by its place therein. */
+/* Returns a number that orders slots by when they were served: by the id of the lease or pick, then
+ * by the slot's place in it. */
 static inline uint64_t engine_stamp(uint64_t id, uint32_t place)
 {
     return (id << 20) + place;
@@ -24,17 +26,18 @@ static inline void engine_set_lease_owner(struct lease *held, const struct claim
     held->touched |= LEASE_TOUCHED_ORIGIN;
 }
 
-/* ---- records.c: memory, numbers and timers ---- */
+/* ---- records.c: memory, ids and timers ---- */
 
-/* A record to be filled in; NULL: no memory. */
+/* Returns a record that the caller fills in; NULL: no memory. */
 struct claim *records_new_claim(struct engine *engine);
-/* Makes sure that the first spare lease is there and has room for so many slots. Returns 0 or
- * BERTH_ERROR_MEMORY. */
+/* Ensures that there is a spare lease, and that the first one has room for `slots` slots. Returns 0
+ * or BERTH_ERROR_MEMORY. */
 int records_prepare_lease(struct engine *engine, size_t slots);
 void records_recycle_claim(struct engine *engine, struct claim *claim);
 void records_finish(struct engine *engine);
 
-/* Sets when something is due for an entry; never fails, since every record has a place for it. */
+/* Sets the time at which an entry's timer fires. Never fails, because every record has a place
+ * among the timers. */
 void records_set_timer(struct engine *engine, struct engine_entry *entry, int64_t at);
 void records_remove_timer(struct engine *engine, struct engine_entry *entry);
 static inline void engine_clear_timer(struct engine *engine, struct engine_entry *entry)
@@ -54,53 +57,56 @@ static inline struct lease *engine_find_lease(const struct engine *engine, uint6
     return (struct lease *)(void *)id_map_find(&engine->lease_ids, id);
 }
 
-/* ---- request.c ---- */
+/* ---- engine_request.c ---- */
 
-/* The first fixed reason against a slot. */
+/* Returns the first reason against a slot that never changes; FILTER_PASSES: the request accepts it
+ * (FAIRNESS.md section 1). */
 enum filter_verdict engine_request_verdict(const struct engine_request *request, uint32_t slot);
-/* Works out again what the request accepts. Returns 0 or BERTH_ERROR_MEMORY, with nothing changed.
+/* Computes again what the request accepts. Returns 0, or BERTH_ERROR_MEMORY with nothing changed.
  */
 int engine_request_compile(struct engine_request *request);
 void engine_request_unreference(struct engine_request *request);
 void engine_request_free(struct engine_request *request);
-/* Makes a request of this number. `share` is what one that names none has; 0: by the rules. */
+/* Makes a request with this number. `policy` NULL means the default; the name in `what` is not
+ * used. `share` is the share if the request names none; 0: as the rules say. Fails like
+ * engine_request_open(). */
 int engine_request_create(struct engine *engine, const struct request *what,
                           const struct party *party, const struct policy *policy, uint64_t number,
                           uint32_t share, struct engine_request **ret_request,
                           struct berth_error *error);
-/* Finds the accounts that limit the request now, and what follows from them. */
+/* Finds the accounts that limit the request, and updates the members that depend on them. */
 void engine_request_apply_limits(struct engine_request *request);
-/* Whether the slot has as much memory free as the request wants. */
+/* Returns whether the slot has the free memory that the request asks for. */
 static inline bool engine_has_free_memory(const struct engine_request *request, size_t slot)
 {
     return !request->what.min_free.known ||
            filter_has_free(&request->what, &request->engine->machine.devices.items[slot]);
 }
 
-/* ---- domains.c ---- */
+/* ---- mps_domains.c ---- */
 
-/* Gives the request its domain, and takes it back. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Adds the request to its domain, and removes it. Returns 0 or BERTH_ERROR_MEMORY. */
 int mps_domain_join(struct engine_request *request);
 void mps_domain_leave(struct engine_request *request);
 uint32_t mps_domain_uid(const struct engine *engine, uint32_t domain);
 
-/* ---- people.c ---- */
+/* ---- reserved_devices.c ---- */
 
-/* Whether the slot is reserved, and not for whoever makes the request. */
+/* Returns whether the slot is reserved for users other than the request's. */
 bool reserved_device_excludes(const struct engine_request *request, uint32_t slot);
 void reserved_devices_finish(struct slot_allowed *allowed);
 
 /* ---- scope.c ---- */
 
 int scope_init(struct scope *scope, struct engine *engine, struct lease *parent);
-/* The bounds on tenants are as the settings say now. */
+/* Takes the maximum of tenants from the settings again. */
 void scope_apply_rules(struct scope *scope);
-/* The scope within a lease, made when there is none yet; NULL: no memory. */
+/* Returns the scope within a lease, a new one if there is none yet; NULL: no memory. */
 struct scope *scope_within(struct lease *parent);
 void scope_finish(struct scope *scope);
-/* The slot's facts changed: brings everything up to date. */
+/* Updates everything that depends on the slot's facts. */
 void scope_refresh(struct scope *scope, uint32_t slot);
-/* The slot's leases changed: brings the sets up to date. */
+/* Updates the sets that depend on the slot's leases. */
 void scope_refresh_sets(struct scope *scope, uint32_t slot);
 static inline bool engine_scope_is_full(const struct scope *scope)
 {
@@ -109,20 +115,23 @@ static inline bool engine_scope_is_full(const struct scope *scope)
 
 /* ---- ledger.c ---- */
 
-/* What is left of a slot with this usage, in millionths; 0 also when it is not usable. */
+/* Returns the share that is left of a slot with this usage, in millionths; 0 if it is not usable.
+ */
 uint32_t ledger_left(const struct scope *scope, uint32_t slot, const struct usage *usage);
-/* How many such claims an empty slot that the request accepts carries at once. */
+/* Returns how many claims of the request fit on one empty slot that it accepts. */
 uint32_t ledger_tenants(const struct engine_request *request, uint32_t slot);
-/* How many such claims fit on a slot with this usage, as far as it is usable. */
+/* Returns how many claims of the request fit on a slot with this usage; the caller checks that the
+ * slot is usable. */
 uint32_t ledger_room(const struct engine_request *request, uint32_t slot,
                      const struct usage *usage);
-/* The same beside its leases alone, whatever memory is free. */
+/* Returns the same without regard to the sampled free memory. */
 uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
                             const struct usage *usage);
-/* The first reason against a slot with this usage that has enough memory free. */
+/* Returns the first reason against a slot with this usage, if it has enough free memory. */
 enum filter_verdict ledger_verdict(const struct engine_request *request, uint32_t slot,
                                    const struct usage *usage);
-/* A lease that is on a slot: one that has it alone is the last that it served; 0: none. */
+/* Returns a lease that is on a slot; 0: none. An exclusive lease is the last that the slot served.
+ */
 static inline uint64_t engine_slot_holder(const struct ledger_slot *ledger)
 {
     if (ledger->usage.brief.tenants == 0)
@@ -136,44 +145,50 @@ void ledger_add_hosts(struct host_usage *hosts, const struct engine_request *req
                       const uint32_t *slots, size_t slot_count);
 void ledger_subtract_hosts(struct host_usage *hosts, const struct engine_request *request,
                            const uint32_t *slots, size_t slot_count);
-/* Whether a limit holds the request back; *ret_max is how many devices of each replica it allows
- * otherwise. */
+/* Returns whether the request is held by a limit (FAIRNESS.md section 1). If not, *ret_max is the
+ * number of devices of each replica that the limits allow. */
 bool ledger_is_limited(const struct engine_request *request, size_t *ret_max);
 
-/* What granting and ending do beyond the slots: hosts, limits, times, helpers. */
+/* Count a lease, and stop counting it, in everything but slots: hosts, limits, time limits and
+ * opportunistic leases. */
 void ledger_begin_lease(struct lease *held);
 void ledger_end_lease(struct lease *held);
-/* Makes a lease that is gone as spare ones are, and its request one that it does not refer to. */
+/* Resets a lease that is gone to the state of a spare lease, and drops its reference to the
+ * request.
+ */
 void ledger_reset_lease(struct lease *held);
-/* Another lease on a slot that loses this one; 0 when there is none. */
+/* Returns a lease on the slot other than `id`; 0: there is none. */
 uint64_t ledger_other_holder(const struct scope *scope, uint32_t slot, uint64_t id);
 
-/* ---- lanes.c ---- */
+/* ---- queue/lanes.c ---- */
 
+/* Returns the claim's class after ageing (FAIRNESS.md section 2). */
 enum priority lanes_claim_class(const struct claim *claim);
 /* Makes room for one more lane. Returns 0 or BERTH_ERROR_MEMORY. */
 int lanes_reserve(struct scope *scope);
 void lane_append(struct claim *claim);
-/* The same for a claim that may have arrived before others of its lane. */
+/* Adds a claim that may have arrived before others of its lane. */
 void lane_insert(struct claim *claim);
 void lane_remove(struct claim *claim);
-/* What a lane accepts is about to change, or has changed. */
+/* Must be called before (`comes` false) and after (true) the slots that a lane accepts change. */
 void lane_update_contested(struct engine_request *request, bool comes);
-/* Orders the lanes again as of now: by the time that passed, or by other rules. */
+/* Orders the lanes again where claims have aged since the last time. */
 void lanes_age(struct scope *scope);
+/* Orders all lanes again, because the rules changed. */
 void lanes_order(struct scope *scope);
-/* How many lanes come before a new claim of this request. */
+/* Returns how many lanes come before a new claim of this request. */
 size_t lanes_before(const struct engine_request *request);
-/* Starts a walk through all waiting claims of a scope, in order, and goes on. */
+/* Start a walk through all waiting claims of a scope in order, and return the next claim; NULL: the
+ * walk is over. */
 void lanes_rewind(struct scope *scope);
 struct claim *lanes_next(struct scope *scope);
-/* Ends the walk through the claims of this lane, which the last one was of. */
+/* Skips the other claims of the lane that the last claim came from. */
 static inline void engine_lane_skip(struct engine_request *request)
 {
     request->cursor = NULL;
 }
 
-/* ---- walk.c ---- */
+/* ---- queue/blocked.c: groups of blocked claims, FAIRNESS.md sections 3 and 4 ---- */
 
 int blocked_init(struct blocked_claims *walk, size_t size);
 void blocked_finish(struct blocked_claims *walk);
@@ -181,25 +196,28 @@ void blocked_reset(struct blocked_claims *walk);
 
 enum { BLOCKED_JOINED = 0, BLOCKED_START_UNKNOWN, BLOCKED_START_KNOWN };
 
-/* The request is blocked from here on. Returns BLOCKED_JOINED, or whether its start is known when
- * it is the first of a group (the last of the heads then), or BERTH_ERROR_MEMORY. */
+/* Adds a blocked request. Returns BLOCKED_JOINED if it joined a group. If it is the first of a new
+ * group, and so the last item of the walk, returns whether its start is known. Returns
+ * BERTH_ERROR_MEMORY on failure. */
 int blocked_add(struct blocked_claims *walk, const struct engine_request *request);
-/* Leaves in `set` what the request may take. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Removes from `set` the slots that earlier blocked claims bar to the request. Returns 0 or
+ * BERTH_ERROR_MEMORY. */
 int blocked_bar_slots(struct blocked_claims *walk, const struct engine_request *request,
                       struct bitset *set);
-/* The same as far as no reservation with a start bars it. */
+/* Does the same without regard to reservations with a known start. */
 void blocked_bar_closed_slots(const struct blocked_claims *walk,
                               const struct engine_request *request, struct bitset *set);
 
-/* ---- family.c ---- */
+/* ---- request_family.c ---- */
 
-/* Puts the request into its family, and takes it out. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Adds the request to its family, and removes it. Returns 0 or BERTH_ERROR_MEMORY. */
 int request_family_join(struct engine_request *request);
 void request_family_leave(struct engine_request *request);
-/* Another of its family; NULL: it is the only one. */
+/* Returns another request of the family; NULL: there is none. */
 const struct engine_request *request_family_other(const struct engine_request *request);
 
-/* What the walk knows of the family; one that has to be compiled again has none. */
+/* Returns the request's family if this walk knows anything about it, else NULL. A request that must
+ * be compiled again has no family. */
 static inline struct request_family *engine_family_in_walk(const struct engine_request *request,
                                                            const struct blocked_claims *walk)
 {
@@ -208,7 +226,7 @@ static inline struct request_family *engine_family_in_walk(const struct engine_r
     return family != NULL && family->walk == walk->number && !request->stale ? family : NULL;
 }
 
-/* Begins to know something of it; NULL: it has none. */
+/* Returns the request's family, reset if this walk knows nothing about it; NULL: it has none. */
 static inline struct request_family *engine_family_enter_walk(const struct engine_request *request,
                                                               const struct blocked_claims *walk)
 {
@@ -226,7 +244,8 @@ static inline uint64_t engine_request_time(const struct engine_request *request)
     return request->what.time.known ? request->what.time.value : UINT64_MAX;
 }
 
-/* Whether one of them is blocked in this walk: another adds nothing. */
+/* Returns whether a request of the family is blocked in this walk. Then another one bars nothing
+ * more. */
 static inline bool engine_family_is_blocked(const struct engine_request *request,
                                             const struct blocked_claims *walk)
 {
@@ -244,7 +263,8 @@ static inline void engine_family_block(const struct engine_request *request,
         family->blocked = true;
 }
 
-/* Whether the request cannot start in this walk, since one that takes no longer cannot. */
+/* Returns whether a request of the family with an equal or shorter time limit could not start in
+ * this walk. Then this one cannot either. */
 static inline bool engine_family_has_failed(const struct engine_request *request,
                                             const struct blocked_claims *walk)
 {
@@ -264,36 +284,35 @@ static inline void engine_family_fail(const struct engine_request *request,
     family->failed_time = engine_request_time(request);
 }
 
-/* ---- reservation.c ---- */
+/* ---- queue/reservation.c: FAIRNESS.md section 3 ---- */
 
-/* When the request will be placeable as time limits tell. Returns 1, 0 (unknown), or
- * BERTH_ERROR_MEMORY. */
+/* Computes the start of the request's reservation. Returns 1, 0 (unknown) or BERTH_ERROR_MEMORY. */
 int reservation_start(const struct engine_request *request, int64_t *ret_start);
-/* Where it will be placed then. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Computes the set of the request's reservation. Returns 0 or BERTH_ERROR_MEMORY. */
 int reservation_place(const struct engine_request *request, int64_t start, struct bitset *ret_set);
-/* Whether a counted request fits on the empty slots of the set. */
+/* Returns whether a counted request fits on the empty slots of the set. */
 bool reservation_counted_fits(const struct engine_request *request, const struct bitset *set);
-/* Puts into the engine's `future` what the scope's leases will take at that time. */
+/* Fills the engine's `future` with the usage by the scope's leases at that time. */
 void reservation_predict_usage(const struct scope *scope, int64_t time);
-/* A time limit was changed. */
+/* Drops the cached ends of leases, because a time limit changed. */
 void reservation_forget_endings(struct scope *scope);
 
 /* ---- policy_tables.c ---- */
 
-/* Forgets what policies worked out: the facts changed. */
+/* Drops the tables of all policies, because the facts changed. */
 void policy_tables_forget(struct engine *engine);
 void policy_tables_finish(struct engine *engine);
-/* What the policy worked out from the facts, now if need be; NULL for one that does nothing of the
- * kind. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Finds the tables that the policy computes from the facts, and computes them if necessary. They
+ * are NULL if the policy has none. Returns 0 or BERTH_ERROR_MEMORY. */
 int policy_tables_find(struct engine *engine, const struct policy *policy, const void **ret_tables);
 
-/* ---- offers.c: nodes by what they have to offer ---- */
+/* ---- rate_nodes.c ---- */
 
-/* A request for one replica, as nodes are asked about it. */
+/* A request for one replica, for which nodes are rated. */
 struct node_question {
     const struct engine_request *request;
     size_t count;                   /* devices */
-    const struct bitset *legal;     /* only these; NULL: any */
+    const struct bitset *legal;     /* only these slots; NULL: any */
     const struct usage *usage;      /* by slot; NULL: the ledger's */
     const struct host_usage *hosts; /* by node */
     const struct bitset *avoided;
@@ -301,30 +320,30 @@ struct node_question {
     uint64_t draw;
 };
 
-/* What the node has to offer. */
+/* Rates a node for the question. */
 struct bid rate_nodes_bid(const struct node_question *question, size_t node,
                           struct policy_offer *ret_offer);
-/* Finds the best node by asking each, or by what is kept. Returns as place_request; ret_offer is
- * what the node offers. */
+/* Finds the best node, by the index or by rating each node. Returns like place_request(). ret_offer
+ * is the node's offer. */
 int rate_nodes_find_best(const struct node_question *question, size_t *ret_node,
                          struct policy_offer *ret_offer);
-/* How ranks and affinity decide among the request's bids. */
+/* Returns the question by which ranks and affinity decide among equal bids for the request. */
 struct policy_question rate_nodes_tie_breaker(const struct engine_request *request);
 
-/* ---- index.c ---- */
+/* ---- rating_index.c ---- */
 
-/* Whether it is kept what nodes have to offer to this question. */
+/* Returns whether the ratings for this question are cached. */
 bool rating_index_applies(const struct node_question *question);
-/* Asks the nodes of a pool where answers are kept before the first claim does; where there is no
- * memory, that will. */
+/* Fills the cache for a new request, before its first claim. Without memory, the first claim fills
+ * it. */
 void rating_index_prepare(struct engine_request *request);
-/* The node with the best bid; SIZE_MAX: none has any. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Finds the node with the best bid; SIZE_MAX: no node has one. Returns 0 or BERTH_ERROR_MEMORY. */
 int rating_index_find(const struct node_question *question, size_t *ret_node);
 void rating_index_free(struct node_index *index);
-/* What decides among equals changed. */
+/* Drops all cached ratings, because the order among equal nodes changed. */
 void rating_index_forget_all(struct engine *engine);
 void rating_index_finish_changes(struct node_changes *changes);
-/* Something of the node changed. */
+/* Notes that the node changed. */
 void rating_index_note_change(struct node_changes *changes, uint32_t node);
 static inline void engine_node_changed(struct engine *engine, uint32_t slot)
 {
@@ -332,52 +351,57 @@ static inline void engine_node_changed(struct engine *engine, uint32_t slot)
         rating_index_note_change(&engine->changes, engine->machine.devices.items[slot].host);
 }
 
-/* ---- place.c ---- */
+/* ---- place_request.c ---- */
 
-/* How many replicas of the request the host has room for. */
+/* Returns how many replicas of the request the host has room for. */
 uint32_t engine_host_room(const struct request *what, const struct host *host,
                           const struct host_usage *usage);
 
 enum { PLACE_LIMITED = 2 };
 
-/* Places the request on slots of `legal` (all of them when NULL) by this usage (of the ledger when
- * NULL), into engine->chosen. Returns 1, 0 (it does not fit), PLACE_LIMITED or BERTH_ERROR_MEMORY.
- */
+/* Places the request on slots of `legal` (NULL: all) with this usage (NULL: the ledger's), and puts
+ * the slots into engine->chosen. Returns 1, 0 (it does not fit), PLACE_LIMITED (a limit holds it)
+ * or BERTH_ERROR_MEMORY. */
 int place_request(const struct engine_request *request, const struct bitset *legal,
                   const struct usage *usage, const struct host_usage *hosts,
                   const struct bitset *avoided);
-/* The same for a simple request on the empty slots. */
+/* Places a simple request on the empty slots. Returns like place_request(). */
 int place_request_simple(const struct engine_request *request);
-/* By host: how many replicas it has room for when nothing is leased; NULL: any number. */
+/* Returns by host how many replicas it has room for if nothing is leased; NULL: any number. */
 const uint32_t *engine_idle_host_room(const struct engine_request *request);
 
-/* ---- schedule.c, preempt_leases.c ---- */
+/* ---- queue/schedule.c: FAIRNESS.md section 4 ---- */
 
-/* Grants what is due in the scope, in order, and gives notice where that helps. */
+/* Grants what is due in the scope, in order, then gives notice to opportunistic leases where a
+ * claim needs it. */
 void schedule_scope(struct scope *scope);
 void schedule_all(struct engine *engine);
-/* Whether a grant of this request may let those start who wait: only limits, known starts and
- * opportunistic leases make it so. */
+/* Returns whether a grant of this request may let other claims start. Only limits, known starts and
+ * opportunistic leases can cause that. */
 bool schedule_grant_matters(const struct engine_request *request);
-/* Settles after a change that can only have moved the sets of reservations. */
+/* Schedules after a change that can only have moved the sets of reservations. */
 void schedule_moved(struct scope *scope);
-/* Whether a new claim may start now; its slots are in engine->chosen then. Returns as
- * place_request. */
+/* Returns whether a new claim may start now, like place_request(). */
 int schedule_evaluate(struct engine_request *request);
-/* Gives notice to opportunistic leases for the sake of waiting claims. Returns whether to any. */
+
+/* ---- queue/preempt.c: FAIRNESS.md section 5 ---- */
+
+/* Gives notice to opportunistic leases that waiting claims need. Returns whether it gave any. */
 bool preempt_leases(struct scope *scope);
+/* Returns whether an opportunistic lease needs no notice any more. */
+bool preempt_is_leaving(const struct lease *held);
 
-/* ---- devices.c ---- */
+/* ---- engine_devices.c ---- */
 
-/* The facts changed: compiles all requests again. */
+/* Compiles all requests again, because the facts changed. */
 void engine_recompile_requests(struct engine *engine);
-/* Refuses the waiting claims of requests that are impossible. */
+/* Refuses the waiting claims of requests that became impossible (FAIRNESS.md section 12). */
 void engine_refuse_impossible(struct engine *engine);
 
 /* ---- lifecycle.c ---- */
 
-/* A claim of this number that waits, but for its place in the lane; NULL: no memory. `owner` may be
- * NULL. */
+/* Makes a waiting claim with this id, which the caller adds to its lane. `owner` may be NULL.
+ * Returns NULL without memory. */
 struct claim *lifecycle_begin_claim(struct engine_request *request, uint64_t id, int64_t arrived,
                                     int64_t deadline, const struct claim_owner *owner);
 void lifecycle_refuse_claim(struct claim *claim, enum refusal reason);
@@ -385,30 +409,29 @@ void lifecycle_refuse_claim(struct claim *claim, enum refusal reason);
  * BERTH_ERROR_MEMORY. */
 int lifecycle_grant_chosen(struct engine_request *request, const struct claim_owner *owner,
                            uint64_t *ret_id, struct berth_error *error);
-/* Advice to use a slot: it counts as served. */
+/* Counts a pick of the slot: it counts as served. */
 void lifecycle_count_pick(struct scope *scope, uint32_t slot, uint64_t id, uint32_t place);
-/* Ends everything within a lease. */
+/* Ends everything within a lease (FAIRNESS.md section 11). */
 void lifecycle_end_inner_scope(struct lease *held);
 void lifecycle_give_notice(struct lease *held);
 void lifecycle_update_lease_timer(struct lease *held);
-/* Whether a lease is so long over its limit that nobody can tell when it will be gone. */
+/* Returns whether a lease exceeds its limit by so much that its end is unknown (FAIRNESS.md section
+ * 3). */
 bool lifecycle_lease_overstays(const struct lease *held);
-/* An opportunistic lease that needs no notice any more is counted as such. */
-bool preempt_is_leaving(const struct lease *held);
 void lifecycle_set_lease_state(struct lease *held, enum lease_state state);
 /* Fails with BERTH_ERROR_NOT_FOUND. */
 int lifecycle_lease_not_found(uint64_t id, struct berth_error *error);
 
-/* ---- give.c ---- */
+/* ---- direct_grant.c ---- */
 
-/* The number that a lease has when it is a claim again. */
+/* Returns the id that a lease has when it becomes a claim again. */
 static inline uint64_t engine_lease_claim_id(const struct lease *held)
 {
     return held->claim != 0 ? held->claim : held->entry.link.id;
 }
 
-/* Makes a lease a waiting claim again; everything within it ends. Returns NULL without memory, with
- * nothing changed. */
+/* Makes a lease a waiting claim again (FAIRNESS.md section 8); everything within it ends. Returns
+ * NULL without memory, with nothing changed. */
 struct claim *direct_grant_requeue(struct lease *held, int64_t arrived, int64_t deadline);
 
 /* ---- Events ---- */
@@ -422,13 +445,14 @@ void engine_notify(const struct engine *engine, struct engine_event event);
 void engine_notify_granted(const struct lease *held, bool waited);
 void engine_notify_request(const struct engine_request *request);
 
-/* ---- explain.c, forecast.c ---- */
+/* ---- queue/forecast.c, queue/explain.c ---- */
 
-/* When a waiting claim will start as far as time limits tell, if those before it start in order.
- * Returns 0 or BERTH_ERROR_MEMORY. */
+/* Estimates when a waiting claim will start, from the time limits of leases and of the claims
+ * before it; TIME_NEVER: unknown. Returns 0 or BERTH_ERROR_MEMORY. */
 int forecast_start(const struct claim *claim, int64_t *ret_start);
 
-/* Says why no device here could ever do. Returns BERTH_ERROR_IMPOSSIBLE or _MEMORY. */
+/* Sets the error to the reason why the request is impossible (FAIRNESS.md section 12). Returns
+ * BERTH_ERROR_IMPOSSIBLE or _MEMORY. */
 int explain_never(struct engine_request *request, struct berth_error *error);
 
 #endif
