@@ -20,11 +20,11 @@ from mps import Mps  # noqa: E402
 from namespaces import Namespace  # noqa: E402
 from occupied_gpus import OccupiedGpus  # noqa: E402
 from pool import Pool, inventory_of  # noqa: E402
-from recorded import Machine, data_file, unpack  # noqa: E402
+from recorded_machine import Machine, data_file, unpack  # noqa: E402
 from sandbox import Sandbox  # noqa: E402
 from scripted_daemon import ScriptedDaemon  # noqa: E402
+from shared_machine import SharedMachine, needs_root  # noqa: E402
 from site_programs import SitePrograms  # noqa: E402
-from town import Town, needs_root  # noqa: E402
 
 # Whoever runs the tests by nohup or in the background ignores signals, which all that is started here would inherit.
 for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
@@ -79,25 +79,25 @@ def hardware_of(sandbox):
 
 
 @pytest.fixture
-def town_of(sandbox):
-    """A machine that people share, whose daemon is the test's to start: town_of(4) has four equal devices,
-    town_of() those of the hardware; see support/town.py."""
+def shared_machine_of(sandbox):
+    """A machine that people share, whose daemon is the test's to start: shared_machine_of(4) has four equal devices,
+    shared_machine_of() those of the hardware; see support/shared_machine.py."""
     needs_root()
-    towns = []
+    machines = []
 
     def make(devices=None):
-        assert not towns, "a sandbox has one town"
+        assert not machines, "a sandbox has one shared_machine"
         arguments = []
         if devices is not None:
             inventory = sandbox.directory / "inventory.yaml"
             inventory.write_text(inventory_of(devices))
             arguments = ["--inventory", inventory]
-        towns.append(Town(sandbox, arguments))
-        return towns[0]
+        machines.append(SharedMachine(sandbox, arguments))
+        return machines[0]
 
     yield make
-    for town in towns:
-        town.finish()
+    for shared_machine in machines:
+        shared_machine.finish()
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def pool(pool_of, source_root):
 
 @pytest.fixture
 def recorded_machine(sandbox, source_root):
-    """Unpacks a recorded machine: recorded_machine("kfd-topo-mi300-cpx.tar.xz"); see support/recorded.py."""
+    """Unpacks a recorded machine: recorded_machine("kfd-topo-mi300-cpx.tar.xz"); see support/recorded_machine.py."""
 
     def make(name):
         archive = data_file(source_root, f"machines/{name}")
@@ -261,8 +261,8 @@ def sleeper():
 
 
 @pytest.fixture
-def town(town_of, sandbox, machine):
-    """A town with three GPUs of NVIDIA; see support/occupied_gpus.py."""
-    town = town_of()
-    town.gpus = OccupiedGpus(sandbox, machine, 3)
-    return town
+def shared_machine(shared_machine_of, sandbox, machine):
+    """A shared_machine with three GPUs of NVIDIA; see support/occupied_gpus.py."""
+    shared_machine = shared_machine_of()
+    shared_machine.gpus = OccupiedGpus(sandbox, machine, 3)
+    return shared_machine

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 
 import pytest
-from recorded import Machine, data_file, place_for_many_files, unpack
+from recorded_machine import Machine, data_file, place_for_many_files, unpack
 from sandbox import Sandbox
 
 # Names come from here, not from what is installed.

@@ -12,10 +12,10 @@ import time
 import daemon_log
 import pytest
 import wire
-from delays import STALLED, check_longest
-from everybody import Everybody
-from others import Other
-from sizes import descriptors, resident
+from machine_daemon import MachineDaemon
+from other_users import OtherUser
+from process_size import descriptors, resident
+from wait_times import STALLED, check_longest
 from waiting import until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be several users")
@@ -31,7 +31,7 @@ USUAL = 0.05
 
 @pytest.fixture
 def machine(sandbox, pool_of):
-    made = Everybody(sandbox, pool_of(4).inventory)
+    made = MachineDaemon(sandbox, pool_of(4).inventory)
     yield made
     made.end()
 
@@ -99,7 +99,7 @@ def test_command_of_one_too_many(machine):
 
 def test_connections_of_all(sandbox, pool_of):
     """Users together leave descriptors to the daemon, root and the owner."""
-    made = Everybody(sandbox, pool_of(1).inventory)
+    made = MachineDaemon(sandbox, pool_of(1).inventory)
     berthd = subprocess.run(["sh", "-c", "command -v berthd"], env=sandbox.environment, capture_output=True, text=True)
     limited = sandbox.directory / "limited"
     limited.write_text(f'#!/bin/sh\nulimit -n 600\nexec {berthd.stdout.strip()} "$@"\n')
@@ -232,7 +232,7 @@ def test_messages(machine):
     """Nobody is refused for speed: it only gets slower, for whoever is too fast."""
     machine.start("bounds: {messages: 1000}\n")
     with machine.connect(ALICE) as alice:
-        flood = Other(MALLORY, say_often, machine.socket, 2500, 5)
+        flood = OtherUser(MALLORY, say_often, machine.socket, 2500, 5)
         times = []
         while flood.runs(0.003):
             times.append(timed(alice.hello))
@@ -298,7 +298,7 @@ def test_dear_questions(machine):
 
 def test_unread_answers(sandbox, pool_of):
     names = "".join(f"- {{vendor: nvidia, index: {i}, name: {'x' * 200}, uuid: GPU-{i}}}\n" for i in range(200))
-    made = Everybody(sandbox, pool_of(f"devices:\n{names}").inventory)
+    made = MachineDaemon(sandbox, pool_of(f"devices:\n{names}").inventory)
     made.start()
     before = resident(made.daemon.pid)
     clients = [made.connect(MALLORY) for _ in range(6)]
@@ -447,9 +447,9 @@ def test_twenty_thousand_tries(machine):
         daemon_log.wait_for(machine.log, "recorder", what="started")
         before = descriptors(machine.daemon.pid), resident(machine.daemon.pid)
         floods = [
-            Other(MALLORY, connect_often, machine.socket),
-            Other(TRUDY, claim_often, machine.socket),
-            Other(OSCAR, talk_often, machine.socket),
+            OtherUser(MALLORY, connect_often, machine.socket),
+            OtherUser(TRUDY, claim_often, machine.socket),
+            OtherUser(OSCAR, talk_often, machine.socket),
         ]
         claims, commands = served_times(machine, alice, lambda _: any(flood.runs(0.005) for flood in floods))
         (kept, _), (refused, granted), _ = (flood.result() for flood in floods)

@@ -10,7 +10,7 @@ import pytest
 import wire
 from containers import LENT, Containers
 from daemon_log import wait_for
-from town import ALICE, BOB
+from shared_machine import ALICE, BOB
 from waiting import until, until_pending
 
 ID = "3f4e" * 16
@@ -223,37 +223,37 @@ def daemon_options(request):
     return ["--user", "nobody"]
 
 
-def test_uids_that_are_lent_are_those_of_who_made_the_namespace(town_of, containers, daemon_options):
+def test_uids_that_are_lent_are_those_of_who_made_the_namespace(shared_machine_of, containers, daemon_options):
     """Two containers in which others than its root run, both with the lease of the same user in their environment."""
     need_user_namespaces(containers)
-    town = town_of(1)
-    town.open("grace: 200ms\n", *daemon_options)
-    holder = town.hold(ALICE)
-    said = mark(holder.lease, town.socket)
+    shared_machine = shared_machine_of(1)
+    shared_machine.open("grace: 200ms\n", *daemon_options)
+    holder = shared_machine.hold(ALICE)
+    said = mark(holder.lease, shared_machine.socket)
     mine = containers.start(user=True, uid=ALICE, inner=5, environment=said)
     his = containers.start(user=True, uid=BOB, inner=5, environment=said)
     assert os.stat(f"/proc/{mine.pid}").st_uid == LENT + 4
-    town.let_go(holder)
+    shared_machine.let_go(holder)
     until_ended(mine)
-    assert town.berth(ALICE, "run", "--wait", "10s", "true").code == 0
+    assert shared_machine.berth(ALICE, "run", "--wait", "10s", "true").code == 0
     assert his.is_running()
 
 
-def test_roots_containers_may_have_any_uid(town_of, containers, daemon_options):
+def test_roots_containers_may_have_any_uid(shared_machine_of, containers, daemon_options):
     """As docker runs images that say a user: it is root who has put it there. Who only calls a control group so has
     no such pid namespace."""
-    town = town_of(1)
+    shared_machine = shared_machine_of(1)
     identity = need_group(containers)
-    town.open("grace: 200ms\n", *daemon_options)
-    holder = town.hold(ALICE)
-    said = mark(holder.lease, town.socket)
+    shared_machine.open("grace: 200ms\n", *daemon_options)
+    holder = shared_machine.hold(ALICE)
+    said = mark(holder.lease, shared_machine.socket)
     docker = containers.start(identity, uid=SOMEBODY, environment=said)
     root = containers.start(identity, environment=said)
     liar = containers.start(identity, uid=BOB, alone=False, environment=said)
-    town.let_go(holder)
+    shared_machine.let_go(holder)
     until_ended(docker)
     until_ended(root)
-    assert town.berth(ALICE, "run", "--wait", "10s", "true").code == 0
+    assert shared_machine.berth(ALICE, "run", "--wait", "10s", "true").code == 0
     assert liar.is_running()
 
 
@@ -288,59 +288,59 @@ def test_the_probe_says_who_answers(namespace_pool, namespace, containers):
 # ---- Adopting ----
 
 
-def use(town, index, container):
+def use(shared_machine, index, container):
     """A container's process is on a GPU from now on."""
     uid = os.stat(f"/proc/{container.pid}").st_uid
-    town.gpus.use(index, container.pid, uid=uid, group=f"/docker-{container.id}.scope", started=time.time())
+    shared_machine.gpus.use(index, container.pid, uid=uid, group=f"/docker-{container.id}.scope", started=time.time())
 
 
-def squatters(town):
-    seen = json.loads(town.berth(ALICE, "status", "--json").stdout)
+def squatters(shared_machine):
+    seen = json.loads(shared_machine.berth(ALICE, "status", "--json").stdout)
     return [process["pid"] for device in seen["devices"] for process in device["squatters"]]
 
 
-def until_squatted(town, count):
-    until(lambda: len(squatters(town)) == count, f"{count} squatters")
+def until_squatted(shared_machine, count):
+    until(lambda: len(squatters(shared_machine)) == count, f"{count} squatters")
 
 
 @pytest.mark.parametrize("facts", [{"uid": ALICE}, {"user": True, "uid": ALICE, "inner": 5}], ids=["own", "lent"])
-def test_adopt_a_container(town, containers, facts, daemon_options):
+def test_adopt_a_container(shared_machine, containers, facts, daemon_options):
     """With what was put into it later, which is not below its first process."""
-    town.open("", *daemon_options)
+    shared_machine.open("", *daemon_options)
     identity = need_group(containers)
     first = containers.start(identity, **facts)
     later = containers.start(identity, **facts)
-    use(town, 0, first)
-    use(town, 2, later)
-    until_squatted(town, 2)
-    refused = town.berth(BOB, "adopt", "--container", identity)
+    use(shared_machine, 0, first)
+    use(shared_machine, 2, later)
+    until_squatted(shared_machine, 2)
+    refused = shared_machine.berth(BOB, "adopt", "--container", identity)
     assert refused == (125, "", f"berth: adopt: process {first.pid} belongs to another user\n")
-    done = town.berth(ALICE, "adopt", "--container", identity[:12], "--name", "forgot")
+    done = shared_machine.berth(ALICE, "adopt", "--container", identity[:12], "--name", "forgot")
     assert (done.code, done.stderr) == (0, "")
-    seen = json.loads(town.berth(BOB, "status", "--json").stdout)
+    seen = json.loads(shared_machine.berth(BOB, "status", "--json").stdout)
     [held] = seen["leases"]
     assert (held["id"], held["uid"], held["pid"], held["adopted"]) == (int(done.stdout), ALICE, first.pid, True)
     assert [device["id"] for device in held["devices"]] == ["nvidia0", "nvidia2"]
-    until_squatted(town, 0)
-    again = town.berth(ALICE, "adopt", "--container", identity)
+    until_squatted(shared_machine, 0)
+    again = shared_machine.berth(ALICE, "adopt", "--container", identity)
     assert again.stderr == f"berth: adopt: process {first.pid} is under lease {held['id']} already\n"
     later.end()
-    town.gpus.leave(2, later.pid)
-    assert [lease["id"] for lease in town.look()["leases"]] == [held["id"]]
+    shared_machine.gpus.leave(2, later.pid)
+    assert [lease["id"] for lease in shared_machine.look()["leases"]] == [held["id"]]
     first.end()
-    town.gpus.leave(0, first.pid)
-    until(lambda: not town.look()["leases"], "the end of the lease")
+    shared_machine.gpus.leave(0, first.pid)
+    until(lambda: not shared_machine.look()["leases"], "the end of the lease")
 
 
-def test_a_pid_within_a_container_is_only_itself(town, containers):
-    town.open()
+def test_a_pid_within_a_container_is_only_itself(shared_machine, containers):
+    shared_machine.open()
     identity = need_group(containers)
     script = "sleep 1000 & exec sleep 1000"
     first = containers.start(identity, uid=ALICE, command=["sh", "-c", script])
     [child] = until(lambda: read_children(first.pid), "its child")
-    use(town, 0, first)
-    until_squatted(town, 1)
-    refused = town.berth(ALICE, "adopt", str(child))
+    use(shared_machine, 0, first)
+    until_squatted(shared_machine, 1)
+    refused = shared_machine.berth(ALICE, "adopt", str(child))
     assert refused.code == 125 and f"got that {child} uses none" in refused.stderr
 
 
@@ -349,17 +349,17 @@ def read_children(pid):
         return [int(word) for word in children.read().split()]
 
 
-def test_root_adopts_everybodys_and_ends_them(town, containers):
-    town.open("grace: 200ms\n")
+def test_root_adopts_everybodys_and_ends_them(shared_machine, containers):
+    shared_machine.open("grace: 200ms\n")
     identity = need_group(containers)
     container = containers.start(identity)
-    use(town, 1, container)
-    until_squatted(town, 1)
-    refused = town.berth(ALICE, "adopt", "--container", identity)
+    use(shared_machine, 1, container)
+    until_squatted(shared_machine, 1)
+    refused = shared_machine.berth(ALICE, "adopt", "--container", identity)
     assert refused == (125, "", f"berth: adopt: process {container.pid} belongs to another user\n")
-    done = town.sandbox.run(["berth", "adopt", "--container", identity])
+    done = shared_machine.sandbox.run(["berth", "adopt", "--container", identity])
     assert (done.code, done.stderr) == (0, "")
-    assert town.sandbox.run(["berth", "release", done.stdout.strip()]).code == 0
+    assert shared_machine.sandbox.run(["berth", "release", done.stdout.strip()]).code == 0
     until_ended(container)
 
 

@@ -10,8 +10,8 @@ import daemon_log
 import processes
 import pytest
 import wire
-from crowd import Crowd
 from daemons import listen, start_daemon, until_readable
+from many_commands import ManyCommands
 from steps import test_steps
 from waiting import look, pending, until, until_pending
 
@@ -209,26 +209,26 @@ def test_places_are_kept(pool_of):
     their grants."""
     pool = pool_of(1)
     chance = random.Random(1)
-    crowd = Crowd(pool)
+    many = ManyCommands(pool)
     holder = pool.hold()
     for i in range(40):
-        crowd.start(*(SUPERVISED if i % 3 else EXECED), seconds=chance.choice([0, 0.01]))
+        many.start(*(SUPERVISED if i % 3 else EXECED), seconds=chance.choice([0, 0.01]))
         until_pending(pool, i + 1)
     for _ in range(4):
         pool.end_daemon(signal.SIGKILL)
         until_pending(pool, 40)
     pool.let_go(holder)
     killed = 0
-    while crowd.running():
+    while many.running():
         if killed % 3 == 2:  # that many are of use
-            until(lambda: pending(pool) is not None or not crowd.running(), "a daemon that serves")
+            until(lambda: pending(pool) is not None or not many.running(), "a daemon that serves")
         time.sleep(0.03 * chance.random())  # the moment is what is left to chance
         for daemon in pool.daemons():
             os.kill(daemon, signal.SIGKILL)
             processes.wait_for_end(daemon)
             killed += 1
-    crowd.check()
-    assert [line.name for line in crowd.lines() if line.word == "start"] == [m.name for m in crowd.members]
+    many.check()
+    assert [line.name for line in many.lines() if line.word == "start"] == [m.name for m in many.members]
 
 
 def test_who_does_not_come_back(pool_of):
@@ -279,15 +279,15 @@ def test_killed_at_random_moments(pool, seed):
     """A stream of commands, exec'ed and supervised, narrow and wide, while the daemon is killed over
     and over: in the midst of its start, of restoring, of granting."""
     chance = random.Random(seed)
-    crowd = Crowd(pool)
+    many = ManyCommands(pool)
     kinds = [EXECED, EXECED, ("-n2",), SUPERVISED, SUPERVISED, ("-n", "3", *SUPERVISED)]
     kills = test_steps(20, 400)
     killed = 0
     log = pool.directory / "log"
     while killed < kills:
-        while crowd.running() < 24:
+        while many.running() < 24:
             seconds = chance.choice([0, 0.01, 0.05, 0.1])
-            crowd.start(*chance.choice(kinds), seconds=seconds, code=chance.choice([0, 0, 3]))
+            many.start(*chance.choice(kinds), seconds=seconds, code=chance.choice([0, 0, 3]))
         [daemon] = until(pool.daemons, "a daemon")
         # Every third lives long enough to be of use to new commands, which give up after five that
         # died at birth, and to write its log. The moment is what is left to chance.
@@ -298,9 +298,9 @@ def test_killed_at_random_moments(pool, seed):
         os.kill(daemon, signal.SIGKILL)
         processes.wait_for_end(daemon)
         killed += 1
-    crowd.wait()
-    crowd.check()
+    many.wait()
+    many.check()
     granted = daemon_log.ids(log, "granted")
     assert len(granted) >= kills, "the log has lost too much to show anything"
-    crowd.check_order(granted)
+    many.check_order(granted)
     assert pool.berth("run", "-n8", "true").code == 0  # nothing is left held

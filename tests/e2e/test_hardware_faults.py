@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fake_machine import GIB, mixed
-from freezer import Freezer
+from frozen_processes import Freezer
 from processes import command_line, processes, wait_for_end
 from waiting import until
 

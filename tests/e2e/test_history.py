@@ -12,7 +12,7 @@ import time
 import pytest
 import wire
 from daemons import start_asked_for
-from past import configure, file_of, history, recorders, rows, the_recorder, until_past
+from lease_history import configure, file_of, history, recorders, rows, the_recorder, until_past
 from pool import HOLD, until_held
 from users import user_name
 from waiting import until, until_pending

@@ -17,8 +17,8 @@ import pytest
 import wire
 import wire_format
 from daemons import start_daemon
-from past import configure
-from sizes import descriptors, resident
+from lease_history import configure
+from process_size import descriptors, resident
 from steps import test_steps
 from waiting import look, until, until_served
 

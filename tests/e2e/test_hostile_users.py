@@ -12,11 +12,11 @@ import daemon_log
 import processes
 import pytest
 import wire
-from delays import check_longest
-from everybody import Everybody
-from others import Other, acting_as
+from machine_daemon import MachineDaemon
+from other_users import OtherUser, acting_as
 from pool import fnv1a
-from sizes import descriptors
+from process_size import descriptors
+from wait_times import check_longest
 from waiting import until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be several users")
@@ -27,7 +27,7 @@ PROCESS = wire.HOLDS["PROCESS"]
 
 @pytest.fixture
 def machine(sandbox, pool_of):
-    made = Everybody(sandbox, pool_of(4).inventory)
+    made = MachineDaemon(sandbox, pool_of(4).inventory)
     made.start()
     yield made
     made.end()
@@ -164,7 +164,7 @@ def test_names_that_somebody_keeps(machine):
     name = f"\0berth/{fnv1a(os.path.realpath(machine.inventory).encode()):016x}/nvidia3".encode()
     kept = machine.sandbox.directory / "home" / "kept"
     kept.parent.chmod(0o777)
-    keeper = Other(MALLORY, keep_name, kept, name, 3)
+    keeper = OtherUser(MALLORY, keep_name, kept, name, 3)
     until(kept.exists, "the name")
     times = []
     with machine.connect(ALICE) as alice:
@@ -187,7 +187,7 @@ def test_names_that_somebody_keeps(machine):
 def test_connection_in_other_hands(machine):
     """Whoever connected is who is there, whoever talks: its user, and its process for what a process holds."""
     ours, theirs = socket.socketpair()
-    connector = Other(ALICE, connect_and_hand_over, machine.socket, theirs)
+    connector = OtherUser(ALICE, connect_and_hand_over, machine.socket, theirs)
     _, (descriptor,), _, _ = socket.recv_fds(ours, 100, 1)
     client = wire.connect(machine.socket)
     client.socket.close()
@@ -221,7 +221,7 @@ def test_gone_at_once(machine):
     for _ in range(3):
         children = []
         for _ in range(20):
-            children.append(Other(MALLORY, claim_and_go, machine.socket))
+            children.append(OtherUser(MALLORY, claim_and_go, machine.socket))
         for child in children:
             child.result()
     until(lambda: not leases(machine), "the end of the leases", timeout=10)

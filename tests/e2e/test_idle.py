@@ -9,8 +9,8 @@ import pytest
 import wire
 from daemon_log import wait_for
 from hardware_pool import SICK, start_seeing
+from lease_warnings import SECOND, nothing_more, start, warning
 from waiting import look, until
-from warnings_told import SECOND, nothing_more, start, warning
 
 
 def lease_of(pool, id):

@@ -4,8 +4,8 @@ import subprocess
 
 import daemon_log
 import wire
-from past import the_recorder
-from sizes import descriptors, resident
+from lease_history import the_recorder
+from process_size import descriptors, resident
 from waiting import until, until_pending
 
 COMMANDS = 2000

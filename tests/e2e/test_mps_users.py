@@ -8,91 +8,91 @@ import processes
 import pytest
 from daemon_log import wait_for
 from mps import kill
-from town import ALICE, BOB
+from shared_machine import ALICE, BOB
 from waiting import until
 
 SHARING = ("--sharing", "mps", "--share", "0.25")
 
 
 @pytest.fixture
-def town(town_of, mps):
+def shared_machine(shared_machine_of, mps):
     """Two devices. All control daemons are to be gone at the end, with their daemon still there."""
-    town = town_of(2)
-    yield town
+    shared_machine = shared_machine_of(2)
+    yield shared_machine
     mps.until_gone()
 
 
-def check_is_of(control, uid, town):
+def check_is_of(control, uid, shared_machine):
     """That it is its user's, in every respect, and in directories that are that user's alone."""
     assert set(control.status["Uid"].split()) == set(control.status["Gid"].split()) == {str(uid)}
     assert control.status["Groups"].split() == []
     for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
         assert int(control.status[name], 16) == 0, name
     assert control.status["NoNewPrivs"] == "1"
-    root = town.directory / "mps" / str(uid)
+    root = shared_machine.directory / "mps" / str(uid)
     assert control.pipe == root / control.device / "pipe"
     assert control.log == root / control.device / "log"
     for directory in (root, root / control.device, control.pipe, control.log):
         status = directory.stat()
         assert (status.st_uid, stat.S_IMODE(status.st_mode)) == (uid, 0o700)
     assert (control.log / "control.log").stat().st_uid == uid
-    base = (town.directory / "mps").stat()
+    base = (shared_machine.directory / "mps").stat()
     assert stat.S_IMODE(base.st_mode) == 0o731
 
 
-def check_users(town, mps, daemon_uid):
+def check_users(shared_machine, mps, daemon_uid):
     """Two users, two devices; each has the control daemon to itself, and its clients find it."""
-    alice = town.hold(ALICE, *SHARING)
-    bob = town.hold(BOB, *SHARING)
+    alice = shared_machine.hold(ALICE, *SHARING)
+    bob = shared_machine.hold(BOB, *SHARING)
     controls = {control.uid: control for control in mps.controls().values()}
     assert sorted(controls) == [ALICE, BOB]
     for uid, control in controls.items():
-        check_is_of(control, uid, town)
-    assert (town.directory / "mps").stat().st_uid == daemon_uid
+        check_is_of(control, uid, shared_machine)
+    assert (shared_machine.directory / "mps").stat().st_uid == daemon_uid
     # A second tenant of the same user is on the same device, one of a third on none.
-    again = town.hold(ALICE, *SHARING)
+    again = shared_machine.hold(ALICE, *SHARING)
     assert {control.pid for control in mps.controls().values()} == {control.pid for control in controls.values()}
-    assert town.berth(BOB + 100, "run", *SHARING, "--nonblock", "true").code == 123
-    with mps.client(controls[ALICE], town.become(ALICE)) as client:
+    assert shared_machine.berth(BOB + 100, "run", *SHARING, "--nonblock", "true").code == 123
+    with mps.client(controls[ALICE], shared_machine.become(ALICE)) as client:
         client.wait_for_line("^server ")
-        with mps.client(controls[ALICE], town.become(BOB)) as other:
+        with mps.client(controls[ALICE], shared_machine.become(BOB)) as other:
             assert other.wait() == 1
             assert other.text() == "refused\n"
         client.process.stdin.close()
         client.process.stdin = None
         assert client.wait() == 0
     for holder in (alice, bob, again):
-        town.let_go(holder)
+        shared_machine.let_go(holder)
     mps.until_gone()
 
 
-def test_root_serves_everybody(town, mps):
-    town.open()
-    check_users(town, mps, 0)
+def test_root_serves_everybody(shared_machine, mps):
+    shared_machine.open()
+    check_users(shared_machine, mps, 0)
 
 
-def test_an_ordinary_user_with_few_rights_serves_everybody(town, mps, nobody):
-    town.open("", "--user", "nobody")
-    check_users(town, mps, nobody.pw_uid)
+def test_an_ordinary_user_with_few_rights_serves_everybody(shared_machine, mps, nobody):
+    shared_machine.open("", "--user", "nobody")
+    check_users(shared_machine, mps, nobody.pw_uid)
 
 
-def test_groups_of_the_user(town, mps, nobody):
+def test_groups_of_the_user(shared_machine, mps, nobody):
     """Where the user database knows the user, its groups count, not those of the client."""
-    town.open()
-    holder = town.hold(nobody.pw_uid, *SHARING)
+    shared_machine.open()
+    holder = shared_machine.hold(nobody.pw_uid, *SHARING)
     [control] = mps.controls().values()
     assert control.status["Gid"].split()[0] == str(nobody.pw_gid)
     wanted = {str(gid) for gid in os.getgrouplist(nobody.pw_name, nobody.pw_gid)}
     assert set(control.status["Groups"].split()) == wanted
     assert control.environment["HOME"] == nobody.pw_dir
-    town.let_go(holder)
+    shared_machine.let_go(holder)
 
 
-def test_what_the_command_is_told(town, mps):
-    town.open()
-    done = town.berth(ALICE, "run", *SHARING, "--memory", "8GiB", "--", "env")
+def test_what_the_command_is_told(shared_machine, mps):
+    shared_machine.open()
+    done = shared_machine.berth(ALICE, "run", *SHARING, "--memory", "8GiB", "--", "env")
     told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-    root = town.directory / f"mps/{ALICE}/nvidia0"
+    root = shared_machine.directory / f"mps/{ALICE}/nvidia0"
     assert told["CUDA_MPS_PIPE_DIRECTORY"] == str(root / "pipe")
     assert told["CUDA_MPS_LOG_DIRECTORY"] == str(root / "log")
     assert told["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "25"
@@ -100,12 +100,12 @@ def test_what_the_command_is_told(town, mps):
     assert told["CUDA_VISIBLE_DEVICES"] == "GPU-0"
 
 
-def test_directories_with_the_rights_of_the_user_alone(town, mps, sandbox):
+def test_directories_with_the_rights_of_the_user_alone(shared_machine, mps, sandbox):
     """Nobody can have directories made, or used, in places that are not theirs."""
-    town.open()
+    shared_machine.open()
     private = sandbox.directory / "private"
     private.mkdir(mode=0o700)
-    done = town.berth(ALICE, "run", *SHARING, "--mps-pipe-dir", private / "pipe", "true")
+    done = shared_machine.berth(ALICE, "run", *SHARING, "--mps-pipe-dir", private / "pipe", "true")
     assert done.code == 125
     words = f"the MPS control daemon of nvidia0 could not be started: {private}/pipe: cannot make it: Permission denied"
     assert done.stderr == f"berth: run: {words}\n"
@@ -113,77 +113,77 @@ def test_directories_with_the_rights_of_the_user_alone(town, mps, sandbox):
     shown = sandbox.directory / "shown"
     shown.mkdir()
     shown.chmod(0o755)
-    done = town.berth(ALICE, "run", *SHARING, "--mps-log-dir", shown, "true")
+    done = shared_machine.berth(ALICE, "run", *SHARING, "--mps-log-dir", shown, "true")
     assert done.code == 125
     assert f"{shown}: expected a directory that user {ALICE} may write to, got one of user 0" in done.stderr
 
 
-def test_directories_of_others_are_refused(town, mps):
+def test_directories_of_others_are_refused(shared_machine, mps):
     """What stands in the place of a user's directory is not used, whoever put it there."""
-    town.open()
-    base = town.directory / "mps"
+    shared_machine.open()
+    base = shared_machine.directory / "mps"
     base.mkdir()
     (base / str(ALICE)).mkdir()
-    done = town.berth(ALICE, "run", *SHARING, "true")
+    done = shared_machine.berth(ALICE, "run", *SHARING, "true")
     assert done.code == 125
     words = f"{base}/{ALICE}: expected a directory of user {ALICE}, got one of user 0"
     assert done.stderr.endswith(f"could not be started: {words}\n")
 
 
-def test_it_is_taken_over(town, mps, nobody):
+def test_it_is_taken_over(shared_machine, mps, nobody):
     """A daemon that is restarted as another user goes on with what there is."""
-    town.open()
-    holder = town.hold(ALICE, *SHARING)
+    shared_machine.open()
+    holder = shared_machine.hold(ALICE, *SHARING)
     [control] = mps.controls().values()
-    town.close(signal.SIGKILL)
-    town.open("", "--user", "nobody")
-    wait_for(town.log, "mps", state="restored")
-    second = town.hold(ALICE, *SHARING)
+    shared_machine.close(signal.SIGKILL)
+    shared_machine.open("", "--user", "nobody")
+    wait_for(shared_machine.log, "mps", state="restored")
+    second = shared_machine.hold(ALICE, *SHARING)
     assert [other.pid for other in mps.controls().values()] == [control.pid]
     # One that dies is started by the new one.
     kill(control)
     other = mps.until_other(control)
-    check_is_of(other, ALICE, town)
-    town.let_go(holder)
-    town.let_go(second)
+    check_is_of(other, ALICE, shared_machine)
+    shared_machine.let_go(holder)
+    shared_machine.let_go(second)
     mps.until_gone()
     processes.wait_for_end(other.pid)
 
 
-def test_a_daemon_that_may_not_become_others(town, mps):
+def test_a_daemon_that_may_not_become_others(shared_machine, mps):
     """It serves its own user, and says to others what is missing."""
-    town.directory.mkdir()
-    os.chown(town.directory, ALICE, ALICE)
-    town.log.touch()
-    os.chown(town.log, ALICE, ALICE)
-    town.rules.write_text("")
-    args = ["berthd", "--socket", town.socket, *town.devices, "--config", town.rules, "--log", town.log]
-    town.daemon = town.sandbox.start([*town.become(ALICE), *args])
-    until(town.serves, "a daemon that serves")
-    holder = town.hold(ALICE, *SHARING)
+    shared_machine.directory.mkdir()
+    os.chown(shared_machine.directory, ALICE, ALICE)
+    shared_machine.log.touch()
+    os.chown(shared_machine.log, ALICE, ALICE)
+    shared_machine.rules.write_text("")
+    args = ["berthd", "--socket", shared_machine.socket, *shared_machine.devices, "--config", shared_machine.rules, "--log", shared_machine.log]
+    shared_machine.daemon = shared_machine.sandbox.start([*shared_machine.become(ALICE), *args])
+    until(shared_machine.serves, "a daemon that serves")
+    holder = shared_machine.hold(ALICE, *SHARING)
     [control] = mps.controls().values()
-    check_is_of(control, ALICE, town)
-    done = town.berth(BOB, "run", *SHARING, "true")
+    check_is_of(control, ALICE, shared_machine)
+    done = shared_machine.berth(BOB, "run", *SHARING, "true")
     assert done.code == 120
     words = f"expected a daemon that may become user {BOB}, got one without CAP_SETUID and CAP_SETGID"
     assert done.stderr == f"berth: run: sharing mps: {words}\n"
-    assert town.berth(BOB, "run", *SHARING, "--or-cpu", "true").code == 0
-    town.let_go(holder)
-    [rights] = wait_for(town.log, "rights")
+    assert shared_machine.berth(BOB, "run", *SHARING, "--or-cpu", "true").code == 0
+    shared_machine.let_go(holder)
+    [rights] = wait_for(shared_machine.log, "rights")
     assert rights.values["mps"] == "own"
     assert "cannot run MPS for other users: CAP_SETUID and CAP_SETGID" in rights.values["missing"]
 
 
-def test_the_programs_of_the_site_do_not_become_others(town, mps, sandbox, nobody):
+def test_the_programs_of_the_site_do_not_become_others(shared_machine, mps, sandbox, nobody):
     """The rights to become a user are the daemon's own: what it starts has those to see and to signal."""
     script, said = sandbox.directory / "epilog", sandbox.directory / "said"
     said.touch()
     said.chmod(0o666)
     script.write_text(f"#!/bin/sh\ngrep ^Cap /proc/self/status >{said}\n")
     script.chmod(0o755)
-    town.open(f"epilog: {{command: {script}}}\n", "--user", "nobody")
-    assert town.berth(ALICE, "run", "true").code == 0
-    wait_for(town.log, "epilog")
+    shared_machine.open(f"epilog: {{command: {script}}}\n", "--user", "nobody")
+    assert shared_machine.berth(ALICE, "run", "true").code == 0
+    wait_for(shared_machine.log, "epilog")
     sets = dict(line.split(":\t") for line in said.read_text().splitlines())
     for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
         assert int(sets[name], 16) == 1 << 2 | 1 << 5 | 1 << 19, name

@@ -10,8 +10,8 @@ import time
 
 import pytest
 import wire
-from crowd import Crowd
-from past import history
+from lease_history import history
+from many_commands import ManyCommands
 from pool import Pool, fnv1a
 from steps import test_steps
 from waiting import look, until, until_pending
@@ -280,9 +280,9 @@ def test_crowds_of_three_pools(pool_of):
     pool = pool_of(4)
     pools = [OtherPool(pool, f"run{i}") for i in range(3)]
     chance = random.Random(3)
-    crowd = Crowd(pool)
+    many = ManyCommands(pool)
     for _ in range(test_steps(90, 900)):
         kind = chance.choice([(), ("-n2",), ("--time", "1h"), ("-n3",)])
-        crowd.start(*kind, seconds=chance.choice([0, 0.01]), env=chance.choice(pools).env)
-    crowd.wait(timeout=100)
-    crowd.check(pools=3)
+        many.start(*kind, seconds=chance.choice([0, 0.01]), env=chance.choice(pools).env)
+    many.wait(timeout=100)
+    many.check(pools=3)

@@ -8,7 +8,7 @@ from pathlib import Path
 import processes
 import pytest
 import wire
-from crowd import Crowd
+from many_commands import ManyCommands
 from waiting import look, until, until_served
 
 KINDS = pytest.mark.parametrize("options", ["", "--time 1h"], ids=["execed", "supervised"])
@@ -69,15 +69,15 @@ def test_siblings(pool, options):
 
 def test_crowd_inside(pool):
     """Many in a lease of three: never two on a device, nor on one that is not the lease's."""
-    crowd = Crowd(pool)
+    many = ManyCommands(pool)
     program = shell(pool, "exec cat", "-n3")
     within = {"BERTH_LEASE": program.lease, "BERTH_SOCKET": str(pool.socket)}
     for i in range(40):
-        crowd.start(*[(), ("-n2",), ("--time", "1h")][i % 3], seconds=0.01, env=within)
+        many.start(*[(), ("-n2",), ("--time", "1h")][i % 3], seconds=0.01, env=within)
     outside = pool.hold("-n5")
-    crowd.wait()
-    crowd.check()
-    assert {device for line in crowd.lines() for device in line.devices} == set(program.devices)
+    many.wait()
+    many.check()
+    assert {device for line in many.lines() for device in line.devices} == set(program.devices)
     pool.let_go(outside)
     pool.let_go(program)
 

@@ -7,8 +7,8 @@ import signal
 import pytest
 import wire
 from daemon_log import entries, wait_for
+from lease_warnings import SECOND, Over, extend, in_time, nothing_more, start, warning
 from waiting import until
-from warnings_told import SECOND, Over, extend, in_time, nothing_more, start, warning
 
 # ---- Time limits ----
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import nvml_machine
 import pytest
-from recorded import data_file
+from recorded_machine import data_file
 from sandbox import Sandbox
 
 GIB = 1 << 30

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from nvml_machine import Machine, read
-from recorded import data_file
+from recorded_machine import data_file
 
 UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND = 1, 2, 3, 6
 INSUFFICIENT_SIZE, DRIVER_NOT_LOADED, GPU_IS_LOST, VERSION_MISMATCH = 7, 9, 15, 25

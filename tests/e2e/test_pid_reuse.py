@@ -9,7 +9,7 @@ from pathlib import Path
 import processes
 import pytest
 import wire
-from town import ALICE, BOB
+from shared_machine import ALICE, BOB
 from waiting import until
 
 LAST = Path("/proc/sys/kernel/ns_last_pid")
@@ -17,10 +17,10 @@ TRIES = 200
 
 
 @pytest.fixture
-def town(town_of):
+def shared_machine(shared_machine_of):
     if not os.access(LAST, os.W_OK):
         pytest.skip(f"{LAST} cannot be written")
-    return town_of(2)
+    return shared_machine_of(2)
 
 
 def process_with(pid, uid):
@@ -60,49 +60,49 @@ def until_later_than(began):
     until(lambda: started_now() > began, "the next tick")
 
 
-def test_a_lease_does_not_pass_to_who_has_the_number_next(town):
+def test_a_lease_does_not_pass_to_who_has_the_number_next(shared_machine):
     """Not over a restart either, and whoever has it now is left alone."""
-    town.open()
-    holder = town.hold(ALICE, "-n", "2")  # which becomes its command: one process
+    shared_machine.open()
+    holder = shared_machine.hold(ALICE, "-n", "2")  # which becomes its command: one process
     began = started(holder.pid)
-    town.close(signal.SIGKILL)
+    shared_machine.close(signal.SIGKILL)
     holder.kill(signal.SIGKILL)
     holder.wait()
     until_later_than(began)
     other = process_with(holder.pid, BOB)
     try:
-        town.open()
-        assert town.look()["leases"] == []
-        assert town.berth(BOB, "run", "-n", "2", "--nonblock", "true") == (0, "", "")
+        shared_machine.open()
+        assert shared_machine.look()["leases"] == []
+        assert shared_machine.berth(BOB, "run", "-n", "2", "--nonblock", "true") == (0, "", "")
         assert other.poll() is None
     finally:
         end(other)
 
 
-def test_a_process_that_was_meant_is_not_who_has_its_number_next(town):
-    town.open()
-    meant = town.sleeper(BOB)
+def test_a_process_that_was_meant_is_not_who_has_its_number_next(shared_machine):
+    shared_machine.open()
+    meant = shared_machine.sleeper(BOB)
     began = started(meant.pid)
-    with wire.connect(str(town.socket)) as client:
+    with wire.connect(str(shared_machine.socket)) as client:
         until_later_than(began)
-        town.end(meant)
+        shared_machine.end(meant)
         other = process_with(meant.pid, BOB)
         try:
             with pytest.raises(wire.Refused) as refused:
                 client.claim({}, hold=wire.HOLDS["PROCESS"], pid=meant.pid, started=began)
             assert refused.value.text == f"no running process has the pid {meant.pid}"
-            assert town.look()["leases"] == []
+            assert shared_machine.look()["leases"] == []
         finally:
             end(other)
 
 
-def test_who_connected_and_is_gone_holds_nothing(town):
+def test_who_connected_and_is_gone_holds_nothing(shared_machine):
     """Its number is used again while its connection is still open, in the hands of a child."""
-    town.open()
+    shared_machine.open()
     script = (
         "import os, socket, sys\n"
         "link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
-        f"link.connect({str(town.socket)!r})\n"
+        f"link.connect({str(shared_machine.socket)!r})\n"
         "if os.fork(): os._exit(0)\n"
         "print('up', os.getpid(), flush=True)\n"
         "sys.stdin.readline()\n"
@@ -110,14 +110,14 @@ def test_who_connected_and_is_gone_holds_nothing(town):
         "print('answer', link.recv(65536)[1], flush=True)\n"
         "sys.stdin.readline()\n"
     )
-    child = town.sandbox.start([*town.become(ALICE), sys.executable, "-c", script])
+    child = shared_machine.sandbox.start([*shared_machine.become(ALICE), sys.executable, "-c", script])
     heir = int(child.wait_for_line("^up ").split()[1])
     assert child.wait() == 0  # who connected
     other = process_with(child.pid, BOB)
     try:
         child.send("\n")
         child.wait_for_line("^answer ")
-        until(lambda: town.look()["leases"] == [], "no lease")
+        until(lambda: shared_machine.look()["leases"] == [], "no lease")
         assert other.poll() is None
         child.send("\n")
         processes.wait_for_end(heir)

@@ -9,7 +9,7 @@ import pytest
 from container_machine import CONFIGURATION, NODES, OPENED_NODE, OPENS, leased
 from machine_pool import MachinePool
 from podman import IMAGE, STORAGE
-from town import ALICE, needs_root
+from shared_machine import ALICE, needs_root
 from waiting import until_pending
 
 RUNS = "echo runs; while :; do sleep 0.02; done"

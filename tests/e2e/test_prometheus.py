@@ -6,8 +6,8 @@ import urllib.error
 import pytest
 from metric_names import METRICS
 from prometheus import Prometheus, fetch, is_installed, job_of
-from served import Served
 from waiting import until
+from web_process import WebProcess
 
 needs_prometheus = pytest.mark.skipif(not is_installed(), reason="no prometheus")
 
@@ -38,7 +38,7 @@ def pool(hardware_of):
 
 @pytest.fixture
 def web(sandbox, pool):
-    served = Served(sandbox)
+    served = WebProcess(sandbox)
     yield served
     served.close()
 
@@ -157,7 +157,7 @@ def guarded(sandbox, pool):
     token = sandbox.directory / "token"
     token.touch(0o600)
     token.write_text("0123456789abcdef0123456789abcdef\n")
-    served = Served(sandbox, "--token", token)
+    served = WebProcess(sandbox, "--token", token)
     served.token = token
     yield served
     served.close()

@@ -15,7 +15,7 @@ import processes
 import pytest
 import wire
 from daemons import start_daemon
-from past import check_sound, configure, file_of, history, problems, recorders, rows, the_recorder, until_past
+from lease_history import check_sound, configure, file_of, history, problems, recorders, rows, the_recorder, until_past
 from small_disk import SmallDisk
 from steps import test_steps
 from waiting import until
@@ -424,26 +424,26 @@ def test_rules_change(pool):
 # ---- Others ----
 
 
-def test_others_read_the_machines(town_of):
+def test_others_read_the_machines(shared_machine_of):
     """A machine's history is for everybody who may use it, also when nobody writes it."""
-    town = town_of(2)
-    town.open()
+    shared_machine = shared_machine_of(2)
+    shared_machine.open()
     alice, bob = 61001, 61002
-    assert town.berth(alice, "run", "--name", "hers", "true").code == 0
-    assert town.berth(bob, "run", "--name", "his", "true").code == 0
+    assert shared_machine.berth(alice, "run", "--name", "hers", "true").code == 0
+    assert shared_machine.berth(bob, "run", "--name", "his", "true").code == 0
 
     def seen(uid):
-        done = town.berth(uid, "history", "--json")
+        done = shared_machine.berth(uid, "history", "--json")
         assert done.code == 0, done
         return {lease["name"]: lease["uid"] for lease in json.loads(done.stdout)["leases"]}
 
     until(lambda: seen(alice) == {"hers": alice, "his": bob}, "both leases")
     assert seen(bob) == seen(alice)
-    file = town.socket.with_suffix(".history")
+    file = shared_machine.socket.with_suffix(".history")
     assert file.stat().st_mode & 0o777 == 0o644
-    town.close()
+    shared_machine.close()
     processes.await_probes()
-    done = town.berth(alice, "history", "--file", file)
+    done = shared_machine.berth(alice, "history", "--file", file)
     assert done.code == 0 and "hers" in done.stdout
 
 

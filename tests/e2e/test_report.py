@@ -6,7 +6,7 @@ import json
 import sqlite3
 
 import pytest
-from past import file_of, report, until_past
+from lease_history import file_of, report, until_past
 
 HOUR = 3600 * 10**9
 # 2026-11-01 00:00 UTC.

@@ -139,13 +139,13 @@ def test_who_wants_a_device_alone_is_not_starved(pool_of):
             assert waiter.wait() == 0
 
 
-def test_users_of_time_slices_may_differ(town_of):
-    town = town_of(1)
-    town.open()
-    holders = [town.hold(uid, *SLICE, "--share", "0.5") for uid in (1001, 1002)]
-    assert [lease["uid"] for lease in town.look()["leases"]] == [1001, 1002]
+def test_users_of_time_slices_may_differ(shared_machine_of):
+    shared_machine = shared_machine_of(1)
+    shared_machine.open()
+    holders = [shared_machine.hold(uid, *SLICE, "--share", "0.5") for uid in (1001, 1002)]
+    assert [lease["uid"] for lease in shared_machine.look()["leases"]] == [1001, 1002]
     for holder in holders:
-        town.let_go(holder)
+        shared_machine.let_go(holder)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import time
 import unicodedata
 
 from programs import TIMEOUT
-from screens import Screen
+from tmux_screen import Screen
 from users import user_name
 
 

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from recorded import Machine
+from recorded_machine import Machine
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import termios
 
 import pytest
 from daemons import start_daemon
-from screens import Screen
 from scripted_pool import Follower, claim, lease, slot
-from town import ALICE, BOB
+from shared_machine import ALICE, BOB
+from tmux_screen import Screen
 from users import user_name
 from waiting import until, until_pending
 
@@ -262,17 +262,17 @@ def test_cancel_after_asking(pool, top):
     pool.let_go(holder)
 
 
-def test_what_is_somebody_elses_is_refused(town_of, top):
-    town = town_of(2)
-    town.open()
-    holder = town.hold(ALICE, "--name", "hers")
-    screen = top(words=town.become(BOB))
+def test_what_is_somebody_elses_is_refused(shared_machine_of, top):
+    shared_machine = shared_machine_of(2)
+    shared_machine.open()
+    holder = shared_machine.hold(ALICE, "--name", "hers")
+    screen = top(words=shared_machine.become(BOB))
     screen.shows("^nvidia0 .* hers")
     screen.press("x")
     screen.shows(rf"^Release {user_name(ALICE)}'s lease {holder.lease}, not yours\? y/N  \(hers, ")
     screen.press("y")
     screen.shows(rf"^lease {holder.lease} is as it was: {holder.lease}: it belongs to another user")
-    town.let_go(holder)
+    shared_machine.let_go(holder)
 
 
 def test_the_screen_lives_while_a_deed_is_done(sandbox, daemon, top):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import vendor_cases
-from recorded import data_file, place_for_many_files, unpack
+from recorded_machine import data_file, place_for_many_files, unpack
 
 
 def ids(vendor, numbers):

@@ -5,7 +5,7 @@ import shutil
 import signal
 
 import pytest
-from crowd import Crowd
+from many_commands import ManyCommands
 from waiting import look, until, until_pending, until_served
 
 LEASES = 50
@@ -36,21 +36,21 @@ def picture(pool):
     return sorted(leases), claims
 
 
-def fill(pool, crowd):
+def fill(pool, many):
     """Fifty commands that hold a device each until the gate opens, and fifty that wait in order."""
     gate = pool.sandbox.directory / "gate"
     os.mkfifo(gate)
     pool.sandbox.environment["CROWD_GATE"] = str(gate)
-    script = f'#!/bin/sh\necho "start $1 $BERTH_LEASE $BERTH_DEVICES" >>"$CROWD_LOG"\nread line <{gate}\n'
-    script += 'echo "end $1 $BERTH_LEASE $BERTH_DEVICES" >>"$CROWD_LOG"\nexit "$3"\n'
-    crowd.script.write_text(script)
+    script = f'#!/bin/sh\necho "start $1 $BERTH_LEASE $BERTH_DEVICES" >>"$COMMANDS_LOG"\nread line <{gate}\n'
+    script += 'echo "end $1 $BERTH_LEASE $BERTH_DEVICES" >>"$COMMANDS_LOG"\nexit "$3"\n'
+    many.script.write_text(script)
     for i in range(LEASES):
-        crowd.start(*(SUPERVISED if i % 2 else EXECED), code=i % 3)
+        many.start(*(SUPERVISED if i % 2 else EXECED), code=i % 3)
     until(lambda: len(look_leases(pool)) == LEASES, "fifty leases")
     for i in range(CLAIMS):
-        crowd.start(*(SUPERVISED if i % 2 else EXECED), code=i % 3)
+        many.start(*(SUPERVISED if i % 2 else EXECED), code=i % 3)
         until_pending(pool, i + 1)
-    until(lambda: len(crowd.lines()) == LEASES, "their first lines")
+    until(lambda: len(many.lines()) == LEASES, "their first lines")
     return gate
 
 
@@ -68,23 +68,23 @@ def open_gate(gate):
 NUMBERS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
 
 
-def check_queue_order(crowd, before):
+def check_queue_order(many, before):
     """Those who waited were served in their order: so say their ids, which they had before."""
     ids = [entry[0] for entry in before[1]]
     assert ids == sorted(ids)
-    leases = {line.name: line.lease for line in crowd.lines() if line.word == "start"}
-    assert [leases[member.name] for member in crowd.members[LEASES:]] == ids
+    leases = {line.name: line.lease for line in many.lines() if line.word == "start"}
+    assert [leases[member.name] for member in many.members[LEASES:]] == ids
 
 
-def finish(pool, crowd, gate, before):
+def finish(pool, many, gate, before):
     """All are where they were, and go on from there to their ends."""
     until_pending(pool, CLAIMS)
     assert picture(pool) == before
     writer = open_gate(gate)
-    crowd.wait()
+    many.wait()
     os.close(writer)
-    crowd.check()
-    check_queue_order(crowd, before)
+    many.check()
+    check_queue_order(many, before)
 
 
 @NUMBERS
@@ -94,10 +94,10 @@ def test_machine_daemon(pool_of, newer, number):
     pool.socket = pool.sandbox.directory / "machine.sock"
     pool.sandbox.environment["BERTH_SOCKET"] = str(pool.socket)
     args = ["--socket", pool.socket, "--inventory", pool.inventory]
-    crowd = Crowd(pool)
+    many = ManyCommands(pool)
     first = pool.sandbox.start(["berthd", *args])
     until_served(pool.socket)
-    gate = fill(pool, crowd)
+    gate = fill(pool, many)
     before = picture(pool)
     assert (len(before[0]), len(before[1])) == (LEASES, CLAIMS)
     first.kill(number)
@@ -105,7 +105,7 @@ def test_machine_daemon(pool_of, newer, number):
     second = pool.sandbox.start([newer / "berthd", *args])
     until_pending(pool, CLAIMS)
     assert program_of(second.pid) == str(newer / "berthd")
-    finish(pool, crowd, gate, before)
+    finish(pool, many, gate, before)
     second.kill(signal.SIGTERM)
     assert second.wait() == 0
 
@@ -124,9 +124,9 @@ def test_own_daemon(pool_of, newer, number):
     """Whoever waits starts the new one, without having been replaced itself."""
     pool = pool_of(LEASES)
     pool.sandbox.environment["PATH"] = f"{newer}:{pool.sandbox.environment['PATH']}"
-    crowd = Crowd(pool)
+    many = ManyCommands(pool)
     assert pool.berth("run", "true").code == 0
-    gate = fill(pool, crowd)
+    gate = fill(pool, many)
     before = picture(pool)
     replace_programs(newer)
     [first] = pool.daemons()
@@ -135,7 +135,7 @@ def test_own_daemon(pool_of, newer, number):
     until_pending(pool, CLAIMS)
     [second] = pool.daemons()
     assert program_of(second) == f"{newer}/berthd"
-    finish(pool, crowd, gate, before)
+    finish(pool, many, gate, before)
 
 
 def test_nobody_waits(pool_of, newer):

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "support/hammer.h"
+#include "support/many_claimers.h"
 
 /* So many seconds without a turn of anybody, or until the last thread is back: somebody was
  * forgotten. */
@@ -38,17 +38,17 @@ static bool is_back(pthread_t thread, double seconds)
 
 /* Looks for so many seconds, every now and then, whether the threads get their turns. Returns false
  * when nobody does for too long, or when a thread is back that has no reason to. */
-static bool watch(struct hammer *hammer, pthread_t any, double seconds)
+static bool watch(struct claimers *claimers, pthread_t any, double seconds)
 {
     double still = 0;
 
     while (seconds > 0) {
-        unsigned long before = atomic_load(&hammer->turns);
+        unsigned long before = atomic_load(&claimers->turns);
         double step = seconds < 1 ? seconds : 1;
 
         if (is_back(any, step))
             return false;
-        still = atomic_load(&hammer->turns) == before ? still + step : 0;
+        still = atomic_load(&claimers->turns) == before ? still + step : 0;
         if (still > TIMEOUT)
             return false;
         seconds -= step;
@@ -57,12 +57,12 @@ static bool watch(struct hammer *hammer, pthread_t any, double seconds)
 }
 
 /* Has the threads end. Returns how many did not: they wait for a wake-up that was lost. */
-static size_t end(struct hammer *hammer, const pthread_t *threads, size_t count)
+static size_t end(struct claimers *claimers, const pthread_t *threads, size_t count)
 {
     struct timespec last = in_seconds(TIMEOUT);
     size_t lost = 0;
 
-    atomic_store(&hammer->ends, true);
+    atomic_store(&claimers->ends, true);
     for (size_t i = 0; i < count; i++)
         lost += pthread_timedjoin_np(threads[i], NULL, &last) != 0;
     return lost;
@@ -76,14 +76,15 @@ static void fail(const char *what, size_t threads)
     _exit(1);
 }
 
-static size_t start(struct hammer *hammer, pthread_t *threads, size_t count)
+static size_t start(struct claimers *claimers, pthread_t *threads, size_t count)
 {
     pthread_attr_t small;
     size_t started = 0;
 
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 256 << 10);
-    while (started < count && pthread_create(&threads[started], &small, hammer_run, hammer) == 0)
+    while (started < count &&
+           pthread_create(&threads[started], &small, claimers_run, claimers) == 0)
         started++;
     pthread_attr_destroy(&small);
     return started;
@@ -91,26 +92,26 @@ static size_t start(struct hammer *hammer, pthread_t *threads, size_t count)
 
 int main(int argc, char **argv)
 {
-    static struct hammer hammer;
+    static struct claimers claimers;
     double seconds = argc > 1 ? strtod(argv[1], NULL) : 1;
     size_t count = argc > 2 ? strtoul(argv[2], NULL, 10) : 64;
     pthread_t *threads = calloc(count + 1, sizeof(*threads));
     size_t started;
 
-    if (threads == NULL || !hammer_begin(&hammer)) {
+    if (threads == NULL || !claimers_begin(&claimers)) {
         free(threads);
         puts("1..1\nnot ok 1 - no memory");
         return 1;
     }
-    started = start(&hammer, threads, count);
-    if (started == 0 || !watch(&hammer, threads[0], seconds))
+    started = start(&claimers, threads, count);
+    if (started == 0 || !watch(&claimers, threads[0], seconds))
         fail("nothing moved for too long", started);
-    if (end(&hammer, threads, started) > 0)
+    if (end(&claimers, threads, started) > 0)
         fail("some never came back", started);
-    hammer_end(&hammer);
+    claimers_end(&claimers);
     free(threads);
     printf("1..1\n# %lu turns\n%s 1 - %zu threads for %g s, %lu wrong answers\n",
-           atomic_load(&hammer.turns), atomic_load(&hammer.wrongs) == 0 ? "ok" : "not ok", started,
-           seconds, atomic_load(&hammer.wrongs));
-    return atomic_load(&hammer.wrongs) == 0 ? 0 : 1;
+           atomic_load(&claimers.turns), atomic_load(&claimers.wrongs) == 0 ? "ok" : "not ok",
+           started, seconds, atomic_load(&claimers.wrongs));
+    return atomic_load(&claimers.wrongs) == 0 ? 0 : 1;
 }

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from programs import TIMEOUT
-from served import Served
+from web_process import WebProcess
 
 READERS = int(os.environ.get("SOAK_READERS", "200"))
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
@@ -119,7 +119,7 @@ def tell(numbers, capsys):
 def test_many_readers(sandbox, nvml, machine_pool, capsys):
     nvml(DEVICES)
     comings = Comings(machine_pool)
-    served = Served(sandbox)
+    served = WebProcess(sandbox)
     comings.go_on(1)  # so that everything has been started
     [daemon] = machine_pool.daemons()
     before = comings.count

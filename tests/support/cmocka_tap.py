@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-import surroundings
+import clean_environment
 
 RESULT = re.compile(r"^(not ok|ok)\b\s*(\d+)?\s*(?:-\s*)?(.*)$")
 SKIP = re.compile(r"^#\s*SKIP\s*(.*)$", re.IGNORECASE)
@@ -64,7 +64,7 @@ class Results:
 
 
 def main(command):
-    surroundings.leave()
+    clean_environment.clean()
     environment = {**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"}
     results = Results(sys.stdout, sys.stderr)
     with subprocess.Popen(

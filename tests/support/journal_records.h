@@ -9,7 +9,7 @@
 
 #include "base/crc32c.h"
 #include "base/text/text.h"
-#include "support/fields.h"
+#include "support/tagged_bytes.h"
 
 /* A whole record: these bytes after the header, which claims that they are `length`. */
 static inline struct text record_of_length(unsigned type, const void *bytes, size_t size,

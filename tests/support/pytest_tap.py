@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import surroundings
+import clean_environment
 
 # Only what this project brings takes part; and nothing is written into the source tree.
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -79,7 +79,7 @@ class Tap:
 
 
 def main(files):
-    surroundings.leave()
+    clean_environment.clean()
     tests = Path(__file__).resolve().parent.parent
     # The standard output is for the results alone.
     out = os.fdopen(os.dup(1), "w")

@@ -13,7 +13,7 @@
 #include "top/draw.h"
 
 /* A pool and all that a screen of it is made of. */
-struct top_stage {
+struct top_screen {
     struct pool_view view;
     struct user_names users;
     struct load_history history;
@@ -25,81 +25,81 @@ struct top_stage {
 };
 
 /* Takes over the view. */
-static inline struct top_stage *stage_of(struct pool_view view)
+static inline struct top_screen *top_screen_of(struct pool_view view)
 {
-    struct top_stage *stage = calloc(1, sizeof(*stage));
+    struct top_screen *shown = calloc(1, sizeof(*shown));
 
-    assert_non_null(stage);
+    assert_non_null(shown);
     setenv("TZ", "UTC0", 1);
     tzset();
-    stage->view = view;
-    stage->address = (struct pool_address){.socket = (char *)"/run/somewhere", .own = true};
-    assert_int_equal(pool_view_index(&stage->view, NULL), 0);
-    control_init(&stage->control, VIEW_COLUMN_NONE, NULL);
-    assert_int_equal(control_update(&stage->control, &stage->view, &stage->users), 0);
-    assert_int_equal(top_history_add(&stage->history, 1, &stage->view), 0);
-    stage->picture = (struct top_picture){
-        .view = &stage->view,
-        .address = &stage->address,
-        .users = &stage->users,
-        .history = &stage->history,
+    shown->view = view;
+    shown->address = (struct pool_address){.socket = (char *)"/run/somewhere", .own = true};
+    assert_int_equal(pool_view_index(&shown->view, NULL), 0);
+    control_init(&shown->control, VIEW_COLUMN_NONE, NULL);
+    assert_int_equal(control_update(&shown->control, &shown->view, &shown->users), 0);
+    assert_int_equal(top_history_add(&shown->history, 1, &shown->view), 0);
+    shown->picture = (struct top_picture){
+        .view = &shown->view,
+        .address = &shown->address,
+        .users = &shown->users,
+        .history = &shown->history,
         .step = DURATION_SECOND,
         .now = VIEW_NOW,
     };
-    return stage;
+    return shown;
 }
 
-static inline void stage_finish(struct top_stage *stage)
+static inline void top_screen_finish(struct top_screen *shown)
 {
-    control_finish(&stage->control);
-    top_history_finish(&stage->history);
-    user_names_finish(&stage->users);
-    pool_view_finish(&stage->view);
-    grid_finish(&stage->grid);
-    text_finish(&stage->text);
-    free(stage);
+    control_finish(&shown->control);
+    top_history_finish(&shown->history);
+    user_names_finish(&shown->users);
+    pool_view_finish(&shown->view);
+    grid_finish(&shown->grid);
+    text_finish(&shown->text);
+    free(shown);
 }
 
 /* Draws, and returns the screen as lines; good until the next. */
-static inline const char *stage_draw(struct top_stage *stage, size_t width, size_t height,
-                                     bool unicode)
+static inline const char *top_screen_draw(struct top_screen *shown, size_t width, size_t height,
+                                          bool unicode)
 {
-    struct control *control = &stage->control;
+    struct control *control = &shown->control;
 
     control->help_first = draw_help_first(control->help_first, height);
-    stage->picture.prompt = control->prompt.length > 0 ? text_string(&control->prompt) : NULL;
-    stage->picture.message = control->message.length > 0 ? text_string(&control->message) : NULL;
-    stage->picture.typing = control->mode == CONTROL_FILTERING;
-    stage->picture.help = control->mode == CONTROL_HELPING;
-    stage->picture.help_first = control->help_first;
-    stage->picture.paused = control->paused;
-    assert_int_equal(grid_start(&stage->grid, width, height, unicode), 0);
-    assert_int_equal(draw(&stage->picture, &stage->control.model, &stage->grid), 0);
-    text_clear(&stage->text);
+    shown->picture.prompt = control->prompt.length > 0 ? text_string(&control->prompt) : NULL;
+    shown->picture.message = control->message.length > 0 ? text_string(&control->message) : NULL;
+    shown->picture.typing = control->mode == CONTROL_FILTERING;
+    shown->picture.help = control->mode == CONTROL_HELPING;
+    shown->picture.help_first = control->help_first;
+    shown->picture.paused = control->paused;
+    assert_int_equal(grid_start(&shown->grid, width, height, unicode), 0);
+    assert_int_equal(draw(&shown->picture, &shown->control.model, &shown->grid), 0);
+    text_clear(&shown->text);
     for (size_t y = 0; y < height; y++) {
-        grid_append_row(&stage->grid, y, &stage->text);
-        text_append_char(&stage->text, '\n');
+        grid_append_row(&shown->grid, y, &shown->text);
+        text_append_char(&shown->text, '\n');
     }
-    assert_false(text_failed(&stage->text));
-    return text_string(&stage->text);
+    assert_false(text_failed(&shown->text));
+    return text_string(&shown->text);
 }
 
 /* Presses keys that are characters. Returns what the last one wants. */
-static inline int stage_type(struct top_stage *stage, const char *keys)
+static inline int top_screen_type(struct top_screen *shown, const char *keys)
 {
     int wish = CONTROL_RESULT_NONE;
 
     for (; *keys != '\0'; keys++)
-        wish = control_press(&stage->control,
+        wish = control_press(&shown->control,
                              (struct control_key){CONTROL_CHARACTER, (unsigned char)*keys},
-                             &stage->view, &stage->users, 4000000000);
+                             &shown->view, &shown->users, 4000000000);
     return wish;
 }
 
-static inline int stage_press(struct top_stage *stage, enum control_key_kind kind)
+static inline int top_screen_press(struct top_screen *shown, enum control_key_kind kind)
 {
-    return control_press(&stage->control, (struct control_key){.kind = kind}, &stage->view,
-                         &stage->users, 4000000000);
+    return control_press(&shown->control, (struct control_key){.kind = kind}, &shown->view,
+                         &shown->users, 4000000000);
 }
 
 static inline void assert_shows(const char *screen, const char *wanted)

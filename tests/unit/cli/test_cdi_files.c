@@ -14,7 +14,7 @@
 #include "cli/cdi_files.h"
 #include "cli/devices/cdi_arguments.h"
 #include "support/assert_error.h"
-#include "support/captured.h"
+#include "support/captured_output.h"
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/count.h"
 #include "cli/exit_codes.h"
-#include "support/captured.h"
+#include "support/captured_output.h"
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
 

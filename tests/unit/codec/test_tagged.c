@@ -11,7 +11,7 @@
 #include "support/assert_error.h"
 #include "support/exact_copy.h"
 #include "support/failing_allocator.h"
-#include "support/fields.h"
+#include "support/tagged_bytes.h"
 #include "support/tagged_whole.h"
 
 static int read_bytes(const char *bytes, size_t length, uint32_t type_bit, struct whole *whole,

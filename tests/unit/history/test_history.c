@@ -7,7 +7,7 @@
 #include <sqlite3.h>
 
 #include "base/count.h"
-#include "support/histories.h"
+#include "support/history_files.h"
 #include "support/temporary_directory.h"
 
 static const struct written_lease some[] = {

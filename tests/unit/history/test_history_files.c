@@ -18,7 +18,7 @@
 #include "base/count.h"
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
-#include "support/histories.h"
+#include "support/history_files.h"
 #include "support/temporary_directory.h"
 
 static const struct written_lease some[] = {

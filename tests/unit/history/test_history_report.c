@@ -6,7 +6,7 @@
 
 #include "base/count.h"
 #include "history/history_csv.h"
-#include "support/histories.h"
+#include "support/history_files.h"
 #include "support/temporary_directory.h"
 
 #define HOURS(number) AT((number)*3600.0)

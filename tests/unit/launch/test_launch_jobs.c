@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "support/stage.h"
+#include "support/child_output.h"
 
 /* A supervisor in a process of its own: runs copies of a part until all is done, says "turn" after
  * each turn, and exits with their code. */
@@ -33,7 +33,7 @@ static _Noreturn void supervise_alone(const char *part, int copies)
 
         poll(&polled, 1, -1);
         launch_supervisor_dispatch(supervisor);
-        puppet_say("turn", 0);
+        child_print("turn", 0);
     }
     _exit(launch_supervisor_exit_code(supervisor));
 }
@@ -49,23 +49,23 @@ static void check_ends_with(pid_t pid, int code)
 
 static void the_commands_die_with_the_supervisor(void **state)
 {
-    struct stage stage = stage_open();
+    struct child_output output = child_output_open();
     pid_t alone = fork();
     int status;
 
     (void)state;
     if (alone == 0)
         supervise_alone("wait-stubbornly", 3);
-    until_said(&stage, "waits", 3);
+    until_printed(&output, "waits", 3);
     kill(alone, SIGKILL);
-    until_silent(&stage);
+    until_closed(&output);
     assert_int_equal(waitpid(alone, &status, 0), alone);
-    stage_close(&stage);
+    child_output_close(&output);
 }
 
 static void it_stops_when_the_commands_do(void **state)
 {
-    struct stage stage = stage_open();
+    struct child_output output = child_output_open();
     pid_t alone = fork();
     int status;
 
@@ -75,23 +75,23 @@ static void it_stops_when_the_commands_do(void **state)
         setpgid(0, 0);
         supervise_alone("hear", 2);
     }
-    until_said(&stage, "hears", 2);
+    until_printed(&output, "hears", 2);
     /* Passed on; the commands stop by it. */
     kill(alone, SIGTSTP);
     assert_int_equal(waitpid(alone, &status, WUNTRACED), alone);
     assert_true(WIFSTOPPED(status));
     kill(alone, SIGCONT);
-    until_said(&stage, "signal 18\n", 2);
+    until_printed(&output, "signal 18\n", 2);
     kill(alone, SIGTERM);
-    until_said(&stage, "signal 15\n", 2);
-    check_ends_with(alone, PUPPET_TERMINATED);
-    until_silent(&stage);
-    stage_close(&stage);
+    until_printed(&output, "signal 15\n", 2);
+    check_ends_with(alone, CHILD_TERMINATED);
+    until_closed(&output);
+    child_output_close(&output);
 }
 
 static void nobodys_job_does_not_stop(void **state)
 {
-    struct stage stage = stage_open();
+    struct child_output output = child_output_open();
     pid_t alone = fork();
     size_t turns;
 
@@ -100,14 +100,14 @@ static void nobodys_job_does_not_stop(void **state)
         setsid();
         supervise_alone("hear", 1);
     }
-    until_said(&stage, "hears", 1);
-    turns = times_said(&stage, "turn");
-    kill((pid_t)number_said(&stage, "hears "), SIGSTOP);
-    until_said(&stage, "turn", turns + 1);
-    kill((pid_t)number_said(&stage, "hears "), SIGCONT);
+    until_printed(&output, "hears", 1);
+    turns = times_printed(&output, "turn");
+    kill((pid_t)number_printed(&output, "hears "), SIGSTOP);
+    until_printed(&output, "turn", turns + 1);
+    kill((pid_t)number_printed(&output, "hears "), SIGCONT);
     kill(alone, SIGTERM);
-    check_ends_with(alone, PUPPET_TERMINATED);
-    stage_close(&stage);
+    check_ends_with(alone, CHILD_TERMINATED);
+    child_output_close(&output);
 }
 
 /* A shell with one job, on its terminal: a stopped job goes on when SIGUSR1 comes. */
@@ -131,7 +131,7 @@ static _Noreturn void be_shell(void)
         supervise_alone("hear", 2);
     }
     while (waitpid(job, &status, WUNTRACED) == job && WIFSTOPPED(status)) {
-        puppet_say("stopped", job);
+        child_print("stopped", job);
         sigwaitinfo(&go_on, NULL);
         kill(-job, SIGCONT);
     }
@@ -140,7 +140,7 @@ static _Noreturn void be_shell(void)
 
 static void the_terminals_signals_come_once(void **state)
 {
-    struct stage stage = stage_open();
+    struct child_output output = child_output_open();
     int terminal;
     pid_t shell = forkpty(&terminal, NULL, NULL, NULL);
 
@@ -148,28 +148,28 @@ static void the_terminals_signals_come_once(void **state)
     assert_true(shell >= 0);
     if (shell == 0)
         be_shell();
-    until_said(&stage, "hears", 2);
+    until_printed(&output, "hears", 2);
     assert_int_equal(write(terminal, "\003", 1), 1);
-    until_said(&stage, "signal 2\n", 2);
+    until_printed(&output, "signal 2\n", 2);
     assert_int_equal(write(terminal, "\032", 1), 1);
-    until_said(&stage, "stopped", 1);
+    until_printed(&output, "stopped", 1);
     kill(shell, SIGUSR1);
-    until_said(&stage, "signal 18\n", 2);
+    until_printed(&output, "signal 18\n", 2);
     assert_int_equal(write(terminal, "\034", 1), 1);
-    until_said(&stage, "signal 3\n", 2);
-    kill((pid_t)number_said(&stage, "stopped "), SIGTERM);
-    check_ends_with(shell, PUPPET_TERMINATED);
-    until_silent(&stage);
-    assert_int_equal(times_said(&stage, "signal 2\n"), 2);
-    assert_int_equal(times_said(&stage, "signal 3\n"), 2);
-    assert_int_equal(times_said(&stage, "signal 15\n"), 2);
+    until_printed(&output, "signal 3\n", 2);
+    kill((pid_t)number_printed(&output, "stopped "), SIGTERM);
+    check_ends_with(shell, CHILD_TERMINATED);
+    until_closed(&output);
+    assert_int_equal(times_printed(&output, "signal 2\n"), 2);
+    assert_int_equal(times_printed(&output, "signal 3\n"), 2);
+    assert_int_equal(times_printed(&output, "signal 15\n"), 2);
     close(terminal);
-    stage_close(&stage);
+    child_output_close(&output);
 }
 
 static void a_leaders_hangup_is_passed_on(void **state)
 {
-    struct stage stage = stage_open();
+    struct child_output output = child_output_open();
     int terminal;
     pid_t leader = forkpty(&terminal, NULL, NULL, NULL);
 
@@ -177,12 +177,12 @@ static void a_leaders_hangup_is_passed_on(void **state)
     assert_true(leader >= 0);
     if (leader == 0)
         supervise_alone("hear", 1);
-    until_said(&stage, "hears", 1);
+    until_printed(&output, "hears", 1);
     close(terminal);
-    until_said(&stage, "signal 1\n", 1);
+    until_printed(&output, "signal 1\n", 1);
     kill(leader, SIGTERM);
-    check_ends_with(leader, PUPPET_TERMINATED);
-    stage_close(&stage);
+    check_ends_with(leader, CHILD_TERMINATED);
+    child_output_close(&output);
 }
 
 int main(int argc, char **argv)
@@ -195,6 +195,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_leaders_hangup_is_passed_on),
     };
 
-    puppet_play(argc, argv);
+    child_main(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

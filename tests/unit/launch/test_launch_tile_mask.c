@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/launched.h"
+#include "support/launch_environments.h"
 
 #include "launch/tile_mask.h"
 

@@ -3,7 +3,7 @@
  * What every vendor's lease makes of every variable about GPUs, alone and beside every other
  * vendor: one table, in which no case may be missing.
  */
-#include "support/launched.h"
+#include "support/launch_environments.h"
 
 #include "base/count.h"
 #include "base/text/text.h"

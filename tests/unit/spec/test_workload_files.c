@@ -15,7 +15,7 @@
 #include "support/failing_allocator.h"
 #include "support/source_root.h"
 #include "support/wanted_files.h"
-#include "support/workload_words.h"
+#include "support/workload_text.h"
 #include "write_spec.h"
 
 #define GOOD "tests/data/spec/good"

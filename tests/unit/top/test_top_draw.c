@@ -12,8 +12,8 @@
 
 static void all_is_there_where_there_is_room(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
-    const char *screen = stage_draw(stage, 150, 40, true);
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
+    const char *screen = top_screen_draw(shown, 150, 40, true);
 
     (void)state;
     assert_shows(screen,
@@ -43,14 +43,14 @@ static void all_is_there_where_there_is_room(void **state)
     assert_shows(screen, "eval");
     assert_shows(screen, "nvidia0: lease 12 (train), pid 77: python train.py --epochs 90");
     assert_shows(screen, "q quit");
-    stage_finish(stage);
+    top_screen_finish(shown);
 }
 
 /* Nobody knows how busy one is that sleeps. */
 static void what_is_unknown_is_no_zero(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
-    const char *start = strstr(stage_draw(stage, 150, 40, true), "\nnvidia7  ");
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
+    const char *start = strstr(top_screen_draw(shown, 150, 40, true), "\nnvidia7  ");
     char line[1024] = "";
 
     (void)state;
@@ -62,27 +62,27 @@ static void what_is_unknown_is_no_zero(void **state)
     assert_hides(line, "0°C");
     assert_hides(line, "0W");
     assert_shows(line, " -/80 GiB ");
-    assert_shows(stage_draw(stage, 150, 50, true), "nvidia7 - ─");
-    stage_finish(stage);
+    assert_shows(top_screen_draw(shown, 150, 50, true), "nvidia7 - ─");
+    top_screen_finish(shown);
 }
 
 /* Where it is known of none how much is used, what there is cannot be mistaken for it. */
 static void memory_that_nobody_knows_of(void **state)
 {
-    struct top_stage *stage = stage_of(view_of(2));
+    struct top_screen *shown = top_screen_of(view_of(2));
 
     (void)state;
-    assert_hides(stage_draw(stage, 150, 40, true), "-/80");
-    assert_shows(stage_draw(stage, 150, 40, true), " 80 GiB ");
-    stage_finish(stage);
+    assert_hides(top_screen_draw(shown, 150, 40, true), "-/80");
+    assert_shows(top_screen_draw(shown, 150, 40, true), " 80 GiB ");
+    top_screen_finish(shown);
 }
 
 static void a_small_screen_has_one_pane(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
 
     (void)state;
-    assert_string_equal(stage_draw(stage, 44, 8, true),
+    assert_string_equal(top_screen_draw(shown, 44, 8, true),
                         "1/8 free, 2 wait  your own pool     12:00:00\n"
                         " 1 Devices 8  2 Leases 3  3 Queue 2 ────────\n"
                         "DEVICE▲  LOAD  STATE       USER\n"
@@ -91,88 +91,89 @@ static void a_small_screen_has_one_pane(void **state)
                         "nvidia2   26%  time-slice  4000000001\n"
                         "  └                        4000000001\n"
                         "q quit  h help  Tab pane  s sort  / filter\n");
-    stage_type(stage, "3");
-    assert_string_equal(stage_draw(stage, 44, 6, true),
+    top_screen_type(shown, "3");
+    assert_string_equal(top_screen_draw(shown, 44, 6, true),
                         "1/8 free, 2 wait  your own pool     12:00:00\n"
                         " 1 Devices 8  2 Leases 3  3 Queue 2 ────────\n"
                         "CLAIM  USER      WAITING    STARTS  WANTS\n"
                         "   17  4000000…      12m  in 1h50m  4 devic…\n"
                         "   18  4000000…      12m         -  1 device\n"
                         "q quit  h help  Tab pane  s sort  / filter\n");
-    stage_finish(stage);
+    top_screen_finish(shown);
 }
 
 /* A single row is for what is selected. */
 static void a_tiny_screen_has_one_row(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
 
     (void)state;
-    stage_type(stage, "j");
-    assert_int_equal(strncmp(stage_draw(stage, 40, 1, true), "nvidia1 ", 8), 0);
-    assert_true(stage->grid.cells[0].reverse);
-    stage_draw(stage, 40, 2, true);
-    assert_shows(text_string(&stage->text), "1/8 free, 2 wait");
-    assert_shows(text_string(&stage->text), "\nnvidia1 ");
-    stage_finish(stage);
+    top_screen_type(shown, "j");
+    assert_int_equal(strncmp(top_screen_draw(shown, 40, 1, true), "nvidia1 ", 8), 0);
+    assert_true(shown->grid.cells[0].reverse);
+    top_screen_draw(shown, 40, 2, true);
+    assert_shows(text_string(&shown->text), "1/8 free, 2 wait");
+    assert_shows(text_string(&shown->text), "\nnvidia1 ");
+    top_screen_finish(shown);
 }
 
 /* A pool's path is told by its end, or not at all. */
 static void a_long_path_is_told_by_its_end(void **state)
 {
-    struct top_stage *stage = stage_of(view_of(8));
+    struct top_screen *shown = top_screen_of(view_of(8));
 
     (void)state;
-    stage->address.own = false;
-    stage->address.socket = (char *)"/srv/a/long/way/to/berth.sock";
-    assert_shows(stage_draw(stage, 100, 24, true),
+    shown->address.own = false;
+    shown->address.socket = (char *)"/srv/a/long/way/to/berth.sock";
+    assert_shows(top_screen_draw(shown, 100, 24, true),
                  "nobody waits  pool at /srv/a/long/way/to/berth.sock  ");
-    assert_shows(stage_draw(stage, 80, 24, true), "nobody waits  pool at …/berth.sock  ");
-    assert_shows(stage_draw(stage, 70, 24, true), "nobody waits  …/berth.sock  ");
-    assert_shows(stage_draw(stage, 70, 24, false), "nobody waits  ~/berth.sock  ");
-    assert_shows(stage_draw(stage, 55, 24, true),
+    assert_shows(top_screen_draw(shown, 80, 24, true), "nobody waits  pool at …/berth.sock  ");
+    assert_shows(top_screen_draw(shown, 70, 24, true), "nobody waits  …/berth.sock  ");
+    assert_shows(top_screen_draw(shown, 70, 24, false), "nobody waits  ~/berth.sock  ");
+    assert_shows(top_screen_draw(shown, 55, 24, true),
                  "8 devices: 8 free, 0 leased, nobody waits      12");
-    stage_finish(stage);
+    top_screen_finish(shown);
 }
 
 /* What is typed is seen, however much that is. */
 static void the_end_of_what_is_typed_is_seen(void **state)
 {
-    struct top_stage *stage = stage_of(view_of(2));
+    struct top_screen *shown = top_screen_of(view_of(2));
 
     (void)state;
-    stage_type(stage, "/0123456789abcdef");
-    assert_shows(stage_draw(stage, 40, 8, true), "\nShow rows with: 0123456789abcdef_\n");
-    assert_shows(stage_draw(stage, 12, 8, true), "\n…6789abcdef_\n");
-    assert_shows(stage_draw(stage, 12, 8, false), "\n~6789abcdef_\n");
-    stage_finish(stage);
+    top_screen_type(shown, "/0123456789abcdef");
+    assert_shows(top_screen_draw(shown, 40, 8, true), "\nShow rows with: 0123456789abcdef_\n");
+    assert_shows(top_screen_draw(shown, 12, 8, true), "\n…6789abcdef_\n");
+    assert_shows(top_screen_draw(shown, 12, 8, false), "\n~6789abcdef_\n");
+    top_screen_finish(shown);
 }
 
 static void help_is_scrolled_no_further_than_its_end(void **state)
 {
-    struct top_stage *stage = stage_of(view_of(2));
+    struct top_screen *shown = top_screen_of(view_of(2));
 
     (void)state;
-    stage_type(stage, "h");
+    top_screen_type(shown, "h");
     for (int i = 0; i < 40; i++) {
-        stage_press(stage, CONTROL_DOWN);
-        assert_shows(stage_draw(stage, 80, 30, true), "Up Down j k  "); /* there is room for all */
+        top_screen_press(shown, CONTROL_DOWN);
+        assert_shows(top_screen_draw(shown, 80, 30, true),
+                     "Up Down j k  "); /* there is room for all */
     }
     for (int i = 0; i < 40; i++) {
-        stage_press(stage, CONTROL_DOWN);
-        assert_shows(stage_draw(stage, 80, 8, true), "Up Down: more");
+        top_screen_press(shown, CONTROL_DOWN);
+        assert_shows(top_screen_draw(shown, 80, 8, true), "Up Down: more");
     }
-    assert_shows(text_string(&stage->text), "- is what nobody knows.\n");
-    assert_hides(text_string(&stage->text), "p or Space");
-    stage_press(stage, CONTROL_UP);
-    assert_hides(stage_draw(stage, 80, 8, true), "- is what nobody knows.\n");
-    stage_finish(stage);
+    assert_shows(text_string(&shown->text), "- is what nobody knows.\n");
+    assert_hides(text_string(&shown->text), "p or Space");
+    top_screen_press(shown, CONTROL_UP);
+    assert_hides(top_screen_draw(shown, 80, 8, true), "- is what nobody knows.\n");
+    top_screen_finish(shown);
 }
 
 static void ascii_will_do(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
-    const char *screen = stage_draw(stage, 150, 40, false);
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
+    const char *screen = top_screen_draw(shown, 150, 40, false);
 
     (void)state;
     for (const char *byte = screen; *byte != '\0'; byte++)
@@ -180,7 +181,7 @@ static void ascii_will_do(void **state)
     assert_shows(screen, "DEVICE^");
     assert_shows(screen, "  +  ");
     assert_shows(screen, "37C");
-    stage_finish(stage);
+    top_screen_finish(shown);
 }
 
 /* As many lines as the screen has, none wider, nothing that steers a terminal. */
@@ -217,31 +218,31 @@ static void every_size_is_filled(void **state)
     (void)state;
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
         for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
-            struct top_stage *stage =
-                stage_of(counts[c] < 8 ? view_of(counts[c]) : view_of_everything(counts[c]));
+            struct top_screen *shown =
+                top_screen_of(counts[c] < 8 ? view_of(counts[c]) : view_of_everything(counts[c]));
 
-            stage_type(stage, keys[k]);
+            top_screen_type(shown, keys[k]);
             for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
                 for (int unicode = 0; unicode < 2; unicode++)
-                    check_screen(stage_draw(stage, sizes[i][0], sizes[i][1], unicode == 1),
+                    check_screen(top_screen_draw(shown, sizes[i][0], sizes[i][1], unicode == 1),
                                  sizes[i][0], sizes[i][1]);
             }
-            stage_finish(stage);
+            top_screen_finish(shown);
         }
     }
 }
 
 static void an_empty_pool_says_so(void **state)
 {
-    struct top_stage *stage = stage_of(view_of(0));
-    const char *screen = stage_draw(stage, 80, 24, true);
+    struct top_screen *shown = top_screen_of(view_of(0));
+    const char *screen = top_screen_draw(shown, 80, 24, true);
 
     (void)state;
     assert_shows(screen, "0 devices: 0 free, 0 leased, nobody waits  your own pool");
     assert_shows(screen, "no devices");
     assert_shows(screen, "no leases");
     assert_shows(screen, "nobody waits");
-    stage_finish(stage);
+    top_screen_finish(shown);
 }
 
 static void hostile_texts_stay_in_their_columns(void **state)
@@ -249,7 +250,7 @@ static void hostile_texts_stay_in_their_columns(void **state)
     static const char hostile[] = "\033]0;own\a\033[2J\xe2\x80\xae\xff\n\t"
                                   "漢字e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xe2\x80\x8f|";
     struct pool_view view = view_of(2);
-    struct top_stage *stage;
+    struct top_screen *shown;
     const char *screen;
 
     (void)state;
@@ -257,117 +258,118 @@ static void hostile_texts_stay_in_their_columns(void **state)
     view_lease(&view, 13, 1, 2)->name = view_text("plain");
     view_claim(&view, 14, hostile, hostile)->name = view_text(hostile);
     view.snapshot.slots.items[0].device->name[0] = '\033';
-    stage = stage_of(view);
+    shown = top_screen_of(view);
     for (size_t width = 1; width < 130; width++) {
-        check_screen(stage_draw(stage, width, 24, true), width, 24);
-        check_screen(stage_draw(stage, width, 24, false), width, 24);
+        check_screen(top_screen_draw(shown, width, 24, true), width, 24);
+        check_screen(top_screen_draw(shown, width, 24, false), width, 24);
     }
-    screen = stage_draw(stage, 130, 24, true);
+    screen = top_screen_draw(shown, 130, 24, true);
     assert_hides(screen, "\033");
     assert_hides(screen, "\xe2\x80\xae");
     assert_shows(screen, "漢字e\xcc\x81\xcc\x81\xcc\x81");
-    stage_finish(stage);
+    top_screen_finish(shown);
 }
 
 static void old_data_is_marked(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
 
     (void)state;
-    stage->picture.state = FOLLOWER_GONE;
-    stage->picture.reason = "nobody listens";
-    assert_shows(stage_draw(stage, 100, 30, true),
+    shown->picture.state = FOLLOWER_GONE;
+    shown->picture.reason = "nobody listens";
+    assert_shows(top_screen_draw(shown, 100, 30, true),
                  "as of 12:00:00: the daemon is gone, dialling again (nobody listens)\n");
-    assert_true(stage->grid.cells[stage->grid.width].reverse);
-    stage->picture.state = FOLLOWER_SILENT;
-    assert_shows(stage_draw(stage, 100, 30, true), "as of 12:00:00: the daemon does not answer\n");
-    stage->picture.state = FOLLOWER_LIVE;
-    assert_hides(stage_draw(stage, 100, 30, true), "as of");
-    stage_type(stage, "p");
-    assert_shows(stage_draw(stage, 100, 30, true), "paused at 12:00:00: p goes on\n");
-    stage_finish(stage);
+    assert_true(shown->grid.cells[shown->grid.width].reverse);
+    shown->picture.state = FOLLOWER_SILENT;
+    assert_shows(top_screen_draw(shown, 100, 30, true),
+                 "as of 12:00:00: the daemon does not answer\n");
+    shown->picture.state = FOLLOWER_LIVE;
+    assert_hides(top_screen_draw(shown, 100, 30, true), "as of");
+    top_screen_type(shown, "p");
+    assert_shows(top_screen_draw(shown, 100, 30, true), "paused at 12:00:00: p goes on\n");
+    top_screen_finish(shown);
 }
 
 static void problems_are_told(void **state)
 {
     struct pool_view view = view_of(1);
     struct problem *problem = vector_append(&view.snapshot.problems);
-    struct top_stage *stage;
+    struct top_screen *shown;
 
     (void)state;
     assert_non_null(problem);
     problem->backend = view_text("nvidia");
     problem->message = view_text("NVML does not answer");
-    stage = stage_of(view);
-    assert_shows(stage_draw(stage, 80, 24, true), "\nnvidia: NVML does not answer\n");
-    stage_finish(stage);
+    shown = top_screen_of(view);
+    assert_shows(top_screen_draw(shown, 80, 24, true), "\nnvidia: NVML does not answer\n");
+    top_screen_finish(shown);
 }
 
 static void nothing_yet_is_said(void **state)
 {
-    struct top_stage *stage = stage_of(view_of(1));
+    struct top_screen *shown = top_screen_of(view_of(1));
 
     (void)state;
-    stage->picture.view = NULL;
-    assert_shows(stage_draw(stage, 80, 24, true), "looking at the pool\n");
-    stage_finish(stage);
+    shown->picture.view = NULL;
+    assert_shows(top_screen_draw(shown, 80, 24, true), "looking at the pool\n");
+    top_screen_finish(shown);
 }
 
 /* The selected row is the only one that is reversed as a whole. */
 static void the_selected_row_stands_out(void **state)
 {
-    struct top_stage *stage = stage_of(view_of(4));
+    struct top_screen *shown = top_screen_of(view_of(4));
     const struct grid_cell *cells;
 
     (void)state;
-    stage_type(stage, "jj");
-    stage_draw(stage, 60, 10, true);
-    cells = stage->grid.cells;
+    top_screen_type(shown, "jj");
+    top_screen_draw(shown, 60, 10, true);
+    cells = shown->grid.cells;
     for (size_t y = 3; y < 7; y++) {
         assert_int_equal(cells[y * 60].reverse, y == 5);
         assert_int_equal(cells[y * 60 + 59].reverse, y == 5);
     }
-    stage_finish(stage);
+    top_screen_finish(shown);
 }
 
 static void many_devices_are_scrolled_and_mapped(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(64));
-    const char *screen = stage_draw(stage, 80, 24, true);
+    struct top_screen *shown = top_screen_of(view_of_everything(64));
+    const char *screen = top_screen_draw(shown, 80, 24, true);
 
     (void)state;
     assert_shows(screen, "\nload ");
     assert_shows(screen, "1-9 of 65");
-    stage_type(stage, "G");
-    screen = stage_draw(stage, 80, 24, true);
+    top_screen_type(shown, "G");
+    screen = top_screen_draw(shown, 80, 24, true);
     assert_shows(screen, "57-65 of 65");
     assert_shows(screen, "nvidia63");
     assert_hides(screen, "nvidia50 ");
     /* A large screen has more of the others, too. */
-    assert_shows(stage_draw(stage, 80, 60, true), " 2 Leases 3 ");
-    assert_shows(text_string(&stage->text), "\n    15  ");
-    stage_finish(stage);
+    assert_shows(top_screen_draw(shown, 80, 60, true), " 2 Leases 3 ");
+    assert_shows(text_string(&shown->text), "\n    15  ");
+    top_screen_finish(shown);
 }
 
 static void the_history_is_drawn(void **state)
 {
     struct pool_view view = view_of(1);
-    struct top_stage *stage;
+    struct top_screen *shown;
     const char *screen;
 
     (void)state;
     view_load(&view, 0, 0);
-    stage = stage_of(view);
+    shown = top_screen_of(view);
     for (int64_t step = 2; step <= 9; step++) {
-        stage->view.snapshot.slots.items[0].device->load.utilization.value = (step - 1) * 125;
-        assert_int_equal(top_history_add(&stage->history, step, &stage->view), 0);
+        shown->view.snapshot.slots.items[0].device->load.utilization.value = (step - 1) * 125;
+        assert_int_equal(top_history_add(&shown->history, step, &shown->view), 0);
     }
-    screen = stage_draw(stage, 132, 24, true);
+    screen = top_screen_draw(shown, 132, 24, true);
     assert_shows(screen, "▁▁▂▃▄▅▆▇█");
     assert_shows(screen, "nvidia0 100% ");
     assert_shows(screen, "last 2m12s");
-    assert_shows(stage_draw(stage, 132, 24, false), "__.:-=+*#");
-    stage_finish(stage);
+    assert_shows(top_screen_draw(shown, 132, 24, false), "__.:-=+*#");
+    top_screen_finish(shown);
 }
 
 static void without_memory_nothing_breaks(void **state)
@@ -376,17 +378,17 @@ static void without_memory_nothing_breaks(void **state)
 
     (void)state;
     for (unsigned long n = 1; refused; n++) {
-        struct top_stage *stage = stage_of(view_of_everything(8));
+        struct top_screen *shown = top_screen_of(view_of_everything(8));
         int code;
 
-        stage_draw(stage, 120, 40, true);
+        top_screen_draw(shown, 120, 40, true);
         failing_allocator_start(n);
-        code = control_update(&stage->control, &stage->view, &stage->users);
+        code = control_update(&shown->control, &shown->view, &shown->users);
         if (code == 0)
-            code = draw(&stage->picture, &stage->control.model, &stage->grid);
+            code = draw(&shown->picture, &shown->control.model, &shown->grid);
         refused = failing_allocator_stop();
         assert_true(code == 0 || (refused && code == BERTH_ERROR_MEMORY));
-        stage_finish(stage);
+        top_screen_finish(shown);
     }
 }
 

@@ -11,9 +11,9 @@
 #include "support/top_screens.h"
 
 /* The devices' rows in their order, by index; a further line of one is a minus. */
-static void check_devices(const struct top_stage *stage, const char *wanted)
+static void check_devices(const struct top_screen *shown, const char *wanted)
 {
-    const struct top_list *list = &stage->control.model.lists[PANE_DEVICES];
+    const struct top_list *list = &shown->control.model.lists[PANE_DEVICES];
     struct text found = {0};
 
     for (size_t i = 0; i < list->rows.count; i++) {
@@ -26,71 +26,71 @@ static void check_devices(const struct top_stage *stage, const char *wanted)
     text_finish(&found);
 }
 
-static void sort_by(struct top_stage *stage, enum view_column column, bool reversed)
+static void sort_by(struct top_screen *shown, enum view_column column, bool reversed)
 {
-    struct top_list *list = &stage->control.model.lists[PANE_DEVICES];
+    struct top_list *list = &shown->control.model.lists[PANE_DEVICES];
 
     assert_true(top_model_has_column(PANE_DEVICES, column));
     list->column = column;
     list->reversed = reversed;
-    assert_int_equal(control_update(&stage->control, &stage->view, &stage->users), 0);
+    assert_int_equal(control_update(&shown->control, &shown->view, &shown->users), 0);
 }
 
 /* Loads are 0 130 260 390 520 650 780 and unknown; slot 2 has two leases. */
 static void devices_are_sorted_by_any_column(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
 
     (void)state;
-    check_devices(stage, "012-34567");
-    sort_by(stage, VIEW_COLUMN_LOAD, false);
-    check_devices(stage, "65432-107");
-    sort_by(stage, VIEW_COLUMN_LOAD, true);
-    check_devices(stage, "012-34567");
-    sort_by(stage, VIEW_COLUMN_DEVICE, true);
-    check_devices(stage, "765432-10");
-    sort_by(stage, VIEW_COLUMN_MEMORY, false);
-    check_devices(stage, "65432-107");
-    sort_by(stage, VIEW_COLUMN_TEMPERATURE, false);
-    check_devices(stage, "65432-107");
-    sort_by(stage, VIEW_COLUMN_POWER, true);
-    check_devices(stage, "012-34567");
-    sort_by(stage, VIEW_COLUMN_STATE, false); /* what needs somebody first */
-    check_devices(stage, "346012-75");
-    sort_by(stage, VIEW_COLUMN_USER, true); /* nobody's stay last */
-    check_devices(stage, "2-0134567");
-    sort_by(stage, VIEW_COLUMN_JOB, false);
-    check_devices(stage, "2-0134567");
-    sort_by(stage, VIEW_COLUMN_LEFT, false);
-    check_devices(stage, "012-34567");
-    sort_by(stage, VIEW_COLUMN_MODEL, false);
-    check_devices(stage, "012-34567");
-    stage_finish(stage);
+    check_devices(shown, "012-34567");
+    sort_by(shown, VIEW_COLUMN_LOAD, false);
+    check_devices(shown, "65432-107");
+    sort_by(shown, VIEW_COLUMN_LOAD, true);
+    check_devices(shown, "012-34567");
+    sort_by(shown, VIEW_COLUMN_DEVICE, true);
+    check_devices(shown, "765432-10");
+    sort_by(shown, VIEW_COLUMN_MEMORY, false);
+    check_devices(shown, "65432-107");
+    sort_by(shown, VIEW_COLUMN_TEMPERATURE, false);
+    check_devices(shown, "65432-107");
+    sort_by(shown, VIEW_COLUMN_POWER, true);
+    check_devices(shown, "012-34567");
+    sort_by(shown, VIEW_COLUMN_STATE, false); /* what needs somebody first */
+    check_devices(shown, "346012-75");
+    sort_by(shown, VIEW_COLUMN_USER, true); /* nobody's stay last */
+    check_devices(shown, "2-0134567");
+    sort_by(shown, VIEW_COLUMN_JOB, false);
+    check_devices(shown, "2-0134567");
+    sort_by(shown, VIEW_COLUMN_LEFT, false);
+    check_devices(shown, "012-34567");
+    sort_by(shown, VIEW_COLUMN_MODEL, false);
+    check_devices(shown, "012-34567");
+    top_screen_finish(shown);
 }
 
 static void keys_go_through_the_columns(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
-    const struct top_list *list = stage->control.model.lists;
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
+    const struct top_list *list = shown->control.model.lists;
 
     (void)state;
     assert_int_equal(list[PANE_DEVICES].column, VIEW_COLUMN_DEVICE);
-    stage_type(stage, "s>");
+    top_screen_type(shown, "s>");
     assert_int_equal(list[PANE_DEVICES].column, VIEW_COLUMN_LOAD);
-    check_devices(stage, "65432-107");
-    stage_type(stage, "r");
-    check_devices(stage, "012-34567");
-    stage_type(stage, "<<<");
+    check_devices(shown, "65432-107");
+    top_screen_type(shown, "r");
+    check_devices(shown, "012-34567");
+    top_screen_type(shown, "<<<");
     assert_int_equal(list[PANE_DEVICES].column, VIEW_COLUMN_JOB);
     assert_false(list[PANE_DEVICES].reversed);
-    stage_type(stage, "s");
+    top_screen_type(shown, "s");
     assert_int_equal(list[PANE_DEVICES].column, VIEW_COLUMN_DEVICE);
     assert_int_equal(list[PANE_LEASES].column, VIEW_COLUMN_LEASE);
-    stage_type(stage, "2s");
+    top_screen_type(shown, "2s");
     assert_int_equal(list[PANE_LEASES].column, VIEW_COLUMN_USER);
-    stage_type(stage, "3<");
+    top_screen_type(shown, "3<");
     assert_int_equal(list[PANE_QUEUE].column, VIEW_COLUMN_JOB);
-    stage_finish(stage);
+    top_screen_finish(shown);
 }
 
 static void an_order_that_is_asked_for(void **state)
@@ -117,66 +117,66 @@ static void an_order_that_is_asked_for(void **state)
     assert_int_equal(model.lists[PANE_QUEUE].column, VIEW_COLUMN_USER);
 }
 
-static void check_filter(struct top_stage *stage, const char *filter, const char *devices,
+static void check_filter(struct top_screen *shown, const char *filter, const char *devices,
                          size_t leases, size_t claims)
 {
-    stage_press(stage, CONTROL_ESCAPE);
-    stage_type(stage, "/");
-    stage_type(stage, filter);
-    stage_press(stage, CONTROL_ENTER);
-    check_devices(stage, devices);
-    assert_int_equal(stage->control.model.lists[PANE_LEASES].rows.count, leases);
-    assert_int_equal(stage->control.model.lists[PANE_QUEUE].rows.count, claims);
+    top_screen_press(shown, CONTROL_ESCAPE);
+    top_screen_type(shown, "/");
+    top_screen_type(shown, filter);
+    top_screen_press(shown, CONTROL_ENTER);
+    check_devices(shown, devices);
+    assert_int_equal(shown->control.model.lists[PANE_LEASES].rows.count, leases);
+    assert_int_equal(shown->control.model.lists[PANE_QUEUE].rows.count, claims);
 }
 
 static void filters_find_words_anywhere(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
 
     (void)state;
-    check_filter(stage, "train", "01", 1, 0);
-    check_filter(stage, "TRAIN nvidia1", "1", 1, 0);
-    check_filter(stage, "jupyter", "2-", 2, 0);
-    check_filter(stage, "sick", "3", 0, 0);
-    check_filter(stage, "mine.py", "4", 0, 0);
-    check_filter(stage, "loud", "5", 0, 0);
-    check_filter(stage, "eval", "", 0, 1);
-    check_filter(stage, "4000000001", "2-", 2, 2);
-    check_filter(stage, "trainpython", "", 0, 0); /* not across two texts */
-    check_filter(stage, " ", "012-34567", 3, 2);
-    assert_shows(stage_draw(stage, 100, 30, true), " with ' ' ");
-    stage_press(stage, CONTROL_ESCAPE);
-    check_devices(stage, "012-34567");
-    stage_finish(stage);
+    check_filter(shown, "train", "01", 1, 0);
+    check_filter(shown, "TRAIN nvidia1", "1", 1, 0);
+    check_filter(shown, "jupyter", "2-", 2, 0);
+    check_filter(shown, "sick", "3", 0, 0);
+    check_filter(shown, "mine.py", "4", 0, 0);
+    check_filter(shown, "loud", "5", 0, 0);
+    check_filter(shown, "eval", "", 0, 1);
+    check_filter(shown, "4000000001", "2-", 2, 2);
+    check_filter(shown, "trainpython", "", 0, 0); /* not across two texts */
+    check_filter(shown, " ", "012-34567", 3, 2);
+    assert_shows(top_screen_draw(shown, 100, 30, true), " with ' ' ");
+    top_screen_press(shown, CONTROL_ESCAPE);
+    check_devices(shown, "012-34567");
+    top_screen_finish(shown);
 }
 
 static void a_filter_is_typed(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
-    struct top_model *model = &stage->control.model;
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
+    struct top_model *model = &shown->control.model;
 
     (void)state;
-    stage_type(stage, "/sickq");
-    assert_shows(stage_draw(stage, 80, 24, true), "Show rows with: sickq_");
-    assert_shows(stage_draw(stage, 80, 24, true), "none passes the filter");
-    stage_press(stage, CONTROL_BACKSPACE);
-    check_devices(stage, "3");
-    assert_shows(stage_draw(stage, 80, 24, true), " 1 Devices 1 of 8 ");
-    control_press(&stage->control, (struct control_key){CONTROL_CHARACTER, 0xe9}, &stage->view,
-                  &stage->users, 0);
+    top_screen_type(shown, "/sickq");
+    assert_shows(top_screen_draw(shown, 80, 24, true), "Show rows with: sickq_");
+    assert_shows(top_screen_draw(shown, 80, 24, true), "none passes the filter");
+    top_screen_press(shown, CONTROL_BACKSPACE);
+    check_devices(shown, "3");
+    assert_shows(top_screen_draw(shown, 80, 24, true), " 1 Devices 1 of 8 ");
+    control_press(&shown->control, (struct control_key){CONTROL_CHARACTER, 0xe9}, &shown->view,
+                  &shown->users, 0);
     assert_string_equal(model->filter, "sick\xc3\xa9");
-    stage_press(stage, CONTROL_BACKSPACE);
+    top_screen_press(shown, CONTROL_BACKSPACE);
     assert_string_equal(model->filter, "sick");
-    stage_press(stage, CONTROL_ERASE_LINE);
+    top_screen_press(shown, CONTROL_ERASE_LINE);
     assert_string_equal(model->filter, "");
-    stage_press(stage, CONTROL_BACKSPACE);
+    top_screen_press(shown, CONTROL_BACKSPACE);
     for (int i = 0; i < 3 * TOP_FILTER_MAX; i++)
-        stage_type(stage, "x");
+        top_screen_type(shown, "x");
     assert_int_equal(strlen(model->filter), TOP_FILTER_MAX);
-    stage_press(stage, CONTROL_ESCAPE);
-    assert_int_equal(stage->control.mode, CONTROL_WATCHING);
+    top_screen_press(shown, CONTROL_ESCAPE);
+    assert_int_equal(shown->control.mode, CONTROL_WATCHING);
     assert_string_equal(model->filter, "");
-    stage_finish(stage);
+    top_screen_finish(shown);
 }
 
 static void a_long_filter_is_cut_between_characters(void **state)
@@ -193,192 +193,192 @@ static void a_long_filter_is_cut_between_characters(void **state)
     control_finish(&control);
 }
 
-static size_t selected(const struct top_stage *stage, enum top_pane pane)
+static size_t selected(const struct top_screen *shown, enum top_pane pane)
 {
-    return stage->control.model.lists[pane].selected_row;
+    return shown->control.model.lists[pane].selected_row;
 }
 
 static void the_selection_moves_and_stops_at_the_ends(void **state)
 {
-    struct top_stage *stage = stage_of(view_of(8));
+    struct top_screen *shown = top_screen_of(view_of(8));
 
     (void)state;
-    stage_draw(stage, 60, 8, true); /* five rows */
-    stage_press(stage, CONTROL_UP);
-    assert_int_equal(selected(stage, PANE_DEVICES), 0);
-    stage_press(stage, CONTROL_DOWN);
-    stage_type(stage, "jk");
-    assert_int_equal(selected(stage, PANE_DEVICES), 1);
-    stage_press(stage, CONTROL_PAGE_DOWN);
-    assert_int_equal(selected(stage, PANE_DEVICES), 5);
-    stage_press(stage, CONTROL_PAGE_DOWN);
-    assert_int_equal(selected(stage, PANE_DEVICES), 7);
-    stage_press(stage, CONTROL_PAGE_UP);
-    assert_int_equal(selected(stage, PANE_DEVICES), 3);
-    stage_press(stage, CONTROL_HOME);
-    assert_int_equal(selected(stage, PANE_DEVICES), 0);
-    stage_press(stage, CONTROL_END);
-    assert_int_equal(selected(stage, PANE_DEVICES), 7);
-    stage_press(stage, CONTROL_TAB);
-    assert_int_equal(stage->control.model.pane, PANE_LEASES);
-    stage_press(stage, CONTROL_DOWN); /* nothing there */
-    stage_press(stage, CONTROL_BACK_TAB);
-    stage_press(stage, CONTROL_BACK_TAB);
-    assert_int_equal(stage->control.model.pane, PANE_QUEUE);
-    top_model_move(&stage->control.model, &stage->view, LONG_MIN);
-    stage_finish(stage);
+    top_screen_draw(shown, 60, 8, true); /* five rows */
+    top_screen_press(shown, CONTROL_UP);
+    assert_int_equal(selected(shown, PANE_DEVICES), 0);
+    top_screen_press(shown, CONTROL_DOWN);
+    top_screen_type(shown, "jk");
+    assert_int_equal(selected(shown, PANE_DEVICES), 1);
+    top_screen_press(shown, CONTROL_PAGE_DOWN);
+    assert_int_equal(selected(shown, PANE_DEVICES), 5);
+    top_screen_press(shown, CONTROL_PAGE_DOWN);
+    assert_int_equal(selected(shown, PANE_DEVICES), 7);
+    top_screen_press(shown, CONTROL_PAGE_UP);
+    assert_int_equal(selected(shown, PANE_DEVICES), 3);
+    top_screen_press(shown, CONTROL_HOME);
+    assert_int_equal(selected(shown, PANE_DEVICES), 0);
+    top_screen_press(shown, CONTROL_END);
+    assert_int_equal(selected(shown, PANE_DEVICES), 7);
+    top_screen_press(shown, CONTROL_TAB);
+    assert_int_equal(shown->control.model.pane, PANE_LEASES);
+    top_screen_press(shown, CONTROL_DOWN); /* nothing there */
+    top_screen_press(shown, CONTROL_BACK_TAB);
+    top_screen_press(shown, CONTROL_BACK_TAB);
+    assert_int_equal(shown->control.model.pane, PANE_QUEUE);
+    top_model_move(&shown->control.model, &shown->view, LONG_MIN);
+    top_screen_finish(shown);
 }
 
 /* Puts another view in the place of the first. */
-static void change_view(struct top_stage *stage, struct pool_view view)
+static void change_view(struct top_screen *shown, struct pool_view view)
 {
-    pool_view_finish(&stage->view);
-    stage->view = view;
-    assert_int_equal(pool_view_index(&stage->view, NULL), 0);
-    assert_int_equal(control_update(&stage->control, &stage->view, &stage->users), 0);
+    pool_view_finish(&shown->view);
+    shown->view = view;
+    assert_int_equal(pool_view_index(&shown->view, NULL), 0);
+    assert_int_equal(control_update(&shown->control, &shown->view, &shown->users), 0);
 }
 
 static void the_selection_stays_with_what_was_selected(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
     struct pool_view other = view_of(8);
     const struct top_row *row;
 
     (void)state;
-    stage_type(stage, "jjj"); /* lease 15 on nvidia2 */
-    sort_by(stage, VIEW_COLUMN_LOAD, false);
-    row = top_model_selected(&stage->control.model, PANE_DEVICES);
+    top_screen_type(shown, "jjj"); /* lease 15 on nvidia2 */
+    sort_by(shown, VIEW_COLUMN_LOAD, false);
+    row = top_model_selected(&shown->control.model, PANE_DEVICES);
     assert_int_equal(row->slot, 2);
-    assert_int_equal(stage->view.snapshot.leases.items[row->lease].id, 15);
-    stage_type(stage, "2j"); /* lease 14 */
+    assert_int_equal(shown->view.snapshot.leases.items[row->lease].id, 15);
+    top_screen_type(shown, "2j"); /* lease 14 */
     view_lease(&other, 11, 0, 1);
     view_lease(&other, 13, 1, 2);
     view_lease(&other, 14, 2, 3);
-    change_view(stage, other);
-    assert_int_equal(selected(stage, PANE_LEASES), 2);
+    change_view(shown, other);
+    assert_int_equal(selected(shown, PANE_LEASES), 2);
     /* Its lease has ended: the device is still the selected one. */
-    row = top_model_selected(&stage->control.model, PANE_DEVICES);
+    row = top_model_selected(&shown->control.model, PANE_DEVICES);
     assert_int_equal(row->slot, 2);
-    change_view(stage, view_of(1));
-    assert_int_equal(selected(stage, PANE_DEVICES), 0);
-    assert_null(top_model_selected(&stage->control.model, PANE_LEASES));
-    change_view(stage, view_of(0));
-    assert_null(top_model_selected(&stage->control.model, PANE_DEVICES));
-    stage_finish(stage);
+    change_view(shown, view_of(1));
+    assert_int_equal(selected(shown, PANE_DEVICES), 0);
+    assert_null(top_model_selected(&shown->control.model, PANE_LEASES));
+    change_view(shown, view_of(0));
+    assert_null(top_model_selected(&shown->control.model, PANE_DEVICES));
+    top_screen_finish(shown);
 }
 
 static void who_chose_nothing_sees_the_first_row(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
 
     (void)state;
-    sort_by(stage, VIEW_COLUMN_LOAD, false);
-    assert_int_equal(selected(stage, PANE_DEVICES), 0);
-    assert_int_equal(top_model_selected(&stage->control.model, PANE_DEVICES)->slot, 6);
-    stage_type(stage, "jjk");
-    sort_by(stage, VIEW_COLUMN_LOAD, true);
-    assert_int_equal(top_model_selected(&stage->control.model, PANE_DEVICES)->slot, 5);
-    stage_press(stage, CONTROL_HOME);
-    sort_by(stage, VIEW_COLUMN_LOAD, false);
-    assert_int_equal(selected(stage, PANE_DEVICES), 0);
-    stage_finish(stage);
+    sort_by(shown, VIEW_COLUMN_LOAD, false);
+    assert_int_equal(selected(shown, PANE_DEVICES), 0);
+    assert_int_equal(top_model_selected(&shown->control.model, PANE_DEVICES)->slot, 6);
+    top_screen_type(shown, "jjk");
+    sort_by(shown, VIEW_COLUMN_LOAD, true);
+    assert_int_equal(top_model_selected(&shown->control.model, PANE_DEVICES)->slot, 5);
+    top_screen_press(shown, CONTROL_HOME);
+    sort_by(shown, VIEW_COLUMN_LOAD, false);
+    assert_int_equal(selected(shown, PANE_DEVICES), 0);
+    top_screen_finish(shown);
 }
 
 static void releasing_is_asked_first(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
-    struct control *control = &stage->control;
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
+    struct control *control = &shown->control;
 
     (void)state;
-    assert_int_equal(stage_type(stage, "x"), CONTROL_RESULT_NONE);
-    assert_shows(stage_draw(stage, 80, 24, true),
+    assert_int_equal(top_screen_type(shown, "x"), CONTROL_RESULT_NONE);
+    assert_shows(top_screen_draw(shown, 80, 24, true),
                  "\nRelease lease 12? y/N  (train, 4000000000, nvidia0,nvidia1)\n");
-    assert_shows(stage_draw(stage, 26, 8, true), "\nRelease lease 12? y/N  (t…\n");
-    assert_int_equal(stage_type(stage, "n"), CONTROL_RESULT_NONE);
-    assert_shows(stage_draw(stage, 80, 24, true), "nothing was done to lease 12");
-    stage_type(stage, "x");
-    assert_int_equal(stage_press(stage, CONTROL_ENTER), CONTROL_RESULT_NONE);
-    stage_type(stage, "x");
-    assert_int_equal(stage_type(stage, "y"), CONTROL_RESULT_EXECUTE);
+    assert_shows(top_screen_draw(shown, 26, 8, true), "\nRelease lease 12? y/N  (t…\n");
+    assert_int_equal(top_screen_type(shown, "n"), CONTROL_RESULT_NONE);
+    assert_shows(top_screen_draw(shown, 80, 24, true), "nothing was done to lease 12");
+    top_screen_type(shown, "x");
+    assert_int_equal(top_screen_press(shown, CONTROL_ENTER), CONTROL_RESULT_NONE);
+    top_screen_type(shown, "x");
+    assert_int_equal(top_screen_type(shown, "y"), CONTROL_RESULT_EXECUTE);
     assert_int_equal(control->command.type, WIRE_STOP);
     assert_int_equal(control->command.id, 12);
     assert_int_equal(control->mode, CONTROL_WATCHING);
-    stage_type(stage, "jjx");
+    top_screen_type(shown, "jjx");
     assert_shows(text_string(&control->prompt),
                  "Release 4000000001's lease 14, not yours? y/N  (jupyter-lab, ");
-    stage_type(stage, "n3jc");
+    top_screen_type(shown, "n3jc");
     assert_shows(text_string(&control->prompt),
                  "Cancel 4000000001's claim 18, not yours? y/N  (eval, 4000000001, 1 device)");
-    assert_int_equal(stage_type(stage, "Y"), CONTROL_RESULT_EXECUTE);
+    assert_int_equal(top_screen_type(shown, "Y"), CONTROL_RESULT_EXECUTE);
     assert_int_equal(control->command.type, WIRE_CANCEL);
     assert_int_equal(control->command.id, 18);
-    stage_finish(stage);
+    top_screen_finish(shown);
 }
 
 static void what_cannot_be_released_says_so(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
-    struct control *control = &stage->control;
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
+    struct control *control = &shown->control;
 
     (void)state;
-    stage_type(stage, "c");
+    top_screen_type(shown, "c");
     assert_shows(text_string(&control->message), "x releases it");
-    stage_type(stage, "Gx"); /* nvidia7 is free */
+    top_screen_type(shown, "Gx"); /* nvidia7 is free */
     assert_shows(text_string(&control->message), "no lease is selected");
-    stage_type(stage, "3x");
+    top_screen_type(shown, "3x");
     assert_shows(text_string(&control->message), "c cancels it");
-    stage->view.snapshot.leases.items[0].end = LEASE_END_STOPPED;
-    stage_type(stage, "2x");
+    shown->view.snapshot.leases.items[0].end = LEASE_END_STOPPED;
+    top_screen_type(shown, "2x");
     assert_shows(text_string(&control->message), "lease 12 is ending already");
     assert_int_equal(control->mode, CONTROL_WATCHING);
-    stage_finish(stage);
+    top_screen_finish(shown);
 }
 
 /* While somebody thinks about it, it may end by itself. */
 static void a_question_is_withdrawn(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
 
     (void)state;
-    stage_type(stage, "x");
-    change_view(stage, view_of(8));
-    assert_int_equal(stage->control.mode, CONTROL_WATCHING);
-    assert_shows(text_string(&stage->control.message), "lease 12 has ended");
-    assert_int_equal(stage_type(stage, "y"), CONTROL_RESULT_NONE);
-    change_view(stage, view_of_everything(8));
-    stage_type(stage, "3c");
-    change_view(stage, view_of(8));
-    assert_shows(text_string(&stage->control.message), "claim 17 waits no more");
-    stage_finish(stage);
+    top_screen_type(shown, "x");
+    change_view(shown, view_of(8));
+    assert_int_equal(shown->control.mode, CONTROL_WATCHING);
+    assert_shows(text_string(&shown->control.message), "lease 12 has ended");
+    assert_int_equal(top_screen_type(shown, "y"), CONTROL_RESULT_NONE);
+    change_view(shown, view_of_everything(8));
+    top_screen_type(shown, "3c");
+    change_view(shown, view_of(8));
+    assert_shows(text_string(&shown->control.message), "claim 17 waits no more");
+    top_screen_finish(shown);
 }
 
 static void the_other_keys(void **state)
 {
-    struct top_stage *stage = stage_of(view_of_everything(8));
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
 
     (void)state;
-    assert_int_equal(stage_type(stage, "q"), CONTROL_RESULT_QUIT);
-    assert_int_equal(stage_type(stage, "p"), CONTROL_RESULT_PAUSE);
-    assert_true(stage->control.paused);
-    assert_int_equal(stage_type(stage, " "), CONTROL_RESULT_PAUSE);
-    assert_false(stage->control.paused);
-    assert_int_equal(stage_press(stage, CONTROL_INTERRUPT), CONTROL_RESULT_QUIT);
-    assert_int_equal(stage_press(stage, CONTROL_SUSPEND), CONTROL_RESULT_SUSPEND);
-    assert_int_equal(stage_press(stage, CONTROL_REDRAW), CONTROL_RESULT_REDRAW);
-    stage_type(stage, "?");
-    assert_shows(stage_draw(stage, 80, 24, true), "berth top: keys");
-    assert_shows(stage_draw(stage, 80, 24, true), "release the selected lease");
+    assert_int_equal(top_screen_type(shown, "q"), CONTROL_RESULT_QUIT);
+    assert_int_equal(top_screen_type(shown, "p"), CONTROL_RESULT_PAUSE);
+    assert_true(shown->control.paused);
+    assert_int_equal(top_screen_type(shown, " "), CONTROL_RESULT_PAUSE);
+    assert_false(shown->control.paused);
+    assert_int_equal(top_screen_press(shown, CONTROL_INTERRUPT), CONTROL_RESULT_QUIT);
+    assert_int_equal(top_screen_press(shown, CONTROL_SUSPEND), CONTROL_RESULT_SUSPEND);
+    assert_int_equal(top_screen_press(shown, CONTROL_REDRAW), CONTROL_RESULT_REDRAW);
+    top_screen_type(shown, "?");
+    assert_shows(top_screen_draw(shown, 80, 24, true), "berth top: keys");
+    assert_shows(top_screen_draw(shown, 80, 24, true), "release the selected lease");
     for (int i = 0; i < 100; i++)
-        stage_press(stage, CONTROL_DOWN);
-    assert_shows(stage_draw(stage, 80, 24, true), "nobody knows");
-    stage_press(stage, CONTROL_UP);
-    assert_int_equal(stage_type(stage, "q"), CONTROL_RESULT_NONE); /* closes the help */
-    assert_hides(stage_draw(stage, 80, 24, true), "berth top: keys");
-    stage_press(stage, CONTROL_HELP);
-    assert_int_equal(stage_press(stage, CONTROL_INTERRUPT), CONTROL_RESULT_QUIT);
-    stage_press(stage, CONTROL_UNKNOWN);
-    stage_type(stage, "Z~\x7f");
-    stage_finish(stage);
+        top_screen_press(shown, CONTROL_DOWN);
+    assert_shows(top_screen_draw(shown, 80, 24, true), "nobody knows");
+    top_screen_press(shown, CONTROL_UP);
+    assert_int_equal(top_screen_type(shown, "q"), CONTROL_RESULT_NONE); /* closes the help */
+    assert_hides(top_screen_draw(shown, 80, 24, true), "berth top: keys");
+    top_screen_press(shown, CONTROL_HELP);
+    assert_int_equal(top_screen_press(shown, CONTROL_INTERRUPT), CONTROL_RESULT_QUIT);
+    top_screen_press(shown, CONTROL_UNKNOWN);
+    top_screen_type(shown, "Z~\x7f");
+    top_screen_finish(shown);
 }
 
 static void without_memory_there_are_no_rows(void **state)
@@ -387,18 +387,18 @@ static void without_memory_there_are_no_rows(void **state)
 
     (void)state;
     for (unsigned long n = 1; refused; n++) {
-        struct top_stage *stage = stage_of(view_of_everything(8));
+        struct top_screen *shown = top_screen_of(view_of_everything(8));
         int code;
 
-        stage->control.model.lists[PANE_DEVICES].column = VIEW_COLUMN_USER;
-        stage->control.model.filter[0] = 'n';
+        shown->control.model.lists[PANE_DEVICES].column = VIEW_COLUMN_USER;
+        shown->control.model.filter[0] = 'n';
         failing_allocator_start(n);
-        code = control_update(&stage->control, &stage->view, &stage->users);
+        code = control_update(&shown->control, &shown->view, &shown->users);
         refused = failing_allocator_stop();
         assert_int_equal(code, refused ? BERTH_ERROR_MEMORY : 0);
         if (refused)
-            check_devices(stage, "");
-        stage_finish(stage);
+            check_devices(shown, "");
+        top_screen_finish(shown);
     }
 }
 

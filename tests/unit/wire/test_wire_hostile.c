@@ -15,8 +15,8 @@
 #include "codec/request_tags.h"
 #include "support/assert_error.h"
 #include "support/exact_copy.h"
-#include "support/fields.h"
 #include "support/sample_messages.h"
+#include "support/tagged_bytes.h"
 #include "support/wire_messages.h"
 #include "wire/wire_tables.h"
 

@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "engine/placement/filter.h"
-#include "support/questions.h"
+#include "support/placement_cases.h"
 #include "support/random.h"
 #include "support/steps.h"
 
 enum { SLOTS = 6, REPLICAS = 3 };
 
-/* A question as bare numbers: sets of slots are the bits of a number. */
+/* A asked as bare numbers: sets of slots are the bits of a number. */
 struct view {
     size_t count;
     enum vendor vendors[SLOTS];
@@ -65,11 +65,11 @@ static void resolve_all(struct view *view)
     view->min = view->max = best == 0 ? 1 : size_of(best);
 }
 
-static struct view view_of(const struct question *question)
+static struct view view_of(const struct placement_case *asked)
 {
-    const struct request *request = &question->request;
+    const struct request *request = &asked->request;
     struct view view = {
-        .count = question->machine.devices.count,
+        .count = asked->machine.devices.count,
         .min = request->gpus.min,
         .max = request->gpus.max,
         .replicas = request->replicas,
@@ -79,16 +79,16 @@ static struct view view_of(const struct question *question)
     };
 
     for (size_t slot = 0; slot < view.count; slot++) {
-        const struct device *device = &question->machine.devices.items[slot];
+        const struct device *device = &asked->machine.devices.items[slot];
         enum filter_verdict verdict = filter_device(request, device, &filter_default_terms);
         unsigned bit = 1U << slot;
 
         view.vendors[slot] = device->id.vendor;
         view.room[slot] = filter_tenants(request, device, &filter_default_terms);
         view.possible |= verdict == FILTER_PASSES || filter_may_change(verdict) ? bit : 0;
-        view.available |= verdict == FILTER_PASSES && !bitset_has(&question->busy, slot) ? bit : 0;
+        view.available |= verdict == FILTER_PASSES && !bitset_has(&asked->busy, slot) ? bit : 0;
         view.avoided |= device_id_list_has(&request->avoided, device->id) ? bit : 0;
-        view.must |= bitset_has(&question->must, slot) ? bit : 0;
+        view.must |= bitset_has(&asked->must, slot) ? bit : 0;
     }
     if (request->gpus.all)
         resolve_all(&view);
@@ -283,10 +283,10 @@ static const char *judge_claims(const struct view *view, const struct placement 
 }
 
 /* What is wrong with an answer; NULL: nothing. */
-static const char *judge(const struct question *question, const struct policy *policy,
+static const char *judge(const struct placement_case *asked, const struct policy *policy,
                          const struct placement *placement)
 {
-    struct view view = view_of(question);
+    struct view view = view_of(asked);
     unsigned sets[REPLICAS] = {0};
     const char *complaint = read_answer(&view, placement, sets);
 
@@ -383,7 +383,7 @@ static void add_id(struct device_id_list *list, struct device_id id)
     *place = id;
 }
 
-static void make_question(struct test_random *random, struct question *question)
+static void make_question(struct test_random *random, struct placement_case *asked)
 {
     size_t count = test_random_below(random, SLOTS + 1);
     bool has_wanted = one_in(random, 8);
@@ -391,23 +391,23 @@ static void make_question(struct test_random *random, struct question *question)
     bool has_must = one_in(random, 3);
     uint64_t must_one_in = 1 + test_random_below(random, 4);
 
-    *question = (struct question){0};
-    choose_request(random, &question->request);
-    assert_int_equal(bitset_init(&question->busy, count), 0);
-    assert_int_equal(bitset_init(&question->must, count), 0);
+    *asked = (struct placement_case){0};
+    choose_request(random, &asked->request);
+    assert_int_equal(bitset_init(&asked->busy, count), 0);
+    assert_int_equal(bitset_init(&asked->must, count), 0);
     for (size_t slot = 0; slot < count; slot++) {
         struct device_id id;
 
-        add_device(random, &question->machine, (uint32_t)slot);
-        id = question->machine.devices.items[slot].id;
+        add_device(random, &asked->machine, (uint32_t)slot);
+        id = asked->machine.devices.items[slot].id;
         if (has_wanted && !one_in(random, 4))
-            add_id(&question->request.wanted, id);
+            add_id(&asked->request.wanted, id);
         if (has_avoided && one_in(random, 2))
-            add_id(&question->request.avoided, id);
+            add_id(&asked->request.avoided, id);
         if (has_must && one_in(random, must_one_in))
-            bitset_add(&question->must, slot);
+            bitset_add(&asked->must, slot);
         if (one_in(random, 5))
-            bitset_add(&question->busy, slot);
+            bitset_add(&asked->busy, slot);
     }
 }
 
@@ -437,20 +437,20 @@ static void count_answer(struct tally *tally, const struct placement *placement)
 }
 
 /* Asks twice, and judges the answer. */
-static void check_question(struct question *question, const struct policy *policy,
+static void check_question(struct placement_case *asked, const struct policy *policy,
                            unsigned long step, struct tally *tally)
 {
     struct placement placement;
     struct placement again;
     const char *complaint;
 
-    assert_int_equal(question_ask_policy(question, policy, &placement, NULL), 0);
-    assert_int_equal(question_ask_policy(question, policy, &again, NULL), 0);
-    complaint = judge(question, policy, &placement);
+    assert_int_equal(placement_case_ask_policy(asked, policy, &placement, NULL), 0);
+    assert_int_equal(placement_case_ask_policy(asked, policy, &again, NULL), 0);
+    complaint = judge(asked, policy, &placement);
     if (complaint == NULL && !same_answer(&placement, &again))
-        complaint = "the same question has another answer";
+        complaint = "the same asked has another answer";
     if (complaint != NULL)
-        fail_msg("question %lu, policy %s: %s; why: %s", step, policy->name, complaint,
+        fail_msg("asked %lu, policy %s: %s; why: %s", step, policy->name, complaint,
                  text_string(&placement.why));
     count_answer(tally, &placement);
     placement_finish(&placement);
@@ -465,11 +465,11 @@ static void answers_agree_with_trying_everything(void **state)
 
     (void)state;
     for (unsigned long step = 0; step < steps; step++) {
-        struct question question;
+        struct placement_case asked;
 
-        make_question(&random, &question);
-        check_question(&question, &policy_first, step, &tally);
-        question_finish(&question);
+        make_question(&random, &asked);
+        check_question(&asked, &policy_first, step, &tally);
+        placement_case_finish(&asked);
     }
     assert_true(tally.now >= steps / 10 && tally.later >= steps / 20);
     assert_true(tally.never >= steps / 20 && tally.partly >= steps / 200);
@@ -493,7 +493,7 @@ static void add_links(struct test_random *random, struct machine *machine)
     }
 }
 
-/* Every policy answers every question, on machines whose devices have links, and finds a way
+/* Every policy answers every asked, on machines whose devices have links, and finds a way
  * exactly when there is one. */
 static void every_policy_finds_a_way_when_there_is_one(void **state)
 {
@@ -506,12 +506,12 @@ static void every_policy_finds_a_way_when_there_is_one(void **state)
     while (policies[policy_count] != NULL)
         policy_count++;
     for (unsigned long step = 0; step < steps; step++) {
-        struct question question;
+        struct placement_case asked;
 
-        make_question(&random, &question);
-        add_links(&random, &question.machine);
-        check_question(&question, policies[test_random_below(&random, policy_count)], step, &tally);
-        question_finish(&question);
+        make_question(&random, &asked);
+        add_links(&random, &asked.machine);
+        check_question(&asked, policies[test_random_below(&random, policy_count)], step, &tally);
+        placement_case_finish(&asked);
     }
     assert_true(tally.now >= steps / 10 && tally.later >= steps / 20 && tally.never >= steps / 20);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/supervised.h"
+#include "support/supervised_vendors.h"
 
 static void all_is_well(void **state)
 {
@@ -51,7 +51,7 @@ static void a_hanging_device_costs_itself_only(void **state)
     const struct device *device;
     struct machine_report report;
 
-    fixture->stage->nvidia.hangs = 1;
+    fixture->scripts->nvidia.hangs = 1;
     report = look(fixture, SHORT);
     assert_int_equal(report.machine.devices.count, 6);
     device = device_of(&report, "nvidia1");
@@ -73,7 +73,7 @@ static void a_hanging_device_costs_itself_only(void **state)
     report = look_well(fixture);
     assert_int_equal(device_of(&report, "nvidia1")->health, HEALTH_SICK);
     machine_report_finish(&report);
-    fixture->stage->nvidia.hangs = NOBODY;
+    fixture->scripts->nvidia.hangs = NOBODY;
     for (int64_t until = clock_now() + 10000 * MILLISECOND;; machine_report_finish(&report)) {
         report = look_well(fixture);
         if (device_of(&report, "nvidia1")->health == HEALTH_OK)
@@ -93,7 +93,7 @@ static void what_was_known_of_a_hanging_device_is_old(void **state)
     const struct device *device;
 
     machine_report_finish(&report);
-    fixture->stage->amd.hangs = 1;
+    fixture->scripts->amd.hangs = 1;
     report = look(fixture, SHORT);
     device = device_of(&report, "amd1");
     assert_true(device->old);
@@ -110,11 +110,11 @@ static void many_devices_hang(void **state)
     struct machine_report report;
 
     /* Every device of amd: the list comes first, then each is waited for beside the others. */
-    fixture->stage->amd.count = 8;
+    fixture->scripts->amd.count = 8;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 12);
     machine_report_finish(&report);
-    fixture->stage->amd.hangs = 3;
+    fixture->scripts->amd.hangs = 3;
     report = look(fixture, SHORT);
     for (int i = 0; i < 8; i++) {
         char id[16];
@@ -133,7 +133,7 @@ static void a_crash_costs_its_device_only(void **state)
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    fixture->stage->nvidia.crashes = 2;
+    fixture->scripts->nvidia.crashes = 2;
     report = look_well(fixture);
     assert_int_equal(device_of(&report, "nvidia2")->health, HEALTH_SICK);
     assert_string_equal(device_of(&report, "nvidia2")->health_reason, "crashed (SIGSEGV)");
@@ -150,13 +150,13 @@ static void a_crash_is_not_tried_again_at_once(void **state)
     struct machine_report report;
     int reads;
 
-    fixture->stage->nvidia.crashes = 0;
-    fixture->stage->nvidia.count = 1;
+    fixture->scripts->nvidia.crashes = 0;
+    fixture->scripts->nvidia.count = 1;
     report = look_well(fixture);
     machine_report_finish(&report);
-    reads = fixture->stage->nvidia.reads;
+    reads = fixture->scripts->nvidia.reads;
     report = look_well(fixture);
-    assert_int_equal(fixture->stage->nvidia.reads, reads);
+    assert_int_equal(fixture->scripts->nvidia.reads, reads);
     assert_int_equal(device_of(&report, "nvidia0")->health, HEALTH_SICK);
     machine_report_finish(&report);
 }
@@ -166,12 +166,12 @@ static void a_failure_is_told_and_tried_again(void **state)
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    fixture->stage->nvidia.fails = 0;
+    fixture->scripts->nvidia.fails = 0;
     report = look_well(fixture);
     assert_string_equal(device_of(&report, "nvidia0")->health_reason, "GPU is lost");
     assert_problem(&report, "nvidia", "nvidia0 (0000:40:00.0): GPU is lost");
     machine_report_finish(&report);
-    fixture->stage->nvidia.fails = NOBODY;
+    fixture->scripts->nvidia.fails = NOBODY;
     report = look_well(fixture);
     assert_well(&report, "nvidia0");
     machine_report_finish(&report);
@@ -182,7 +182,7 @@ static void another_device_for_an_answer_is_no_answer(void **state)
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    fixture->stage->amd.lies = 1;
+    fixture->scripts->amd.lies = 1;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 6);
     assert_int_equal(device_of(&report, "amd1")->health, HEALTH_SICK);
@@ -195,14 +195,14 @@ static void a_list_that_hangs_costs_its_vendor_only(void **state)
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    fixture->stage->nvidia.list_hangs = true;
+    fixture->scripts->nvidia.list_hangs = true;
     report = look(fixture, SHORT);
     assert_int_equal(report.machine.devices.count, 2);
     assert_int_equal(report.listed, 1U << VENDOR_AMD);
     assert_well(&report, "amd0");
     assert_problem(&report, "nvidia", "cannot list the devices: does not answer");
     machine_report_finish(&report);
-    fixture->stage->nvidia.list_hangs = false;
+    fixture->scripts->nvidia.list_hangs = false;
     for (int64_t until = clock_now() + 10000 * MILLISECOND;; machine_report_finish(&report)) {
         report = look_well(fixture);
         if (report.machine.devices.count == 6)
@@ -218,15 +218,15 @@ static void devices_stay_while_their_list_fails(void **state)
     struct machine_report report = look_well(fixture);
 
     machine_report_finish(&report);
-    fixture->stage->nvidia.list_fails = true;
+    fixture->scripts->nvidia.list_fails = true;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 6);
     assert_int_equal(report.listed, 1U << VENDOR_AMD);
     assert_well(&report, "nvidia1");
     assert_problem(&report, "nvidia", "the driver is another version");
     machine_report_finish(&report);
-    fixture->stage->nvidia.list_fails = false;
-    fixture->stage->nvidia.list_hangs = true;
+    fixture->scripts->nvidia.list_fails = false;
+    fixture->scripts->nvidia.list_hangs = true;
     report = look(fixture, SHORT);
     assert_int_equal(report.machine.devices.count, 6);
     assert_well(&report, "nvidia1");
@@ -238,7 +238,7 @@ static void a_list_that_crashes_is_named(void **state)
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    fixture->stage->nvidia.list_crashes = true;
+    fixture->scripts->nvidia.list_crashes = true;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 2);
     assert_problem(&report, "nvidia", "crashed (SIGSEGV)");
@@ -255,8 +255,8 @@ static void a_hanging_candidate_costs_its_own_facts_only(void **state)
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    fixture->stage->amd.count = 4;
-    fixture->stage->amd.candidate_hangs = 1;
+    fixture->scripts->amd.count = 4;
+    fixture->scripts->amd.candidate_hangs = 1;
     report = look(fixture, SHORT);
     assert_int_equal(report.machine.devices.count, 8);
     assert_int_equal(report.listed, 1U << VENDOR_NVIDIA | 1U << VENDOR_AMD);
@@ -271,7 +271,7 @@ static void a_hanging_candidate_costs_its_own_facts_only(void **state)
     report = look_well(fixture);
     assert_false(has_address(&report, "amd1"));
     machine_report_finish(&report);
-    fixture->stage->amd.candidate_hangs = NOBODY;
+    fixture->scripts->amd.candidate_hangs = NOBODY;
     for (int64_t until = clock_now() + 10000 * MILLISECOND;; machine_report_finish(&report)) {
         report = look_well(fixture);
         if (has_address(&report, "amd1"))
@@ -289,7 +289,7 @@ static void a_candidate_that_hangs_later_keeps_its_facts(void **state)
     struct machine_report report = look_well(fixture);
 
     machine_report_finish(&report);
-    fixture->stage->amd.candidate_hangs = 0;
+    fixture->scripts->amd.candidate_hangs = 0;
     report = look(fixture, SHORT);
     assert_true(has_address(&report, "amd0"));
     assert_well(&report, "amd0");
@@ -303,9 +303,9 @@ static void a_slow_candidate_is_in_the_report(void **state)
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    fixture->stage->amd.candidate_slow = 1;
+    fixture->scripts->amd.candidate_slow = 1;
     report = look_well(fixture);
-    assert_true(fixture->stage->amd.lists > 1);
+    assert_true(fixture->scripts->amd.lists > 1);
     assert_true(has_address(&report, "amd1"));
     assert_well(&report, "amd1");
     assert_int_equal(report.problems.count, 0);
@@ -317,7 +317,7 @@ static void candidates_that_cannot_be_listed_cost_their_vendor_only(void **state
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    fixture->stage->amd.candidates_hang = true;
+    fixture->scripts->amd.candidates_hang = true;
     report = look(fixture, SHORT);
     assert_int_equal(report.machine.devices.count, 4);
     assert_int_equal(report.listed, 1U << VENDOR_NVIDIA);
@@ -331,7 +331,7 @@ static void links_that_hang_leave_the_devices(void **state)
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    fixture->stage->nvidia.links_hang = true;
+    fixture->scripts->nvidia.links_hang = true;
     report = look(fixture, SHORT);
     assert_well(&report, "nvidia0");
     assert_int_equal(report.machine.links.count, 0);
@@ -342,11 +342,11 @@ static void links_that_hang_leave_the_devices(void **state)
 /* Looks, and returns how often links were asked for. */
 static int links_asked(struct fixture *fixture)
 {
-    int before = fixture->stage->nvidia.links;
+    int before = fixture->scripts->nvidia.links;
     struct machine_report report = look_well(fixture);
 
     machine_report_finish(&report);
-    return fixture->stage->nvidia.links - before;
+    return fixture->scripts->nvidia.links - before;
 }
 
 static void links_are_asked_for_when_devices_change(void **state)
@@ -362,10 +362,10 @@ static void links_are_asked_for_when_devices_change(void **state)
         asked = links_asked(fixture);
     } while (asked > 0 && ++tries < TRIES);
     assert_int_equal(asked, 0);
-    before = fixture->stage->nvidia.links;
-    fixture->stage->nvidia.missing = 3;
+    before = fixture->scripts->nvidia.links;
+    fixture->scripts->nvidia.missing = 3;
     report = look_well(fixture);
-    assert_true(fixture->stage->nvidia.links > before);
+    assert_true(fixture->scripts->nvidia.links > before);
     assert_int_equal(report.machine.links.count, 2);
     machine_report_finish(&report);
 }
@@ -375,10 +375,10 @@ static void links_are_asked_for_again_when_a_slow_device_answers_meanwhile(void 
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    fixture->stage->nvidia.slow = 1;
+    fixture->scripts->nvidia.slow = 1;
     report = look_well(fixture);
     assert_well(&report, "nvidia1");
-    assert_true(fixture->stage->nvidia.links > 1);
+    assert_true(fixture->scripts->nvidia.links > 1);
     assert_int_equal(report.machine.links.count, 3);
     assert_int_equal(report.problems.count, 0);
     machine_report_finish(&report);
@@ -390,15 +390,15 @@ static void devices_come_and_go(void **state)
     struct machine_report report = look_well(fixture);
 
     machine_report_finish(&report);
-    fixture->stage->nvidia.missing = 0;
-    fixture->stage->amd.count = 3;
+    fixture->scripts->nvidia.missing = 0;
+    fixture->scripts->amd.count = 3;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 6);
     assert_well(&report, "amd2");
     assert_well(&report, "nvidia1");
     assert_int_equal(report.problems.count, 0);
     machine_report_finish(&report);
-    fixture->stage->nvidia.missing = NOBODY;
+    fixture->scripts->nvidia.missing = NOBODY;
     report = look_well(fixture);
     assert_well(&report, "nvidia0");
     machine_report_finish(&report);
@@ -409,11 +409,11 @@ static void a_device_that_goes_while_it_hangs_is_forgotten(void **state)
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    fixture->stage->amd.hangs = 1;
+    fixture->scripts->amd.hangs = 1;
     report = look(fixture, SHORT);
     assert_int_equal(report.machine.devices.count, 6);
     machine_report_finish(&report);
-    fixture->stage->amd.missing = 1;
+    fixture->scripts->amd.missing = 1;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 5);
     assert_int_equal(report.problems.count, 0);
@@ -425,15 +425,15 @@ static void only_some_are_looked_at(void **state)
     struct fixture *fixture = *state;
     struct probe_request request = {.deadline = 10000 * MILLISECOND};
     struct machine_report report = look_well(fixture);
-    int lists = fixture->stage->nvidia.lists;
-    int reads = fixture->stage->nvidia.reads + fixture->stage->amd.reads;
+    int lists = fixture->scripts->nvidia.lists;
+    int reads = fixture->scripts->nvidia.reads + fixture->scripts->amd.reads;
 
     machine_report_finish(&report);
     assert_int_equal(device_id_list_parse(&request.only, "nvidia2,amd0", NULL), 0);
     assert_int_equal(probe_query(&fixture->probe, &request, &report, NULL), 0);
     assert_int_equal(report.machine.devices.count, 6);
-    assert_int_equal(fixture->stage->nvidia.reads + fixture->stage->amd.reads, reads + 2);
-    assert_int_equal(fixture->stage->nvidia.lists, lists);
+    assert_int_equal(fixture->scripts->nvidia.reads + fixture->scripts->amd.reads, reads + 2);
+    assert_int_equal(fixture->scripts->nvidia.lists, lists);
     machine_report_finish(&report);
     vector_finish(&request.only);
 }
@@ -444,7 +444,7 @@ static void it_ends_with_whoever_asks(void **state)
     struct probe_request request = {.deadline = 60000 * MILLISECOND};
     int status;
 
-    fixture->stage->amd.hangs = 0;
+    fixture->scripts->amd.hangs = 0;
     assert_int_equal(probe_send(&fixture->probe, &request, NULL), 0);
     probe_finish(&fixture->probe);
     assert_int_equal(waitpid(fixture->supervisor, &status, 0), fixture->supervisor);

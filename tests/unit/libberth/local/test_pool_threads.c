@@ -6,26 +6,26 @@
 
 #include <berth/berth.h>
 
-#include "support/hammer.h"
+#include "support/many_claimers.h"
 #include "support/pools.h"
 
 enum { THREADS = 64 };
 
 static void a_device_has_one_user_at_a_time(void **state)
 {
-    static struct hammer hammer;
+    static struct claimers claimers;
     pthread_t threads[THREADS];
 
     (void)state;
-    assert_true(hammer_begin(&hammer));
+    assert_true(claimers_begin(&claimers));
     for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, hammer_run, &hammer), 0);
-    await(atomic_load(&hammer.turns) >= 20000);
-    atomic_store(&hammer.ends, true);
+        assert_int_equal(pthread_create(&threads[i], NULL, claimers_run, &claimers), 0);
+    await(atomic_load(&claimers.turns) >= 20000);
+    atomic_store(&claimers.ends, true);
     for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-    hammer_end(&hammer);
-    assert_int_equal(atomic_load(&hammer.wrongs), 0);
+    claimers_end(&claimers);
+    assert_int_equal(atomic_load(&claimers.wrongs), 0);
 }
 
 /* Threads that take turns on one device, in the order in which they came. */

@@ -25,7 +25,7 @@ def acting_as(uid):
         os.setgroups(groups)
 
 
-class Other:
+class OtherUser:
     """A function that runs as another user, in a process of its own, from now on."""
 
     def __init__(self, uid, function, *args):

@@ -2,8 +2,8 @@
  *
  * Dialling, and what is to come of it.
  */
-#ifndef TESTS_DIALLING_H
-#define TESTS_DIALLING_H
+#ifndef TESTS_DIAL_CHECKS_H
+#define TESTS_DIAL_CHECKS_H
 
 #include "support/fake_daemon.h"
 

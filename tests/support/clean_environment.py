@@ -20,7 +20,7 @@ MASKS = (
 )
 
 
-def leave():
+def clean():
     """Takes pools, inventories and masks of the shell out of this process's environment."""
     for name in list(os.environ):
         if name in MASKS or name.startswith("CUDA_MPS_"):

@@ -2,8 +2,8 @@
  *
  * The environments that leases make, and what is in them.
  */
-#ifndef TESTS_LAUNCHED_H
-#define TESTS_LAUNCHED_H
+#ifndef TESTS_LAUNCH_ENVIRONMENTS_H
+#define TESTS_LAUNCH_ENVIRONMENTS_H
 
 #include "support/unit.h"
 

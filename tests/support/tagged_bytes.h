@@ -2,8 +2,8 @@
  *
  * Tagged fields made by hand from what codec/tagged.h says of the bytes.
  */
-#ifndef TESTS_FIELDS_H
-#define TESTS_FIELDS_H
+#ifndef TESTS_TAGGED_BYTES_H
+#define TESTS_TAGGED_BYTES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Commands for the tests of the supervisor: the test program itself, started again as
- * `/proc/self/exe PART`. A puppet speaks through descriptor PUPPET_VOICE, one line for each thing.
+ * `/proc/self/exe PART`. A child speaks through descriptor CHILD_OUTPUT_FD, one line for each
+ * thing.
  */
-#ifndef TESTS_PUPPET_H
-#define TESTS_PUPPET_H
+#ifndef TESTS_CHILD_PROCESS_H
+#define TESTS_CHILD_PROCESS_H
 
 #include <signal.h>
 #include <stdio.h>
@@ -14,19 +15,19 @@
 
 #include "base/count.h"
 
-enum { PUPPET_VOICE = 9, PUPPET_SIGNALS = 64, PUPPET_TERMINATED = 40 };
+enum { CHILD_OUTPUT_FD = 9, CHILD_SIGNALS_MAX = 64, CHILD_TERMINATED = 40 };
 
-static inline void puppet_say(const char *word, long number)
+static inline void child_print(const char *word, long number)
 {
     char line[64];
     int length = snprintf(line, sizeof(line), "%s %ld\n", word, number);
 
-    if (write(PUPPET_VOICE, line, (size_t)length) != length)
+    if (write(CHILD_OUTPUT_FD, line, (size_t)length) != length)
         _exit(99);
 }
 
 /* Says which signals it hears; SIGTERM ends it. */
-static inline _Noreturn void puppet_hear(void)
+static inline _Noreturn void child_print_signals(void)
 {
     static const int heard[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
     sigset_t signals;
@@ -35,28 +36,28 @@ static inline _Noreturn void puppet_hear(void)
     for (size_t i = 0; i < COUNT(heard); i++)
         sigaddset(&signals, heard[i]);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    puppet_say("hears", getpid());
+    child_print("hears", getpid());
     for (;;) {
         int signal = sigwaitinfo(&signals, NULL);
 
         if (signal > 0)
-            puppet_say("signal", signal);
+            child_print("signal", signal);
         if (signal == SIGTERM)
-            _exit(PUPPET_TERMINATED);
+            _exit(CHILD_TERMINATED);
     }
 }
 
-static inline _Noreturn void puppet_wait(bool stubborn)
+static inline _Noreturn void child_wait(bool stubborn)
 {
     if (stubborn)
         signal(SIGTERM, SIG_IGN);
-    puppet_say("waits", getpid());
+    child_print("waits", getpid());
     for (;;)
         pause();
 }
 
 /* Leaves a process behind, in a session of its own, with a child. */
-static inline _Noreturn void puppet_leave(bool stubborn)
+static inline _Noreturn void child_leave_behind(bool stubborn)
 {
     int said[2];
     char byte;
@@ -68,7 +69,7 @@ static inline _Noreturn void puppet_leave(bool stubborn)
         fork();
         if (stubborn)
             signal(SIGTERM, SIG_IGN);
-        puppet_say("left", getpid());
+        child_print("left", getpid());
         if (write(said[1], "", 1) != 1)
             _exit(99);
         for (;;)
@@ -80,35 +81,35 @@ static inline _Noreturn void puppet_leave(bool stubborn)
 }
 
 /* Says which signals are blocked and ignored. */
-static inline _Noreturn void puppet_tell_signals(void)
+static inline _Noreturn void child_print_signal_state(void)
 {
     sigset_t blocked;
 
     sigprocmask(SIG_BLOCK, NULL, &blocked);
-    for (int number = 1; number <= PUPPET_SIGNALS; number++) {
+    for (int number = 1; number <= CHILD_SIGNALS_MAX; number++) {
         struct sigaction action = {0};
 
         if (sigismember(&blocked, number) == 1)
-            puppet_say("blocked", number);
+            child_print("blocked", number);
         if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
-            puppet_say("ignored", number);
+            child_print("ignored", number);
     }
     _exit(0);
 }
 
-/* To be called first thing in main: does not return in a puppet. */
-static inline void puppet_play(int argc, char **argv)
+/* To be called first thing in main: does not return in a child. */
+static inline void child_main(int argc, char **argv)
 {
     const char *part = argc > 1 ? argv[1] : "";
 
     if (strcmp(part, "hear") == 0)
-        puppet_hear();
+        child_print_signals();
     if (strcmp(part, "wait") == 0 || strcmp(part, "wait-stubbornly") == 0)
-        puppet_wait(part[4] != '\0');
+        child_wait(part[4] != '\0');
     if (strcmp(part, "leave") == 0 || strcmp(part, "leave-stubborn") == 0)
-        puppet_leave(part[5] != '\0');
+        child_leave_behind(part[5] != '\0');
     if (strcmp(part, "tell-signals") == 0)
-        puppet_tell_signals();
+        child_print_signal_state();
     if (strcmp(part, "exit") == 0)
         _exit(atoi(argv[2]));
     if (strcmp(part, "die") == 0) {

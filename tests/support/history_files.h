@@ -2,8 +2,8 @@
  *
  * Histories for tests: small files in the current directory.
  */
-#ifndef TESTS_HISTORIES_H
-#define TESTS_HISTORIES_H
+#ifndef TESTS_HISTORY_FILES_H
+#define TESTS_HISTORY_FILES_H
 
 #include "support/unit.h"
 

@@ -2,8 +2,8 @@
  *
  * All that a spec file says, in one line, so that two of them can be compared.
  */
-#ifndef TESTS_WORKLOAD_WORDS_H
-#define TESTS_WORKLOAD_WORDS_H
+#ifndef TESTS_WORKLOAD_TEXT_H
+#define TESTS_WORKLOAD_TEXT_H
 
 #include <string.h>
 

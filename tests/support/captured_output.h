@@ -3,8 +3,8 @@
  * berth run within the test, with what it prints kept in files of the working directory, which is
  * to be a temporary one.
  */
-#ifndef TESTS_CAPTURED_H
-#define TESTS_CAPTURED_H
+#ifndef TESTS_CAPTURED_OUTPUT_H
+#define TESTS_CAPTURED_OUTPUT_H
 
 #include "support/unit.h"
 

@@ -2,7 +2,7 @@
 """berth web on a free port of loopback."""
 
 
-class Served:
+class WebProcess:
     """Runs until close()."""
 
     def __init__(self, sandbox, *options, env=None):

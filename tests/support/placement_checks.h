@@ -2,28 +2,28 @@
  *
  * Checks of what placement_find answers, in words.
  */
-#ifndef TESTS_ANSWERS_H
-#define TESTS_ANSWERS_H
+#ifndef TESTS_PLACEMENT_CHECKS_H
+#define TESTS_PLACEMENT_CHECKS_H
 
 #include "support/unit.h"
 
-#include "support/questions.h"
+#include "support/placement_cases.h"
 
-static inline void set_count(struct question *question, uint32_t min, uint32_t max)
+static inline void set_count(struct placement_case *asked, uint32_t min, uint32_t max)
 {
-    question->request.gpus = (struct device_count){.min = min, .max = max};
+    asked->request.gpus = (struct device_count){.min = min, .max = max};
 }
 
-static inline void avoid(struct question *question, const char *ids)
+static inline void avoid(struct placement_case *asked, const char *ids)
 {
-    assert_int_equal(device_id_list_parse(&question->request.avoided, ids, NULL), 0);
+    assert_int_equal(device_id_list_parse(&asked->request.avoided, ids, NULL), 0);
 }
 
 /* The answer in one line: "now: nvidia0,nvidia1 | nvidia2", "not now", "never". */
-static inline void answer_write(const struct question *question, const struct placement *placement,
-                                struct text *out)
+static inline void placement_case_write(const struct placement_case *asked,
+                                        const struct placement *placement, struct text *out)
 {
-    const struct device *devices = question->machine.devices.items;
+    const struct device *devices = asked->machine.devices.items;
     size_t next = 0;
 
     if (placement->now)
@@ -45,17 +45,17 @@ static inline void answer_write(const struct question *question, const struct pl
 }
 
 /* Asks and compares with the answer in one line and, unless that is NULL, the reason. */
-static inline void answer_compare(const struct question *question, const char *wanted,
-                                  const char *why, const char *file, int line)
+static inline void placement_case_compare(const struct placement_case *asked, const char *wanted,
+                                          const char *why, const char *file, int line)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct placement placement;
     struct text found = {0};
 
-    assert_int_equal(request_validate(&question->request, NULL), 0);
-    assert_int_equal(question_ask(question, &placement, &error), 0);
+    assert_int_equal(request_validate(&asked->request, NULL), 0);
+    assert_int_equal(placement_case_ask(asked, &placement, &error), 0);
     assert_string_equal(error.message, "");
-    answer_write(question, &placement, &found);
+    placement_case_write(asked, &placement, &found);
     _assert_string_equal(text_string(&found), wanted, file, line);
     if (why != NULL)
         _assert_string_equal(text_string(&placement.why), why, file, line);
@@ -64,9 +64,9 @@ static inline void answer_compare(const struct question *question, const char *w
 }
 
 /* Macros, so that the report names the caller's line. */
-#define check_answer(question, wanted) \
-    answer_compare((question), (wanted), NULL, __FILE__, __LINE__)
-#define check_why(question, wanted, why) \
-    answer_compare((question), (wanted), (why), __FILE__, __LINE__)
+#define check_answer(asked, wanted) \
+    placement_case_compare((asked), (wanted), NULL, __FILE__, __LINE__)
+#define check_why(asked, wanted, why) \
+    placement_case_compare((asked), (wanted), (why), __FILE__, __LINE__)
 
 #endif

@@ -25,7 +25,7 @@ def needs_root():
         pytest.skip("no setpriv")
 
 
-class Town:
+class SharedMachine:
     """The daemon and its users; `devices` are the arguments that say which devices it has."""
 
     def __init__(self, sandbox, devices):

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The supervisor of berth-probe with vendors that do what hardware does on bad days. It runs in a
- * process of its own; the stage, on which a test sets what the vendors do, is memory that all
+ * process of its own; the scripts, on which a test sets what the vendors do, is memory that all
  * share.
  */
-#ifndef TESTS_SUPERVISED_H
-#define TESTS_SUPERVISED_H
+#ifndef TESTS_SUPERVISED_VENDORS_H
+#define TESTS_SUPERVISED_VENDORS_H
 
 #include "support/unit.h"
 
@@ -31,7 +31,7 @@
 enum { NOBODY = -1 };
 
 /* What one vendor does. */
-struct act {
+struct vendor_script {
     atomic_int count;   /* devices, from index 0 */
     atomic_int missing; /* the index that is not there; NOBODY */
     atomic_int hangs;   /* reading this index */
@@ -52,18 +52,18 @@ struct act {
     atomic_int links;
 };
 
-struct stage {
-    struct act nvidia;
-    struct act amd;
+struct vendor_scripts {
+    struct vendor_script nvidia;
+    struct vendor_script amd;
 };
 
 struct fixture {
-    struct stage *stage;
+    struct vendor_scripts *scripts;
     struct probe probe;
     pid_t supervisor;
 };
 
-static struct stage *stage; /* of the process */
+static struct vendor_scripts *scripts; /* of the process */
 
 /* ---- The vendors ---- */
 
@@ -73,20 +73,20 @@ static void hang(const atomic_bool *while_true, const atomic_int *while_index, i
         usleep(1000);
 }
 
-static int list(struct act *act, enum vendor vendor, struct findings *findings,
+static int list(struct vendor_script *script, enum vendor vendor, struct findings *findings,
                 struct berth_error *error)
 {
-    atomic_fetch_add(&act->lists, 1);
-    hang(&act->list_hangs, NULL, 0);
-    if (atomic_load(&act->list_crashes))
+    atomic_fetch_add(&script->lists, 1);
+    hang(&script->list_hangs, NULL, 0);
+    if (atomic_load(&script->list_crashes))
         raise(SIGSEGV);
-    if (atomic_load(&act->list_fails))
+    if (atomic_load(&script->list_fails))
         return error_set(error, BERTH_ERROR_INVALID, "the driver is another version");
-    for (int i = 0; i < atomic_load(&act->count); i++) {
+    for (int i = 0; i < atomic_load(&script->count); i++) {
         struct device_finding *found;
         char *key;
 
-        if (i == atomic_load(&act->missing))
+        if (i == atomic_load(&script->missing))
             continue;
         found = finding_list_add(&findings->found,
                                  (struct device_id){vendor, (uint32_t)i, DEVICE_NO_MIG});
@@ -100,25 +100,25 @@ static int list(struct act *act, enum vendor vendor, struct findings *findings,
     return 0;
 }
 
-static int read_one(struct act *act, const struct device_finding *wanted, struct findings *findings,
-                    struct berth_error *error)
+static int read_one(struct vendor_script *script, const struct device_finding *wanted,
+                    struct findings *findings, struct berth_error *error)
 {
     int index = (int)wanted->device->id.index;
     struct device_id id = wanted->device->id;
     struct device_finding *found;
 
-    atomic_fetch_add(&act->reads, 1);
-    hang(NULL, &act->hangs, index);
-    if (index == atomic_load(&act->slow)) {
-        atomic_store(&act->slow_reader, getpid());
-        while (atomic_load(&act->links) == 0)
+    atomic_fetch_add(&script->reads, 1);
+    hang(NULL, &script->hangs, index);
+    if (index == atomic_load(&script->slow)) {
+        atomic_store(&script->slow_reader, getpid());
+        while (atomic_load(&script->links) == 0)
             usleep(1000);
     }
-    if (index == atomic_load(&act->crashes))
+    if (index == atomic_load(&script->crashes))
         raise(SIGSEGV);
-    if (index == atomic_load(&act->fails))
+    if (index == atomic_load(&script->fails))
         return error_set(error, BERTH_ERROR_IO, "GPU is lost");
-    if (index == atomic_load(&act->lies))
+    if (index == atomic_load(&script->lies))
         id.index = 77;
     found = finding_list_add(&findings->found, id);
     if (found == NULL)
@@ -127,7 +127,7 @@ static int read_one(struct act *act, const struct device_finding *wanted, struct
     found->device->name = strdup("Test GPU");
     found->device->health = HEALTH_OK;
     found->device->load.utilization =
-        load_figure_sampled(atomic_load(&act->reads), clock_read(CLOCK_REALTIME));
+        load_figure_sampled(atomic_load(&script->reads), clock_read(CLOCK_REALTIME));
     device_process_find_or_add(&found->device->processes, (uint64_t)getppid());
     return 0;
 }
@@ -137,14 +137,14 @@ static int nvidia_list(struct vendor_context *context, const struct finding_list
 {
     (void)context;
     (void)candidates;
-    return list(&stage->nvidia, VENDOR_NVIDIA, findings, error);
+    return list(&scripts->nvidia, VENDOR_NVIDIA, findings, error);
 }
 
 static int nvidia_read(struct vendor_context *context, const struct device_finding *wanted,
                        struct findings *findings, struct berth_error *error)
 {
     (void)context;
-    return read_one(&stage->nvidia, wanted, findings, error);
+    return read_one(&scripts->nvidia, wanted, findings, error);
 }
 
 /* A chain. */
@@ -152,11 +152,11 @@ static int nvidia_links(struct vendor_context *context, const struct finding_lis
                         struct findings *findings, struct berth_error *error)
 {
     (void)context;
-    atomic_fetch_add(&stage->nvidia.links, 1);
-    hang(&stage->nvidia.links_hang, NULL, 0);
+    atomic_fetch_add(&scripts->nvidia.links, 1);
+    hang(&scripts->nvidia.links_hang, NULL, 0);
     /* The worker goes when it was heard, as another has taken its place. */
-    while (atomic_load(&stage->nvidia.slow_reader) != 0 &&
-           kill(atomic_load(&stage->nvidia.slow_reader), 0) == 0)
+    while (atomic_load(&scripts->nvidia.slow_reader) != 0 &&
+           kill(atomic_load(&scripts->nvidia.slow_reader), 0) == 0)
         usleep(1000);
     for (size_t i = 1; i < devices->count; i++) {
         struct link *link = vector_append(&findings->links);
@@ -184,8 +184,8 @@ static int amd_list_candidates(struct vendor_context *context, struct findings *
     int code = 0;
 
     (void)context;
-    hang(&stage->amd.candidates_hang, NULL, 0);
-    for (int i = 0; i < atomic_load(&stage->amd.count) && code == 0; i++) {
+    hang(&scripts->amd.candidates_hang, NULL, 0);
+    for (int i = 0; i < atomic_load(&scripts->amd.count) && code == 0; i++) {
         char key[16];
 
         snprintf(key, sizeof(key), "%d", i);
@@ -202,8 +202,9 @@ static int amd_read_candidate(struct vendor_context *context,
     char key[32];
 
     (void)context;
-    hang(NULL, &stage->amd.candidate_hangs, index);
-    while (index == atomic_load(&stage->amd.candidate_slow) && atomic_load(&stage->amd.lists) == 0)
+    hang(NULL, &scripts->amd.candidate_hangs, index);
+    while (index == atomic_load(&scripts->amd.candidate_slow) &&
+           atomic_load(&scripts->amd.lists) == 0)
         usleep(1000);
     snprintf(key, sizeof(key), "%s answered", candidate->key);
     return add_candidate(findings, key, error);
@@ -214,7 +215,7 @@ static int amd_list(struct vendor_context *context, const struct finding_list *c
                     struct findings *findings, struct berth_error *error)
 {
     const struct device_finding *candidate;
-    int code = list(&stage->amd, VENDOR_AMD, findings, error);
+    int code = list(&scripts->amd, VENDOR_AMD, findings, error);
 
     (void)context;
     vector_for_each (candidate, candidates) {
@@ -237,7 +238,7 @@ static int amd_read(struct vendor_context *context, const struct device_finding 
                     struct findings *findings, struct berth_error *error)
 {
     (void)context;
-    return read_one(&stage->amd, wanted, findings, error);
+    return read_one(&scripts->amd, wanted, findings, error);
 }
 
 static const struct vendor_table test_nvidia = {
@@ -263,11 +264,12 @@ static const struct vendor_table *const test_tables[] = {&test_nvidia, &test_amd
 
 /* ---- Setting up ---- */
 
-static void act_init(struct act *act, int count)
+static void vendor_script_init(struct vendor_script *script, int count)
 {
-    act->count = count;
-    act->missing = act->hangs = act->crashes = act->fails = act->lies = act->slow = NOBODY;
-    act->candidate_hangs = act->candidate_slow = NOBODY;
+    script->count = count;
+    script->missing = script->hangs = script->crashes = script->fails = script->lies =
+        script->slow = NOBODY;
+    script->candidate_hangs = script->candidate_slow = NOBODY;
 }
 
 static void supervise(int socket)
@@ -288,11 +290,12 @@ static int set_up(void **state)
     int ends[2];
 
     assert_non_null(fixture);
-    stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(stage, MAP_FAILED);
-    act_init(&stage->nvidia, 4);
-    act_init(&stage->amd, 2);
-    fixture->stage = stage;
+    scripts =
+        mmap(NULL, sizeof(*scripts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(scripts, MAP_FAILED);
+    vendor_script_init(&scripts->nvidia, 4);
+    vendor_script_init(&scripts->amd, 2);
+    fixture->scripts = scripts;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     fixture->supervisor = fork();
     assert_true(fixture->supervisor >= 0);
@@ -317,7 +320,7 @@ static int tear_down(void **state)
         assert_int_equal(waitpid(fixture->supervisor, &status, 0), fixture->supervisor);
         assert_int_equal(status, 0);
     }
-    munmap(fixture->stage, sizeof(*fixture->stage));
+    munmap(fixture->scripts, sizeof(*fixture->scripts));
     free(fixture);
     return 0;
 }

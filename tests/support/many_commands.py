@@ -12,9 +12,9 @@ from collections import Counter
 from typing import NamedTuple
 
 SCRIPT = """#!/bin/sh
-echo "start $1 $BERTH_LEASE $BERTH_DEVICES" >>"$CROWD_LOG"
+echo "start $1 $BERTH_LEASE $BERTH_DEVICES" >>"$COMMANDS_LOG"
 test "$2" = 0 || sleep "$2"
-echo "end $1 $BERTH_LEASE $BERTH_DEVICES" >>"$CROWD_LOG"
+echo "end $1 $BERTH_LEASE $BERTH_DEVICES" >>"$COMMANDS_LOG"
 exit "$3"
 """
 
@@ -33,12 +33,12 @@ class Member(NamedTuple):
     process: subprocess.Popen
 
 
-class Crowd:
+class ManyCommands:
     def __init__(self, pool):
         self.pool = pool
-        self.log = pool.sandbox.directory / "crowd.log"
-        self.errors = pool.sandbox.directory / "crowd.errors"
-        self.script = pool.sandbox.directory / "crowd.sh"
+        self.log = pool.sandbox.directory / "commands.log"
+        self.errors = pool.sandbox.directory / "commands.errors"
+        self.script = pool.sandbox.directory / "commands.sh"
         self.log.touch()
         self.script.write_text(SCRIPT)
         self.script.chmod(0o700)
@@ -54,7 +54,7 @@ class Crowd:
                 stdout=errors,
                 stderr=errors,
                 cwd=self.pool.sandbox.directory,
-                env={**self.pool.sandbox.environment, **(env or {}), "CROWD_LOG": str(self.log)},
+                env={**self.pool.sandbox.environment, **(env or {}), "COMMANDS_LOG": str(self.log)},
             )
         self.members.append(Member(name, options, code, process))
         return self.members[-1]

@@ -2,12 +2,12 @@
 """A daemon for everybody on the machine, and connections of its users."""
 import daemon_log
 import wire
-from others import acting_as
-from town import Town
+from other_users import acting_as
+from shared_machine import SharedMachine
 
 
-class Everybody(Town):
-    """A town of this inventory, and root's connection to its daemon."""
+class MachineDaemon(SharedMachine):
+    """A shared_machine of this inventory, and root's connection to its daemon."""
 
     def __init__(self, sandbox, inventory):
         super().__init__(sandbox, ["--inventory", inventory])
