@@ -336,7 +336,7 @@ def test_files_that_are_none_do_not_matter(vendors):
     assert names(vendors, "-n2", "--vendor=nvidia") == "nvidia.com/gpu=0,nvidia.com/gpu=1"
     done = vendors.berth("run", "-v", "--vendor=nvidia", "true")
     assert done.code == 0
-    skipped = [line for line in done.stderr.splitlines() if line.startswith("berth: CDI file skipped: ")]
+    skipped = [line for line in done.stderr.splitlines() if line.startswith("berth: skipping a CDI file: ")]
     assert [os.path.basename(line.split(": ")[2].split(":")[0]) for line in skipped] == [
         "broken.json",
         "broken.yaml",
@@ -385,7 +385,7 @@ def test_arguments_of_this_machine(pool_of):
     found = arguments(pool, "nodes", "-n2", "--vendor=nvidia", env=HERE)
     assert found[:3] == [f"--device={path}" for path in (NULL, ZERO, FULL)]
     done = pool.berth("run", "--device=amd0", "--", "berth", "cdi", "--arguments", "nodes", env=HERE)
-    wanted = "berth: cdi: --arguments: expected device files of 'amd0', got none in BERTH_DEVICE_NODES\n"
+    wanted = "berth: cdi: --arguments: BERTH_DEVICE_NODES: expected device files of 'amd0', got none\n"
     assert done == (2, "", wanted)
 
 
@@ -421,7 +421,7 @@ def test_arguments_on_the_cpu(vendors):
 def test_arguments_without_a_lease(sandbox, how):
     done = cdi(sandbox, "--arguments", how)
     assert (done.code, done.stdout) == (2, "")
-    assert done.stderr.startswith("berth: cdi: --arguments: expected to be within a lease, ")
+    assert done.stderr.startswith("berth: cdi: --arguments: not within a lease (no BERTH_DEVICES); ")
     assert done.stderr.endswith(", got no BERTH_DEVICES\n") and done.stderr.count("\n") == 1
 
 
@@ -429,13 +429,13 @@ def test_arguments_without_a_lease(sandbox, how):
     "args, wanted",
     [
         (["--arguments", "all"], "--arguments: expected one of cdi, nodes, got 'all'"),
-        (["--arguments", "cdi", "--output", "x"], "--arguments: goes alone, got --output"),
-        (["--arguments", "cdi", "--inventory", "x"], "--arguments: goes alone, got --inventory"),
+        (["--arguments", "cdi", "--output", "x"], "--arguments: expected no other option, got --output"),
+        (["--arguments", "cdi", "--inventory", "x"], "--arguments: expected no other option, got --inventory"),
         (["--output", ""], "--output: expected a directory, got nothing"),
         (["x"], "expected only options, got 'x'"),
         (["--inventory", "none.yaml"], "none.yaml: No such file or directory"),
-        (["--output", "no/such", "--inventory", "common.yaml"], "no/such: No such file or directory"),
-        (["--output", "common.yaml", "--inventory", "common.yaml"], "common.yaml: Not a directory"),
+        (["--output", "no/such", "--inventory", "common.yaml"], "cannot write into no/such: No such file or directory"),
+        (["--output", "common.yaml", "--inventory", "common.yaml"], "cannot write into common.yaml: Not a directory"),
     ],
 )
 def test_wrong_words(sandbox, inventory, args, wanted):

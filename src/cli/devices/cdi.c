@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth cdi: devices for containers.
+ * berth cdi: writes CDI files, and options for container runtimes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,22 +25,18 @@ struct cdi_options {
 static const struct option cdi_rows[] = {
     {.name = "output",
      .argument = "DIR",
-     .help =
-         "write DIR/" CDI_FILE_NAME " instead of standard output; runtimes look into /etc/cdi and "
-         "/var/run/cdi",
+     .help = "write DIR/" CDI_FILE_NAME "; runtimes read /etc/cdi and /var/run/cdi",
      .offset = offsetof(struct cdi_options, output),
      .parse = option_type_string},
     {.name = "arguments",
      .argument = "HOW",
      .choices = cdi_arguments_names,
-     .help =
-         "within a lease, print the options by which podman run and docker run give its devices "
-         "to a container: cdi names them, nodes lists their files, for runtimes without CDI",
+     .help = "within a lease, print options for podman run and docker run: cdi or nodes",
      .offset = offsetof(struct cdi_options, arguments),
      .parse = option_type_choice},
     {.name = "inventory",
      .argument = "FILE",
-     .help = "the devices of this file instead of the hardware",
+     .help = "use the devices of this file, not the hardware",
      .offset = offsetof(struct cdi_options, inventory),
      .parse = option_type_string},
 };
@@ -60,12 +56,13 @@ static int check_options(const struct cdi_options *options, struct berth_error *
     if (options->arguments == CDI_ARGUMENTS_UNSAID)
         return 0;
     if (options->output != NULL || options->inventory != NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "--arguments: goes alone, got %s",
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "--arguments: expected no other option, got %s",
                          options->output != NULL ? "--output" : "--inventory");
     return 0;
 }
 
-/* What could not be read, and what is left out. */
+/* Prints problems of the scan, and the devices that are left out. */
 static void print_notes(const struct machine_report *report, const struct string_list *notes)
 {
     struct text problems = {0};
@@ -78,7 +75,7 @@ static void print_notes(const struct machine_report *report, const struct string
         fprintf(stderr, "berth: cdi: %s\n", *note);
 }
 
-/* Appends the document of the devices that the report has. */
+/* Appends the document of the devices in the report. */
 static int write_document(const struct machine_report *report, struct text *out,
                           struct berth_error *error)
 {
@@ -96,7 +93,7 @@ static int write_document(const struct machine_report *report, struct text *out,
     return code;
 }
 
-/* Looks at the devices and appends their document. */
+/* Scans the devices and appends their document. */
 static int scan_devices(struct machine_source *source, struct text *out, struct berth_error *error)
 {
     struct machine_report report;
@@ -111,8 +108,7 @@ static int scan_devices(struct machine_source *source, struct text *out, struct 
     return code;
 }
 
-/* Prints the document, or writes it to its place. Returns an exit code, or a negative error code.
- */
+/* Prints the document, or writes it to --output. Returns an exit code, or a negative error code. */
 static int output_document(const struct cdi_options *options, const struct text *document,
                            struct berth_error *error)
 {
@@ -121,7 +117,7 @@ static int output_document(const struct cdi_options *options, const struct text 
     return cdi_files_write(options->output, document, error);
 }
 
-/* The exit code of a failure: what the user named wrongly is a wrong usage. */
+/* Prints the error and returns its exit code. A wrong path is wrong usage. */
 static int fail_cdi(struct berth_error *error)
 {
     error_wrap(error, error->code, "cdi");
@@ -184,13 +180,15 @@ static int run_cdi_verb(int argc, char **argv)
 const struct verb verb_cdi = {
     .name = "cdi",
     .usage = "[--output DIR | --arguments cdi|nodes] [--inventory FILE]",
-    .summary = "devices for containers: CDI files, and options for podman and docker",
+    .summary = "write CDI files, and options for podman and docker",
     .description =
         "Writes a CDI file, by which container runtimes give devices to containers: each device "
-        "under its id, as in podman run --device berth/gpu=nvidia0, and all of them as "
-        "berth/gpu=all. With --arguments it prints what a container runtime has to be told to give "
-        "a container the devices of the lease that it was started within: berth run -- sh -c "
-        "'exec podman run $(berth cdi --arguments cdi) IMAGE COMMAND'.",
+        "under its id, as in podman run --device berth/gpu=nvidia0, and all devices as "
+        "berth/gpu=all. With --arguments it prints the options that give a container the devices "
+        "of the enclosing lease: cdi names the devices, nodes lists their files for runtimes "
+        "without CDI.",
+    .examples = "berth cdi --output /etc/cdi\n"
+                "berth run -- sh -c 'exec podman run $(berth cdi --arguments cdi) IMAGE COMMAND'\n",
     .sets = cdi_sets,
     .run = run_cdi_verb,
 };

@@ -16,7 +16,8 @@ const struct choice cdi_arguments_names[] = {
     {NULL, 0},
 };
 
-/* What a program in the container is told of its lease, and by what the pool knows it again. */
+/* The variables of a lease that the container gets. By BERTH_LEASE the pool recognizes its
+ * processes. */
 static const char *const passed_variables[] = {
     "BERTH_LEASE",
     "BERTH_SOCKET",
@@ -38,7 +39,7 @@ static const char *const passed_variables[] = {
     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
 };
 
-/* Whether a shell leaves it as it is. */
+/* Returns whether the value has no characters that are special to a shell. */
 static bool is_plain(const char *value, size_t length)
 {
     static const char plain[] =
@@ -59,11 +60,11 @@ static void append_variables(struct text *out)
             text_append_format(out, "=%s", value);
         text_append_char(out, '\n');
     }
-    /* Else a runtime of nvidia's adds every GPU to an image that is made for CUDA. */
+    /* Otherwise NVIDIA's container runtime adds every GPU to a CUDA image. */
     text_append(out, "--env=NVIDIA_VISIBLE_DEVICES=void\n");
 }
 
-/* Appends a --device for each part of a list, which is below `prefix` on this machine. */
+/* Appends a --device for each item of a list. On this machine, the files are below `prefix`. */
 static int append_devices(const char *list, char separator, const char *prefix, struct text *out,
                           struct berth_error *error)
 {
@@ -74,7 +75,7 @@ static int append_devices(const char *list, char separator, const char *prefix, 
 
         if (length == 0 || !is_plain(list, length) || !is_plain(prefix, strlen(prefix)))
             return error_set(error, BERTH_ERROR_INVALID,
-                             "expected a device that a shell leaves as it is, got %s",
+                             "expected a device without special characters, got %s",
                              quote_bytes(list, length).text);
         text_append(out, "--device=");
         if (*prefix != '\0') {
@@ -108,8 +109,8 @@ static int append_nodes(struct text *out, struct berth_error *error)
     return code;
 }
 
-/* Who shares a device by MPS talks to its server through pipes and shared memory. Without them a
- * program would have the device beside the others, and no limits. */
+/* Appends what a program needs to reach the MPS server: its pipes and shared memory. Without them
+ * the program would use the device directly, without limits. */
 static int append_mps(struct text *out, struct berth_error *error)
 {
     const char *pipes = get_variable("CUDA_MPS_PIPE_DIRECTORY");
@@ -117,27 +118,28 @@ static int append_mps(struct text *out, struct berth_error *error)
     if (*pipes == '\0')
         return 0;
     if (!is_plain(pipes, strlen(pipes)) || strchr(pipes, ':') != NULL)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "expected a CUDA_MPS_PIPE_DIRECTORY that a shell leaves as it is, got %s",
-                         quote(pipes).text);
+        return error_set(
+            error, BERTH_ERROR_INVALID,
+            "CUDA_MPS_PIPE_DIRECTORY: expected a path without special characters, got %s",
+            quote(pipes).text);
     text_append_format(out, "--ipc=host\n--volume=%s:%s\n", pipes, pipes);
     return 0;
 }
 
-/* Devices of which the lease has no file would be missing without a word. */
+/* Checks that there is a lease and, for nodes, that its devices have files. */
 static int check_lease(enum cdi_arguments how, struct berth_error *error)
 {
     const char *devices = getenv("BERTH_DEVICES");
 
-    /* It is there and empty where a command runs on the CPU for want of a device. */
+    /* The variable is empty where a command runs on the CPU (--or-cpu). */
     if (devices == NULL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "expected to be within a lease, as in berth run -- sh -c 'exec podman run "
-                         "$(berth cdi --arguments cdi) ...', got no BERTH_DEVICES");
+                         "not within a lease (no BERTH_DEVICES); use it as in: berth run -- sh -c "
+                         "'exec podman run $(berth cdi --arguments cdi) ...'");
     if (how == CDI_ARGUMENTS_NODES && *devices != '\0' &&
         *get_variable("BERTH_DEVICE_NODES") == '\0')
         return error_set(error, BERTH_ERROR_INVALID,
-                         "expected device files of %s, got none in BERTH_DEVICE_NODES",
+                         "BERTH_DEVICE_NODES: expected device files of %s, got none",
                          quote(devices).text);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The lease that berth was started within, as options of podman run and docker run.
+ * The devices of the enclosing lease as options for `podman run` and `docker run`.
  */
 #ifndef CLI_DEVICES_CDI_ARGUMENTS_H
 #define CLI_DEVICES_CDI_ARGUMENTS_H
@@ -10,20 +10,20 @@
 #include "base/text/choice.h"
 #include "base/text/text.h"
 
-/* How a container is told which devices it gets. */
+/* How the options name the devices. */
 enum cdi_arguments {
-    CDI_ARGUMENTS_UNSAID,
-    CDI_ARGUMENTS_CDI,   /* by CDI names */
-    CDI_ARGUMENTS_NODES, /* by device files */
+    CDI_ARGUMENTS_UNSAID, /* --arguments was not given */
+    CDI_ARGUMENTS_CDI,    /* by CDI names */
+    CDI_ARGUMENTS_NODES,  /* by device files */
 };
 
 extern const struct choice cdi_arguments_names[];
 
-/* Appends the options, one a line: a --device for each device, or device file, of the lease that
- * the environment tells of, what MPS needs where it is shared so, and an --env for each variable
- * that goes with it. A value that a shell would take apart is not written out: the runtime then
- * takes it from its own environment. Fails with BERTH_ERROR_INVALID when there is no lease, or a
- * device that cannot be told, or _MEMORY. */
+/* Appends the options, one per line: a --device for each device or device file of the lease in the
+ * environment, the options that MPS needs, and an --env for each variable of the lease. A value
+ * with characters that are special to a shell is left out: the runtime then takes it from its own
+ * environment. Fails with BERTH_ERROR_INVALID where there is no lease, or where a device's name has
+ * such characters, or with BERTH_ERROR_MEMORY. */
 int cdi_arguments_write(enum cdi_arguments how, struct text *out, struct berth_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A machine's devices for people and for programs.
+ * The parts of `berth devices`: tables and JSON. A failed allocation is remembered by `out`.
  */
 #ifndef CLI_DEVICES_DEVICES_OUTPUT_H
 #define CLI_DEVICES_DEVICES_OUTPUT_H
@@ -12,27 +12,26 @@
 #include "model/machine_report.h"
 #include "view/user_names.h"
 
+/* The input of all functions here. It borrows all that it points to. */
 struct devices_picture {
     const struct machine_report *report;
-    const struct optional_number *slots; /* of the report's devices; NULL: by their order */
+    const struct optional_number *slots; /* of the report's devices; NULL: their order */
     struct user_names *users;
     struct terminal terminal;
-    int64_t now;    /* nanoseconds since 1970, to tell how old facts are */
-    bool pool_says; /* a pool has said what it knows of the processes */
+    int64_t now;    /* nanoseconds since 1970; the age of values counts from here */
+    bool pool_says; /* the facts about processes include those of the pool */
 };
-
-/* All of these: a failed allocation is remembered by `out`. */
 
 /* Appends the berth.devices/1 document. */
 void devices_write_json(const struct devices_picture *picture, enum json_layout layout,
                         struct text *out);
 
-/* Appends a table of the devices, one of the processes that use them if there are any, and a matrix
- * of the links, fitted to the terminal. */
+/* Appends a table of the devices, a table of the processes that use them, and a matrix of the
+ * links, fitted to the terminal. */
 void devices_write_table(const struct devices_picture *picture, struct text *out);
 
-/* The parts of that after the first, each with an empty line before it; nothing when there is
- * nothing to show. */
+/* Append the last two parts of devices_write_table(), each after an empty line. Append nothing
+ * where there are no processes or links. */
 void devices_write_processes(const struct devices_picture *picture, struct text *out);
 void devices_write_links(const struct machine *machine, const struct terminal *terminal,
                          struct text *out);

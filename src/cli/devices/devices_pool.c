@@ -8,10 +8,10 @@
 #include "base/system/process_stat.h"
 #include "base/text/quantity.h"
 
-/* More ancestors than a process has, unless somebody plays games. */
+/* More ancestors than a process can reasonably have. */
 enum { ANCESTORS_MAX = 256 };
 
-/* How long one that did not answer in time is left alone. */
+/* How long a pool that did not answer in time is not asked again. */
 static const int64_t silence = 10 * DURATION_SECOND;
 
 static void close_session(struct devices_pool *pool)
@@ -83,7 +83,7 @@ int devices_pool_index(struct devices_pool *pool)
     return 0;
 }
 
-/* A pool of an inventory has devices of the same names that are others. */
+/* Fetches the view. The devices of an inventory are others, even with the same names. */
 static bool fetch_view(struct devices_pool *pool)
 {
     if (pool_view_fetch_within(&pool->session, DEVICES_POOL_TIMEOUT, &pool->view, NULL) < 0)
@@ -125,7 +125,7 @@ const struct device *devices_pool_device(const struct devices_pool *pool, struct
     return slot.known ? pool->view.snapshot.slots.items[slot.value].device : NULL;
 }
 
-/* The youngest lease that the process itself holds. */
+/* Returns the youngest lease that the process itself holds; 0: none. */
 static uint64_t find_lease(const struct devices_pool *pool, pid_t pid)
 {
     size_t low = 0;

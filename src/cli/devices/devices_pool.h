@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the hardware's pool can add to a look at the hardware: slots, since when processes run and
- * which leases they belong to. It is asked in passing: none is started, nobody is waited for, and
- * where there is none or it does not answer, it has nothing to add.
+ * The facts that the pool adds to a scan of the hardware: slots, start times of processes, and
+ * their leases. No daemon is started. A pool that is missing or does not answer in time adds
+ * nothing.
  */
 #ifndef CLI_DEVICES_DEVICES_POOL_H
 #define CLI_DEVICES_DEVICES_POOL_H
@@ -13,7 +13,7 @@
 
 #include "view/pool_view.h"
 
-/* How long it may take, in nanoseconds. */
+/* How long to wait for the pool, in nanoseconds. */
 #define DEVICES_POOL_TIMEOUT INT64_C(1000000000)
 
 struct devices_pool_holder {
@@ -21,34 +21,34 @@ struct devices_pool_holder {
     uint64_t lease;
 };
 
-/* Zeroed memory is one that was never asked. */
+/* Zeroed memory has not asked yet. */
 struct devices_pool {
     struct pool_address address;
     struct session session;
     bool is_connected;
-    int64_t silent_until; /* CLOCK_MONOTONIC: it did not answer and is left alone */
+    int64_t silent_until; /* CLOCK_MONOTONIC: after a timeout, do not ask before */
     struct pool_view view;
-    bool is_known; /* the view is of now */
+    bool is_known; /* the view is from the last query */
     struct {
         VECTOR_OF(struct devices_pool_holder); /* by pid, then by lease */
     } holders;
 };
 
-/* Asks. Without memory, too, it has nothing to add. */
+/* Asks the pool; blocks for about DEVICES_POOL_TIMEOUT at most. Failures leave nothing known. */
 void devices_pool_query(struct devices_pool *pool);
 void devices_pool_finish(struct devices_pool *pool);
 
-/* Makes the holders of a known view. For tests, too. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Fills `holders` from the view; public for tests. Returns 0 or BERTH_ERROR_MEMORY. */
 int devices_pool_index(struct devices_pool *pool);
 
-/* The slot of a device in a known pool; unknown when it has none there. */
+/* Returns the slot of a device in the pool; unknown if it has none. */
 struct optional_number devices_pool_slot(const struct devices_pool *pool, struct device_id id);
 
-/* The device as a known pool sees it; NULL when it has none. */
+/* Returns the device as the pool knows it; NULL: the pool does not have it. */
 const struct device *devices_pool_device(const struct devices_pool *pool, struct device_id id);
 
-/* The lease that a process of this machine belongs to: that of its nearest ancestor, itself
- * included, that holds one, and of several the youngest; 0: none. */
+/* Returns the lease of a process of this machine: the youngest lease that the process holds, or
+ * else its nearest ancestor with one; 0: none. */
 uint64_t devices_pool_lease(const struct devices_pool *pool, uint64_t pid);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who uses the devices: a line for each process on each device.
+ * The table of processes: a line for each process on each device.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/text/table.h"
 #include "cli/devices/devices_output.h"
 
-/* A command has no usual length, so it comes last. */
+/* A command can have any length, so it comes last. */
 static const struct table_column columns[] = {
     {.heading = "DEVICE", .priority = TABLE_ALWAYS},
     {.heading = "PID", .priority = TABLE_ALWAYS, .right = true},
@@ -23,7 +23,7 @@ static const struct table_column columns[] = {
     {.heading = "COMMAND", .priority = 95, .min = 12, .hide_unknown = true},
 };
 
-/* Which columns that most processes have nothing for are shown. */
+/* The columns to show, by the processes that there are. */
 struct process_columns {
     bool any;
     bool lease;
@@ -46,13 +46,13 @@ static struct process_columns find_columns(const struct device_list *devices)
     return columns_shown;
 }
 
-/* That there is none is known: an empty cell. */
+/* Adds an empty cell to a column that is shown, an unknown one to a column that is not. */
 static void add_empty(struct table *table, bool columns_shown)
 {
     table_cell(table, columns_shown ? "" : NULL);
 }
 
-/* How long it has been running, in whole seconds. */
+/* Adds how long the process has been running, in whole seconds. */
 static void add_age(struct table *table, int64_t started, int64_t now)
 {
     int64_t age;

@@ -40,7 +40,7 @@ void devices_scan_close(struct devices_scan *scan)
     text_finish(&scan->hidden_by);
 }
 
-/* The slots in the pool where it is known, else by the order of what was found. */
+/* Fills the slots: those of the pool if it is known, else the order of the report. */
 static int find_slots(struct devices_scan *scan, struct berth_error *error)
 {
     const struct device_list *devices = &scan->report.machine.devices;
@@ -54,7 +54,7 @@ static int find_slots(struct devices_scan *scan, struct berth_error *error)
     return 0;
 }
 
-/* The processes of a recorded machine are nobody's here. */
+/* Returns whether the machine is a recorded one, whose processes do not run here. */
 static bool is_recorded(void)
 {
     const char *root = getenv("BERTH_SYSROOT");
@@ -62,7 +62,7 @@ static bool is_recorded(void)
     return root != NULL && *root != '\0';
 }
 
-/* What the pool knows of the processes of a device. */
+/* Adds the pool's facts about the processes of a device. */
 static void add_pool_facts(const struct devices_pool *pool, struct device *device)
 {
     const struct device *known = devices_pool_device(pool, device->id);
@@ -92,7 +92,7 @@ static void find_leases(struct devices_scan *scan)
         add_pool_facts(&scan->pool, device);
 }
 
-/* What one mask leaves without the others. */
+/* Finds the devices that one mask alone leaves visible. */
 static int find_visible_by(const struct devices_scan *scan, const char *mask,
                            struct bitset *ret_visible, struct berth_error *error)
 {
@@ -111,7 +111,7 @@ static int find_visible_by(const struct devices_scan *scan, const char *mask,
     return code;
 }
 
-/* Names a mask if it would hide something by itself, and `all` of them where none would. */
+/* Lists the masks that hide devices by themselves, or `all` masks if none does. */
 static int name_masks(struct devices_scan *scan, bool all, struct berth_error *error)
 {
     const struct machine *machine = &scan->report.machine;
@@ -140,7 +140,7 @@ static int name_masks(struct devices_scan *scan, bool all, struct berth_error *e
     return text_failed(&scan->hidden_by) ? error_set_memory(error) : 0;
 }
 
-/* Leaves these; slots go along with their devices. */
+/* Keeps the visible devices and their slots. */
 static int keep_visible(struct devices_scan *scan, const struct bitset *visible,
                         struct berth_error *error)
 {
@@ -157,7 +157,7 @@ static int keep_visible(struct devices_scan *scan, const struct bitset *visible,
     return code;
 }
 
-/* Takes out of the report what the masks hide. */
+/* Removes the devices that the masks hide from the report. */
 static int hide_masked_devices(struct devices_scan *scan, struct berth_error *error)
 {
     struct machine *machine = &scan->report.machine;
@@ -204,7 +204,7 @@ void devices_scan_mark_stale(struct devices_scan *scan, const struct berth_error
 
     vector_for_each (device, &scan->report.machine.devices)
         device->old = true;
-    /* Without memory there is one line less to read. */
+    /* If memory runs out, this problem is not listed. */
     machine_report_add_problem(&scan->report.problems, "probe", "%s", reason->message);
 }
 

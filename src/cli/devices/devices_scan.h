@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One look at the devices after the other: what is here, how much of it the masks of the
- * environment leave, and what the pool says about it.
+ * Scans of the devices for `berth devices`: the hardware or an inventory, without the devices that
+ * masks of the environment hide, with the facts of the pool.
  */
 #ifndef CLI_DEVICES_DEVICES_SCAN_H
 #define CLI_DEVICES_DEVICES_SCAN_H
@@ -11,32 +11,32 @@
 #include "cli/machine_source.h"
 #include "model/optional.h"
 
-/* Zeroed memory has not looked. */
+/* Zeroed memory has no report yet. */
 struct devices_scan {
     struct machine_source source;
     struct devices_pool pool;
     struct string_list masks; /* of the environment */
     bool has_report;
-    struct machine_report report;  /* the newest; what the masks hide is not in it */
+    struct machine_report report;  /* the newest, without hidden devices */
     struct optional_number *slots; /* of the report's devices */
-    size_t hidden;                 /* devices that the masks hide */
+    size_t hidden;                 /* how many devices the masks hide */
     struct text hidden_by;         /* the names of those masks */
 };
 
-/* As machine_source_open; the caller closes it only if this works. */
+/* Opens the devices as machine_source_open() does, with the same errors. The caller closes the scan
+ * only on success. */
 int devices_scan_open(struct devices_scan *scan, const char *inventory, const char *deadline,
                       struct berth_error *error);
 void devices_scan_close(struct devices_scan *scan);
 
-/* Looks. An inventory is neither hidden by masks nor looked at twice. Fails as
- * machine_source_scan; with BERTH_ERROR_IO the report that was there stays. */
+/* Scans the devices; blocks as machine_source_scan() does. An inventory is read once, and masks do
+ * not hide it. Fails as machine_source_scan(); on BERTH_ERROR_IO the last report stays. */
 int devices_scan_update(struct devices_scan *scan, struct berth_error *error);
 
-/* The last report is not true any more, for this reason: its devices are old, and the reason is one
- * of its problems. */
+/* Marks the devices of the last report as old, and adds the reason to its problems. */
 void devices_scan_mark_stale(struct devices_scan *scan, const struct berth_error *reason);
 
-/* "6 devices are hidden by CUDA_VISIBLE_DEVICES"; nothing when none is. */
+/* Appends "6 devices are hidden by CUDA_VISIBLE_DEVICES", or nothing. */
 void devices_scan_write_hidden(const struct devices_scan *scan, struct text *out);
 
 #endif

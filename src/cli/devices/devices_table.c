@@ -7,7 +7,7 @@
 #include "cli/devices/devices_output.h"
 #include "view/view_facts.h"
 
-/* Where there is too little room, what changes least goes first. */
+/* Where there is too little room, columns that change least are dropped first. */
 static const struct table_column columns[] = {
     {.heading = "ID", .priority = TABLE_ALWAYS},
     {.heading = "MODEL", .priority = 90, .min = 20},
@@ -23,7 +23,7 @@ static const struct table_column columns[] = {
     {.heading = "NOTE", .priority = 87, .min = 24, .hide_unknown = true},
 };
 
-/* A figure in parts of a unit, shown in whole ones. */
+/* Adds a figure, which counts parts of a unit, in whole units. */
 static void add_figure(struct table *table, const struct figure *figure, int64_t unit,
                        const char *suffix)
 {
@@ -43,16 +43,16 @@ static void add_number(struct table *table, struct optional_number number)
         table_cell(table, NULL);
 }
 
-/* How long ago what is told of a device was so. */
+/* Appends the age of the values of a device. */
 static void append_age(const struct device *device, int64_t now, struct text *note)
 {
     int64_t sampled_at, age;
 
     if (!load_sampled_at(&device->load, &sampled_at) ||
         __builtin_sub_overflow(now, sampled_at, &age) || age < DURATION_SECOND)
-        text_append(note, "old facts");
+        text_append(note, "old values");
     else
-        text_append_format(note, "facts from %s ago",
+        text_append_format(note, "values from %s ago",
                            quantity_format_duration(age - age % DURATION_SECOND).text);
 }
 
@@ -62,7 +62,7 @@ static void append_separator(struct text *note)
         text_append(note, ", ");
 }
 
-/* What is worth a word, the most important first. */
+/* Appends the remarks about a device, the most important first. */
 static void write_note(const struct device *device, int64_t now, struct text *note)
 {
     if (device->health == HEALTH_SICK && device->health_reason != NULL)
@@ -127,7 +127,7 @@ void devices_write_table(const struct devices_picture *picture, struct text *out
     const struct machine *machine = &picture->report->machine;
     const struct device *device;
     bool has_notes = false;
-    bool beside = false; /* it is known of some how much memory is used */
+    bool beside = false; /* the used memory of some device is known */
     struct table table;
 
     vector_for_each (device, &machine->devices) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who reaches whom how, as a matrix: the best link of each pair.
+ * The links between devices as a matrix: the best link of each pair.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "cli/devices/devices_output.h"
 
 enum {
-    MATRIX_MAX = 64,           /* rows; with more a matrix tells nobody anything */
-    MATRIX_BY_DEVICE_MAX = 16, /* up to here devices are shown one by one wherever that fits */
-    MATRIX_DEVICES_MAX = 512,  /* devices of which it is worked out who is alike */
+    MATRIX_MAX = 64,           /* rows; a larger matrix is unreadable */
+    MATRIX_BY_DEVICE_MAX = 16, /* up to here each device has a row, if that fits */
+    MATRIX_DEVICES_MAX = 512,  /* devices that are grouped */
 };
 
 static const struct {
@@ -35,7 +35,7 @@ struct matrix {
     const struct link **best; /* size x size, NULL: unknown */
 };
 
-/* Devices that are linked to all others, and among each other, in the same way. */
+/* Groups of devices that have the same links to all others, and to each other. */
 struct link_groups {
     size_t count;
     size_t *of;     /* by device */
@@ -89,7 +89,7 @@ static void add_rows(struct table *table, const struct matrix *matrix)
     }
 }
 
-/* Whether the matrix shows a link of this kind somewhere. */
+/* Returns whether the matrix has a link of this kind. */
 static bool has_link_kind(const struct matrix *matrix, enum link_kind kind)
 {
     for (size_t i = 0; i < matrix->size * matrix->size; i++) {
@@ -99,7 +99,7 @@ static bool has_link_kind(const struct matrix *matrix, enum link_kind kind)
     return false;
 }
 
-/* The meanings of what is shown, as many in a line as fit. */
+/* Appends the meanings of the kinds that are shown, as many in a line as fit. */
 static void write_legend(const struct matrix *matrix, size_t width, struct text *out)
 {
     size_t used = 0;
@@ -126,7 +126,7 @@ static void print_table(struct table *table, const struct terminal *terminal, st
     table_finish(table);
 }
 
-/* Every device for itself. */
+/* Appends a matrix with a row for each device. */
 static void write_device_rows(const struct matrix *matrix, const struct link_groups *groups,
                               const struct terminal *terminal, struct text *out)
 {
@@ -161,7 +161,7 @@ static struct letters format_letters(size_t number)
     return letters;
 }
 
-/* Whether `next` is the device after `last` in a range as nvidia0-7 or nvidia0.1-3. */
+/* Returns whether `next` follows `last` in a range such as nvidia0-7 or nvidia0.1-3. */
 static bool continues_range(struct device_id last, struct device_id next)
 {
     if (last.vendor != next.vendor)
@@ -171,13 +171,13 @@ static bool continues_range(struct device_id last, struct device_id next)
     return last.index == next.index && next.mig == last.mig + 1;
 }
 
-/* "amd0-7,amd16": the devices of a group. */
+/* Appends the devices of a group: "amd0-7,amd16". */
 static void write_members(const struct matrix *matrix, const struct link_groups *groups,
                           size_t group, struct text *out)
 {
     const struct device *devices = matrix->machine->devices.items;
     struct device_id last = {0};
-    size_t run = 0; /* how many of the range are there already */
+    size_t run = 0; /* the length of the range so far */
 
     for (size_t i = groups->first[group]; i < matrix->size; i++) {
         struct device_id id = devices[i].id;
@@ -219,7 +219,7 @@ static void add_group(struct table *table, const struct matrix *matrix,
     }
 }
 
-/* Devices that are alike in one row, which has a letter. */
+/* Appends a matrix with a row and a letter for each group. */
 static void write_group_rows(const struct matrix *matrix, const struct link_groups *groups,
                              const struct terminal *terminal, struct text *out)
 {
@@ -248,8 +248,8 @@ static bool is_same_link(const struct link *one, const struct link *other)
     return one->kind == other->kind && one->lanes == other->lanes;
 }
 
-/* Whether two devices reach every third one in the same way. Where that holds for a and b, and for
- * b and c, it holds for a and c, and all three reach each other in one way. */
+/* Returns whether two devices have the same link to every third one. If that holds for a and b, and
+ * for b and c, it holds for a and c, and the three links between them are the same. */
 static bool are_alike(const struct matrix *matrix, size_t one, size_t other)
 {
     for (size_t i = 0; i < matrix->size; i++) {
@@ -298,7 +298,7 @@ static int groups_init(struct link_groups *groups, const struct matrix *matrix)
     return 0;
 }
 
-/* Whether all lines fit; one that is incomplete for want of memory may have no end. */
+/* Returns whether all lines fit. After a failed allocation the last line may have no end. */
 static bool lines_fit(const struct text *out, const struct terminal *terminal)
 {
     const char *line = text_string(out);
@@ -316,7 +316,7 @@ static bool lines_fit(const struct text *out, const struct terminal *terminal)
 typedef void write_rows(const struct matrix *matrix, const struct link_groups *groups,
                         const struct terminal *terminal, struct text *out);
 
-/* Writes the matrix with its legend if it fits, and tells whether it does. */
+/* Writes the matrix with its legend if it fits. Returns whether it does. */
 static bool write_if_it_fits(write_rows *write, const struct matrix *matrix,
                              const struct link_groups *groups, const struct terminal *terminal,
                              struct text *out)
@@ -336,7 +336,7 @@ static bool write_if_it_fits(write_rows *write, const struct matrix *matrix,
     return true;
 }
 
-/* Writes what fits and says most; false: nothing does. */
+/* Writes the most detailed matrix that fits. Returns false if none fits. */
 static bool write_matrix(const struct matrix *matrix, const struct link_groups *groups,
                          const struct terminal *terminal, struct text *out)
 {

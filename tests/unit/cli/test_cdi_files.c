@@ -177,15 +177,16 @@ static void what_is_no_file_of_theirs_is_skipped(void **state)
     setenv("BERTH_CDI_DIRECTORIES", "one", 1);
     check_told(false, "");
     check_told(
-        true, "berth: CDI file skipped: one/broken.yaml:2:1: expected YAML or JSON: did not find "
-              "expected node content\n"
-              "berth: CDI file skipped: one/directory.yaml: expected a regular file, got another "
-              "kind\n"
-              "berth: CDI file skipped: one/empty.json:1:1: expected a CDI file with 'cdiVersion', "
-              "'kind' and 'devices', got nothing\n"
-              "berth: CDI file skipped: one/large.yaml: larger than 4 MiB\n"
-              "berth: CDI file skipped: one/pipe.yaml: expected a regular file, got another "
-              "kind\n");
+        true,
+        "berth: skipping a CDI file: one/broken.yaml:2:1: expected YAML or JSON: did not find "
+        "expected node content\n"
+        "berth: skipping a CDI file: one/directory.yaml: expected a regular file, got another "
+        "kind\n"
+        "berth: skipping a CDI file: one/empty.json:1:1: expected a CDI file with 'cdiVersion', "
+        "'kind' and 'devices', got nothing\n"
+        "berth: skipping a CDI file: one/large.yaml: larger than 4 MiB\n"
+        "berth: skipping a CDI file: one/pipe.yaml: expected a regular file, got another "
+        "kind\n");
 }
 
 static void too_many_entries(void **state)
@@ -249,10 +250,10 @@ static void writing_fails(void **state)
     (void)state;
     text_append(&document, "text\n");
     assert_fails(cdi_files_write("no/such", &document, &error), BERTH_ERROR_NOT_FOUND, &error,
-                 "no/such: No such file or directory");
+                 "cannot write into no/such: No such file or directory");
     write_file("file", "");
     assert_fails(cdi_files_write("file", &document, &error), BERTH_ERROR_NOT_FOUND, &error,
-                 "file: Not a directory");
+                 "cannot write into file: Not a directory");
     /* In the way of the file itself: what was begun goes. */
     assert_int_equal(mkdir("taken", 0700) | mkdir("taken/" CDI_FILE_NAME, 0700), 0);
     assert_fails(cdi_files_write("taken", &document, &error), BERTH_ERROR_IO, &error,
@@ -288,14 +289,13 @@ static void arguments(void **state)
     (void)state;
     check_no_arguments(
         CDI_ARGUMENTS_CDI,
-        "expected to be within a lease, as in berth run -- sh -c 'exec podman run $(berth "
-        "cdi --arguments cdi) ...', got no BERTH_DEVICES");
+        "not within a lease (no BERTH_DEVICES); use it as in: berth run -- sh -c 'exec podman "
+        "run $(berth cdi --arguments cdi) ...'");
     setenv("BERTH_LEASE", "7", 1);
     setenv("BERTH_DEVICES", "nvidia0,nvidia1", 1);
     setenv("BERTH_CDI_DEVICES", "nvidia.com/gpu=0,berth/gpu=nvidia1", 1);
     check_no_arguments(CDI_ARGUMENTS_NODES,
-                       "expected device files of 'nvidia0,nvidia1', got none in "
-                       "BERTH_DEVICE_NODES");
+                       "BERTH_DEVICE_NODES: expected device files of 'nvidia0,nvidia1', got none");
     setenv("BERTH_DEVICE_NODES", "/dev/nvidia0:/dev/nvidiactl:/dev/nvidia1", 1);
     setenv("BERTH_SOCKET", "/tmp/a b/berth.sock", 1);
     setenv("RANK", "0", 1);
@@ -310,7 +310,7 @@ static void arguments(void **state)
                     "--env=NVIDIA_VISIBLE_DEVICES=void\n");
     setenv("BERTH_DEVICE_NODES", "/dev/x*", 1);
     check_no_arguments(CDI_ARGUMENTS_NODES,
-                       "expected a device that a shell leaves as it is, got '/dev/x*'");
+                       "expected a device without special characters, got '/dev/x*'");
 }
 
 static void arguments_without_devices(void **state)
@@ -339,7 +339,7 @@ static void arguments_of_a_shared_device(void **state)
     unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
     setenv("CUDA_MPS_PIPE_DIRECTORY", "/run:mps", 1);
     check_no_arguments(CDI_ARGUMENTS_CDI,
-                       "expected a CUDA_MPS_PIPE_DIRECTORY that a shell leaves as it is, got "
+                       "CUDA_MPS_PIPE_DIRECTORY: expected a path without special characters, got "
                        "'/run:mps'");
     unsetenv("CUDA_MPS_PIPE_DIRECTORY");
 }
