@@ -12,7 +12,7 @@
 #include "client/unix_socket.h"
 #include "client/user_directory.h"
 
-/* A daemon may idle out or be killed between its start and our connecting. */
+/* A daemon may exit when idle, or be killed, between its start and the connection. */
 enum { STARTS_MAX = 5 };
 
 struct dial_settings dial_settings = {
@@ -21,8 +21,8 @@ struct dial_settings dial_settings = {
     .reconnect_timeout = 30 * DURATION_SECOND,
 };
 
-/* That who answers in our own directory is us. The directory is looked at too: in somebody else's
- * the socket may be a symlink to one of ours that belongs to something else. */
+/* Checks that the daemon in the user's own directory runs as the user. Checks the directory too: in
+ * another user's directory, the socket could be a symlink to one of this user's other sockets. */
 static int check_own(const struct pool_address *address, int socket, struct berth_error *error)
 {
     struct ucred peer;
@@ -54,9 +54,10 @@ static bool is_absence(int number)
     return number == ENOENT || number == ECONNREFUSED || number == ENOTDIR;
 }
 
-/* A busy daemon takes us in a moment. One that refuses is being replaced, if it is not our own,
- * which we replace ourselves. While that happens the machine's has no file for a moment; that of a
- * name without a file is more likely a wrong name. */
+/* Returns whether a retry may help. A busy daemon accepts connections again soon. A daemon that
+ * refuses connections is being replaced, except for the user's own, which the caller replaces. The
+ * machine's socket is missing for a moment while its daemon is replaced; a missing BERTH_SOCKET is
+ * more likely a wrong name. */
 static bool is_temporary(const struct pool_address *address, int number)
 {
     if (number == EAGAIN)
@@ -74,22 +75,21 @@ static int explain_failure(const struct pool_address *address, int number,
     if (code < 0)
         return code;
     if (number == EAGAIN)
-        return error_set(error, BERTH_ERROR_IO, "%s: the daemon takes no more connections",
+        return error_set(error, BERTH_ERROR_IO, "%s: the daemon accepts no more connections",
                          address->socket);
     if (number == ECONNREFUSED)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "%s: expected a running daemon, got a socket that nobody listens on",
-                         address->socket);
+                         "%s: no daemon is running (connection refused)", address->socket);
     if (is_absence(number))
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "%s: expected a running daemon, got no socket", address->socket);
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "%s: no daemon is running (no such socket)",
+                         address->socket);
     return error_set_errno(error, number, "%s", address->socket);
 }
 
 static int set_error_daemon_ends(const struct pool_address *address, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_IO,
-                     "%s: the daemon ended as soon as it had started, %d times: see %s/log",
+                     "%s: the daemon ended right after its start, %d times: see %s/log",
                      address->directory, STARTS_MAX, address->directory);
 }
 

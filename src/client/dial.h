@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reaching the pool's daemon, and starting the user's own when nobody answers.
+ * Connects to a pool's daemon, and starts the user's own daemon when it does not run.
  */
 #ifndef CLIENT_DIAL_H
 #define CLIENT_DIAL_H
@@ -11,39 +11,41 @@
 #include "client/pool_address.h"
 
 enum dial_mode {
-    DIAL_START, /* the user's own daemon is started where none runs */
-    DIAL_ONLY,  /* somebody listens, or it is an error (BERTH_ERROR_NOT_FOUND) */
+    DIAL_START, /* start the user's own daemon if it does not run */
+    DIAL_ONLY,  /* fail with BERTH_ERROR_NOT_FOUND if no daemon runs */
 };
 
-/* Connects. *ret_socket is a blocking SEQPACKET socket, close-on-exec, the caller's, untouched on
- * failure.
+/* Connects to the daemon. *ret_socket is a blocking SEQPACKET socket, close-on-exec, which the
+ * caller closes; it is untouched on failure.
  *
- * The user's own directory is made (0700) or checked: it must be a directory, not a symlink, ours
- * and closed to others. Two commands that start a daemon at once start one; a socket that nobody
- * listens on is replaced. The daemon is started detached, in a session of its own, in the root
- * directory, without our terminal, descriptors and GPU masks. What it says when it cannot start is
- * our error: BERTH_ERROR_INVALID when it is about what it was told, an inventory say.
+ * The directory of the user's own daemon is created (mode 0700) or checked: it must be a directory,
+ * not a symlink, belong to the user and be closed to others. Two commands that start a daemon at
+ * the same time start only one. A socket without a listener is replaced. The daemon is started
+ * detached, in its own session, in the root directory, without the caller's terminal, descriptors
+ * and GPU masks. When the daemon cannot start, its message becomes the error, with the code
+ * BERTH_ERROR_INVALID when its input is wrong, such as an inventory.
  *
- * A socket that is not our own and refuses is tried again for 5 s, and never replaced by our own
- * daemon.
+ * A socket of another daemon that refuses connections is tried again for 5 s. The user's own daemon
+ * never replaces it.
  *
- * Fails with BERTH_ERROR_PERMISSION, _IO, _INVALID, _NOT_FOUND (DIAL_ONLY, BERTH_SOCKET or the
- * machine's: nobody listens) or _MEMORY; the message starts with a path, unless the daemon said it.
- * Blocks until the daemon is ready, at most 10 s. Neither signals nor children of the process are
- * touched. Any thread may call it. */
+ * Fails with BERTH_ERROR_PERMISSION, _IO, _INVALID, _NOT_FOUND (no daemon runs, and it may not be
+ * started: DIAL_ONLY, BERTH_SOCKET, or the machine's daemon) or _MEMORY. Blocks until the daemon is
+ * ready, at most 10 s. Does not change the caller's signals and children. Any thread may call it.
+ */
 int dial(const struct pool_address *address, enum dial_mode how, int *ret_socket,
          struct berth_error *error);
 
-/* The same with another time, in nanoseconds, for a socket that refuses. */
+/* The same with another timeout, in nanoseconds, for a socket that refuses connections. */
 int dial_with_timeout(const struct pool_address *address, enum dial_mode how, int64_t timeout,
                       int *ret_socket, struct berth_error *error);
 
-/* What tests change before they dial, and nobody else. Times in nanoseconds. */
+/* Only tests change these. Times are in nanoseconds. */
 struct dial_settings {
-    const char *program; /* the daemon; NULL: berthd beside our program, else the installed one */
-    int64_t refusal_timeout;   /* how long a socket that refuses is tried */
-    int64_t start_timeout;     /* how long a daemon may take to start */
-    int64_t reconnect_timeout; /* how long a session looks for its daemon */
+    const char *program; /* the daemon; NULL: berthd in this program's directory, else the installed
+                            one */
+    int64_t refusal_timeout;   /* for a socket that refuses connections */
+    int64_t start_timeout;     /* for the start of a daemon */
+    int64_t reconnect_timeout; /* for a session that reconnects */
 };
 extern struct dial_settings dial_settings;
 

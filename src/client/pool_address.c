@@ -45,7 +45,7 @@ static int check_absolute(const char *name, const char *value, struct berth_erro
                      quote(value).text);
 }
 
-/* Of somebody else's making: the path is the socket's, the directory is what is left of it. */
+/* Sets the path of a socket that is not the user's own daemon's. */
 static int set_socket(struct pool_address *address, const char *path, struct berth_error *error)
 {
     size_t length = (size_t)(strrchr(path, '/') - path);
@@ -57,8 +57,8 @@ static int set_socket(struct pool_address *address, const char *path, struct ber
     return 0;
 }
 
-/* Somebody who may not look into the machine's directory is not meant to start a pool of the same
- * devices beside it, so only what is certainly absent is. */
+/* Finds out whether the machine's socket exists. When its directory is not accessible, this fails:
+ * otherwise the user would start a second pool of the same devices. */
 static int find_machine_socket(const char *path, bool *ret_there, struct berth_error *error)
 {
     struct stat status;
@@ -72,7 +72,7 @@ static int find_machine_socket(const char *path, bool *ret_there, struct berth_e
     return 0;
 }
 
-/* One spelling of a directory, so that equal ones compare as equal. */
+/* Returns the length without trailing slashes, so that equal directories have equal paths. */
 static size_t length_without_slashes(const char *path)
 {
     size_t length = strlen(path);
@@ -109,14 +109,14 @@ static int set_own(struct pool_address *address, struct berth_error *error)
     return 0;
 }
 
-/* Whether the socket is the one that set_own has found. A lease puts it into the environment of
- * its command, and what was started on demand once may be again. */
+/* Returns whether the socket is that of the user's own daemon. A lease puts it into the environment
+ * of its command. The daemon is still started on demand then. */
 static bool is_own(const struct pool_address *own, const char *socket)
 {
     return get_variable("BERTH_LEASE") != NULL && strcmp(own->socket, socket) == 0;
 }
 
-/* Forgets what was chosen. */
+/* Forgets the address that set_own has set. */
 static void clear_choice(struct pool_address *address)
 {
     free(address->directory);
@@ -136,7 +136,7 @@ static int set_named(struct pool_address *address, const char *socket, const cha
     if (code == BERTH_ERROR_MEMORY || (code == 0 && is_own(address, socket)))
         return code;
     clear_choice(address);
-    /* Within a lease of the machine's pool it is that one. */
+    /* Within a lease of the machine's pool, BERTH_SOCKET names the machine's daemon. */
     address->machine = get_variable("BERTH_LEASE") != NULL && strcmp(socket, machine_socket) == 0;
     return set_socket(address, socket, error);
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the pool lives: BERTH_SOCKET; else /run/berth/berth.sock if it exists; else the user's own
- * daemon in BERTH_RUNTIME_DIR, by default /tmp/berth-<uid>. With an inventory and no BERTH_SOCKET
- * it is always the user's own, in a directory for that inventory below that one. Within a lease
- * (BERTH_LEASE) BERTH_SOCKET may be our own doing: where it is that of the user's own daemon or of
- * the machine's, it counts as such.
+ * Finds the socket of a pool's daemon. In this order:
+ *
+ *  1. BERTH_SOCKET
+ *  2. /run/berth/berth.sock, the machine's daemon, if it exists and there is no inventory
+ *  3. the user's own daemon in BERTH_RUNTIME_DIR, by default /tmp/berth-<uid>; with an inventory,
+ * in a subdirectory for that inventory
+ *
+ * Within a lease (BERTH_LEASE), berth itself set BERTH_SOCKET. If it names the socket of the user's
+ * own or the machine's daemon, that daemon is handled as in 2 or 3.
  */
 #ifndef CLIENT_POOL_ADDRESS_H
 #define CLIENT_POOL_ADDRESS_H
@@ -13,26 +17,26 @@
 #include <stdbool.h>
 
 struct pool_address {
-    char *directory; /* of the socket; for our own, in what BERTH_RUNTIME_DIR names */
-    char *socket;    /* the whole path */
-    char *inventory; /* the file, absolute and without symlinks; NULL: the hardware */
-    bool own;        /* the user's own daemon: started on demand */
-    bool machine;    /* the machine's, found where it always is: absent for a moment at most */
+    char *directory; /* of the socket */
+    char *socket;    /* absolute path */
+    char *inventory; /* absolute path without symlinks; NULL: the hardware */
+    bool own;        /* the user's own daemon, which is started on demand */
+    bool machine; /* the machine's daemon at its usual path: its socket is missing only briefly */
 };
 
 #define POOL_SOCKET_NAME    "berth.sock"
 #define POOL_MACHINE_SOCKET "/run/berth/" POOL_SOCKET_NAME
 
-/* Finds it by the rules above. `inventory` is --inventory's, NULL: none was given (then
- * BERTH_INVENTORY counts). Empty variables count as unset. Makes nothing. The caller finishes
+/* Finds the address by the rules above. `inventory` is the argument of --inventory, or NULL, which
+ * means BERTH_INVENTORY. Empty variables count as unset. Creates no files. The caller finishes
  * *ret_address, which is untouched on failure. Fails with BERTH_ERROR_INVALID (an empty
  * `inventory`, a relative path in BERTH_SOCKET or BERTH_RUNTIME_DIR), _NOT_FOUND (no such
- * inventory), _PERMISSION (also where we may not see whether there is a machine's), _IO or
- * _MEMORY. */
+ * inventory), _PERMISSION (also when the directory of the machine's socket is not accessible), _IO
+ * or _MEMORY. */
 int pool_address_find(const char *inventory, struct pool_address *ret_address,
                       struct berth_error *error);
 
-/* The same where the machine's socket is another one, for tests. */
+/* The same with another path for the machine's socket, for tests. */
 int pool_address_find_with_machine_socket(const char *machine_socket, const char *inventory,
                                           struct pool_address *ret_address,
                                           struct berth_error *error);

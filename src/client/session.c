@@ -91,8 +91,9 @@ int session_refusal(const struct wire_message *message, struct berth_error *erro
                      message->text != NULL ? message->text : berth_error_describe(code));
 }
 
-/* One packet, or 0 when the connection has ended. Returns -1 with errno. A peer that closes without
- * having read everything leaves an error before its last words, which are heard after it. */
+/* Receives one packet. Returns its length, 0 when the connection has ended, or -1 with errno. When
+ * the peer closed the connection without reading everything, ECONNRESET comes before the peer's
+ * last packets, so it is read past. */
 static ssize_t receive_packet(struct session *session, int flags)
 {
     ssize_t length = recv(session->socket, session->in, WIRE_MESSAGE_MAX, MSG_TRUNC | flags);
@@ -102,7 +103,7 @@ static ssize_t receive_packet(struct session *session, int flags)
     return length;
 }
 
-/* Turns a packet into a message for the caller; SESSION_NOTHING: it is none for us. */
+/* Decodes a packet. Returns SESSION_MESSAGE, or SESSION_NOTHING when its type is unknown. */
 static int decode_packet(struct session *session, size_t length, struct wire_message *ret_message,
                          struct berth_error *error)
 {
@@ -127,7 +128,7 @@ static int decode_packet(struct session *session, size_t length, struct wire_mes
     return code;
 }
 
-/* Whether there is something to receive, or a failure to be seen. */
+/* Waits until there is a packet, or the connection has failed. Returns false after the timeout. */
 static bool wait_for_packet(const struct session *session, int64_t until)
 {
     struct pollfd waiting = {.fd = session->socket, .events = POLLIN};
@@ -162,7 +163,7 @@ int session_receive(struct session *session, int64_t timeout, struct wire_messag
     return result;
 }
 
-/* The daemon takes nothing more. Perhaps it said why before it closed. */
+/* Reads the daemon's reason for closing the connection, after sending failed. */
 static int receive_closing_reason(struct session *session, struct berth_error *error)
 {
     struct wire_message message;
@@ -197,7 +198,7 @@ int session_send(struct session *session, const struct wire_message *message,
     return code;
 }
 
-/* What looking again may change. */
+/* Returns whether another attempt may help. */
 static bool is_worth_retrying(int code)
 {
     return code == BERTH_ERROR_IO || code == BERTH_ERROR_NOT_FOUND;
@@ -228,7 +229,7 @@ int session_try_reconnect(struct session *session, enum dial_mode how, struct be
     return dial_with_timeout(session->address, how, 0, &session->socket, error);
 }
 
-/* One try. *ret_gone is set when the daemon went away without a word. */
+/* Makes one attempt. Sets *ret_gone when the daemon went away without a reason. */
 static int request_once(struct session *session, const struct wire_message *question,
                         struct wire_message *ret_answer, bool *ret_gone, struct berth_error *error)
 {

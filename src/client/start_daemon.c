@@ -25,17 +25,17 @@
 #define LOCK_NAME "start"
 #define LOG_NAME  "log"
 
-/* What a cleaner of temporary files removes under our hands is made again, so often. */
+/* How often files are created again that a cleaner of temporary files removes meanwhile. */
 enum { TRIES_MAX = 5 };
 
-/* What is open while a daemon is started; -1 is nothing. */
+/* The descriptors that are open while a daemon is started; -1: not open. */
 struct daemon_start {
     const struct pool_address *address;
     int directory;
     int lock;
     int listening;
     int log;
-    int ready_read; /* where the daemon says that it is ready */
+    int ready_read; /* the daemon's line is read here */
     int ready_write;
 };
 
@@ -59,11 +59,10 @@ static void finish_start(struct daemon_start *start)
 static int set_start_error(const struct daemon_start *start, int number, const char *what,
                            const char *name, struct berth_error *error)
 {
-    return error_set_errno(error, number, "%s/%s: cannot %s", start->address->directory, name,
-                           what);
+    return error_set_errno(error, number, "cannot %s %s/%s", what, start->address->directory, name);
 }
 
-/* Opens a file of ours for writing, whatever file-mode mask is set. */
+/* Opens a file in the directory for writing, with mode 0600 whatever the file-mode mask is. */
 static int open_file(const struct daemon_start *start, const char *name, int flags, int *ret_file)
 {
     int file =
@@ -82,7 +81,7 @@ static int open_file(const struct daemon_start *start, const char *name, int fla
     return 0;
 }
 
-/* Waits for the lock, and not for ever: who holds it may have been stopped. */
+/* Waits for the lock. The time is limited, because the process that holds it may be stopped. */
 static int wait_for_lock(int lock)
 {
     struct backoff backoff;
@@ -107,7 +106,7 @@ static bool is_same_file(const struct daemon_start *start, const char *name, int
            held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
-/* Opens the directory and locks it against other starters. */
+/* Opens the directory and locks it against other commands that start a daemon. */
 static int lock_directory(struct daemon_start *start, struct berth_error *error)
 {
     int number = ENOENT;
@@ -131,10 +130,10 @@ static int lock_directory(struct daemon_start *start, struct berth_error *error)
                          "%s/" LOCK_NAME ": another command has been starting the daemon for %s",
                          start->address->directory,
                          quantity_format_duration(dial_settings.start_timeout).text);
-    return number == 0 ? 0 : set_start_error(start, number, "lock it", LOCK_NAME, error);
+    return number == 0 ? 0 : set_start_error(start, number, "lock", LOCK_NAME, error);
 }
 
-/* Whether there is nobody behind the socket, now that we hold the lock. */
+/* Returns whether no daemon listens on the socket. Called with the lock held. */
 static bool has_no_listener(const struct daemon_start *start)
 {
     int socket = -1;
@@ -151,18 +150,18 @@ static int open_log_and_socket(struct daemon_start *start, struct berth_error *e
     int ends[2];
 
     if (unlinkat(start->directory, POOL_SOCKET_NAME, 0) < 0 && errno != ENOENT)
-        return set_start_error(start, errno, "replace it", POOL_SOCKET_NAME, error);
+        return set_start_error(start, errno, "replace", POOL_SOCKET_NAME, error);
     number = open_file(start, LOG_NAME, O_WRONLY | O_APPEND, &start->log);
     if (number != 0)
-        return set_start_error(start, number, "open it", LOG_NAME, error);
+        return set_start_error(start, number, "open", LOG_NAME, error);
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return error_set_errno(error, errno, "%s: cannot start the daemon",
+        return error_set_errno(error, errno, "cannot start the daemon in %s",
                                start->address->directory);
     start->ready_read = ends[0];
     start->ready_write = ends[1];
     number = unix_socket_listen(start->directory, POOL_SOCKET_NAME, &start->listening);
     if (number != 0)
-        return set_start_error(start, number, "listen on it", POOL_SOCKET_NAME, error);
+        return set_start_error(start, number, "listen on", POOL_SOCKET_NAME, error);
     return 0;
 }
 
@@ -193,7 +192,7 @@ static int spawn_daemon(struct daemon_start *start, struct berth_error *error)
     return spawn_detached(&detached, error);
 }
 
-/* Reads up to the end of the line or of the file. Returns 0, or an errno: ETIMEDOUT. */
+/* Reads up to the end of the line or the file. Returns 0 or an errno, such as ETIMEDOUT. */
 static int read_line(int from, char *line, size_t size)
 {
     int64_t until = clock_after(clock_now(), dial_settings.start_timeout);
@@ -224,7 +223,7 @@ static int read_line(int from, char *line, size_t size)
 static int wait_until_ready(struct daemon_start *start, struct berth_error *error)
 {
     const char *directory = start->address->directory;
-    static const char not_good[] = "not good: "; /* before what is wrong with what it was told */
+    static const char not_good[] = "not good: "; /* prefix of a message about the daemon's input */
     char line[BERTH_ERROR_MESSAGE_SIZE];
     int number;
 
@@ -239,7 +238,7 @@ static int wait_until_ready(struct daemon_start *start, struct berth_error *erro
                          quantity_format_duration(dial_settings.start_timeout).text, directory);
     unlinkat(start->directory, POOL_SOCKET_NAME, 0);
     if (number != 0)
-        return error_set_errno(error, number, "%s: cannot hear the daemon", directory);
+        return error_set_errno(error, number, "cannot read from the daemon in %s", directory);
     if (strncmp(line, not_good, sizeof(not_good) - 1) == 0)
         return error_set(error, BERTH_ERROR_INVALID, "%s", line + sizeof(not_good) - 1);
     if (line[0] != '\0')
@@ -261,8 +260,8 @@ static int spawn_and_wait(struct daemon_start *start, struct berth_error *error)
     return code < 0 ? code : wait_until_ready(start, error);
 }
 
-/* To who dials, BERTH_ERROR_NOT_FOUND means that nobody listens; what else is missing when a daemon
- * is started is another matter. */
+/* Replaces BERTH_ERROR_NOT_FOUND, which means to the callers of dial that no daemon runs, not that
+ * a file is missing for its start. */
 static int not_found_to_io(int code, struct berth_error *error)
 {
     if (code != BERTH_ERROR_NOT_FOUND)

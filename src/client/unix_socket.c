@@ -12,8 +12,8 @@
 
 enum { WAITING_MAX = 4096 };
 
-/* The kernel takes short paths only. A longer one is opened first, and its descriptor's path in
- * /proc taken for it; *ret_handle is the descriptor then, which the caller closes after use. */
+/* Makes a socket address. The kernel accepts only short paths. A longer path is opened, and the
+ * descriptor's path in /proc is used instead; the caller closes *ret_handle then. */
 static int make_address(const char *path, struct sockaddr_un *ret_name, int *ret_handle)
 {
     size_t length = strlen(path);
@@ -30,7 +30,7 @@ static int make_address(const char *path, struct sockaddr_un *ret_name, int *ret
     return 0;
 }
 
-/* A blocking connect would wait for a daemon that has stopped for as long as that takes. */
+/* Connects without blocking: a blocking connect could wait forever for a daemon that is stopped. */
 static int connect_nonblocking(int socket, const struct sockaddr_un *name)
 {
     int result;
@@ -63,8 +63,8 @@ int unix_socket_connect(const char *path, int *ret_socket)
     return number;
 }
 
-/* The mode is set by hand, since the file-mode mask belongs to the whole process. Until it listens
- * nobody can connect. */
+/* Sets the mode with chmod, because the file-mode mask belongs to the whole process. No process can
+ * connect before listen(). */
 static int bind_and_listen(int socket, int directory, const char *name)
 {
     struct sockaddr_un place = {.sun_family = AF_UNIX};

@@ -34,17 +34,16 @@ static int check_status(const char *path, const struct stat *status, struct bert
     if (status->st_uid != geteuid())
         return error_set(error, BERTH_ERROR_PERMISSION,
                          "%s: expected a directory of user %ju, got one of user %ju; "
-                         "BERTH_RUNTIME_DIR can name another place",
+                         "set BERTH_RUNTIME_DIR to use another directory",
                          path, (uintmax_t)geteuid(), (uintmax_t)status->st_uid);
     if ((status->st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return error_set(error, BERTH_ERROR_PERMISSION,
-                         "%s: expected a directory that is closed to others (mode 0700), got mode "
-                         "%04o",
-                         path, (unsigned)(status->st_mode & 07777));
+                         "%s: expected a directory with mode 0700, got mode %04o", path,
+                         (unsigned)(status->st_mode & 07777));
     return 0;
 }
 
-/* An unusual file-mode mask may have taken from us what we need. */
+/* Gives the owner all rights, if an unusual file-mode mask has removed some. */
 static int restore_mode(int directory, mode_t mode)
 {
     char path[64];
@@ -55,14 +54,15 @@ static int restore_mode(int directory, mode_t mode)
     return chmod(path, S_IRWXU);
 }
 
-/* `name` in the directory `at` is what the whole path `shown` names. */
+/* The entry `name` of the directory `at`, and its whole path `shown` for messages. */
 struct directory_entry {
     int at;
     const char *name;
     const char *shown;
 };
 
-/* Opens without following a symlink, and whatever it is, so that the message can say what. */
+/* Opens an entry of any type, without following a symlink, so that the message can name its type.
+ */
 static int open_entry(const struct directory_entry *entry)
 {
     return openat(entry->at, entry->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -79,7 +79,7 @@ static int open_checked(const struct directory_entry *entry, bool make, int *ret
     if (directory < 0 && errno == ENOENT && make) {
         made = mkdirat(entry->at, entry->name, S_IRWXU) == 0;
         if (!made && errno != EEXIST)
-            return error_set_errno(error, errno, "%s: cannot make the directory", entry->shown);
+            return error_set_errno(error, errno, "cannot create the directory %s", entry->shown);
         directory = open_entry(entry);
     }
     if (directory < 0)

@@ -73,11 +73,11 @@ def make_foreign(path):
     "make, words",
     [
         (make_symlink, "expected a directory, got a symlink"),
-        (make_open, "expected a directory that is closed to others (mode 0700), got mode 0770"),
+        (make_open, "expected a directory with mode 0700, got mode 0770"),
         (make_file, "expected a directory, got a file"),
         (
             make_foreign,
-            "expected a directory of user 0, got one of user 65534; BERTH_RUNTIME_DIR can name another place",
+            "expected a directory of user 0, got one of user 65534; set BERTH_RUNTIME_DIR to use another directory",
         ),
     ],
     ids=["symlink", "open", "file", "foreign"],
@@ -98,7 +98,7 @@ def test_directory_that_cannot_be_made(pool_of):
     pool = pool_of(1)
     done = pool.berth("run", "true", env={"BERTH_RUNTIME_DIR": "/proc/berth"})
     assert done.code == 125
-    assert done.stderr.startswith("berth: run: /proc/berth: cannot make the directory: ")
+    assert done.stderr.startswith("berth: run: cannot create the directory /proc/berth: ")
 
 
 def test_unwritable_directory(pool_of):

@@ -57,7 +57,7 @@ def test_json(sandbox, daemon):
 def test_nobody_listens(sandbox, args):
     path = sandbox.directory / "none.sock"
     done = sandbox.run(["berth", *args], env={"BERTH_SOCKET": path})
-    assert done == (125, "", f"berth: status: {path}: expected a running daemon, got no socket\n")
+    assert done == (125, "", f"berth: status: {path}: no daemon is running (no such socket)\n")
 
 
 def test_no_such_inventory(sandbox):

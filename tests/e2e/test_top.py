@@ -452,7 +452,7 @@ def test_nobody_listens(sandbox):
     path = sandbox.directory / "none.sock"
     with sandbox.terminal(["berth", "top"], env={"BERTH_SOCKET": path}) as terminal:
         assert terminal.wait() == 125
-        assert terminal.screen.decode() == f"berth: top: {path}: expected a running daemon, got no socket\r\n"
+        assert terminal.screen.decode() == f"berth: top: {path}: no daemon is running (no such socket)\r\n"
 
 
 # ---- What it costs ----

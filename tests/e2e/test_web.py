@@ -250,4 +250,4 @@ def test_wrong_usage(pool_of, sandbox):
 def test_nobody_listens(sandbox):
     path = sandbox.directory / "none.sock"
     done = sandbox.run(["berth", "web", "--listen", "127.0.0.1:0"], env={"BERTH_SOCKET": path})
-    assert done == (125, "", f"berth: web: {path}: expected a running daemon, got no socket\n")
+    assert done == (125, "", f"berth: web: {path}: no daemon is running (no such socket)\n")

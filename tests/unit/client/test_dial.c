@@ -55,12 +55,12 @@ static void nobody_is_started_by_who_only_dials(void **state)
     struct pool_address address = fake_address(state);
 
     assert_dialling_fails(&address, DIAL_ONLY, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": expected a running daemon, got no socket");
+                          ": no daemon is running (no such socket)");
     assert_int_equal(access(address.directory, F_OK), -1);
     assert_int_equal(mkdir(address.directory, 0700), 0);
     listen_at(address.directory, false);
     assert_dialling_fails(&address, DIAL_ONLY, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": expected a running daemon, got a socket that nobody listens on");
+                          ": no daemon is running (connection refused)");
     pool_address_finish(&address);
 }
 
@@ -89,13 +89,11 @@ static void an_untrusted_directory_is_refused(void **state)
     assert_int_equal(unlink(address.directory), 0);
     assert_int_equal(mkdir(address.directory, 0700), 0);
     assert_int_equal(chmod(address.directory, 0770), 0);
-    assert_dialling_fails(
-        &address, DIAL_START, BERTH_ERROR_PERMISSION, address.directory,
-        ": expected a directory that is closed to others (mode 0700), got mode 0770");
+    assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_PERMISSION, address.directory,
+                          ": expected a directory with mode 0700, got mode 0770");
     assert_int_equal(chmod(address.directory, 01701), 0);
-    assert_dialling_fails(
-        &address, DIAL_ONLY, BERTH_ERROR_PERMISSION, address.directory,
-        ": expected a directory that is closed to others (mode 0700), got mode 1701");
+    assert_dialling_fails(&address, DIAL_ONLY, BERTH_ERROR_PERMISSION, address.directory,
+                          ": expected a directory with mode 0700, got mode 1701");
     assert_int_equal(rmdir(address.directory), 0);
     close(open(address.directory, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_PERMISSION, address.directory,
@@ -113,9 +111,8 @@ static void an_untrusted_directory_with_a_daemon_is_refused(void **state)
     listening = listen_at(address.directory, true);
     assert_dials(&address, DIAL_ONLY);
     assert_int_equal(chmod(address.directory, 0701), 0);
-    assert_dialling_fails(
-        &address, DIAL_START, BERTH_ERROR_PERMISSION, address.directory,
-        ": expected a directory that is closed to others (mode 0700), got mode 0701");
+    assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_PERMISSION, address.directory,
+                          ": expected a directory with mode 0700, got mode 0701");
     assert_int_equal(chmod(address.directory, 0700), 0);
     assert_int_equal(rename(address.directory, "real"), 0);
     assert_int_equal(symlink("real", address.directory), 0);
@@ -142,8 +139,8 @@ static void somebody_elses_directory_is_refused(void **state)
         pool_address_finish(&address);
     skip_unless_root();
     snprintf(message, sizeof(message),
-             ": expected a directory of user 0, got one of user %d; BERTH_RUNTIME_DIR can name "
-             "another place",
+             ": expected a directory of user 0, got one of user %d; set "
+             "BERTH_RUNTIME_DIR to use another directory",
              STRANGER);
     assert_int_equal(mkdir(address.directory, 0700), 0);
     assert_int_equal(chown(address.directory, STRANGER, STRANGER), 0);
@@ -189,7 +186,7 @@ static void long_paths_work(void **state)
     assert_true(asprintf(&address.directory, "%s/%s/%s", (char *)*state, part, part) > 0);
     assert_true(asprintf(&address.socket, "%s/berth.sock", address.directory) > 0);
     assert_dialling_fails(&address, DIAL_ONLY, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": expected a running daemon, got no socket");
+                          ": no daemon is running (no such socket)");
     assert_dials(&address, DIAL_START);
     assert_dials(&address, DIAL_ONLY);
     address.own = false;
@@ -204,16 +201,16 @@ static void a_socket_that_is_not_ours_is_never_replaced(void **state)
 
     dial_settings.refusal_timeout = DURATION_SECOND / 50;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": expected a running daemon, got no socket");
+                          ": no daemon is running (no such socket)");
     address.machine = true;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": expected a running daemon, got no socket");
+                          ": no daemon is running (no such socket)");
     listen_at(address.directory, false);
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": expected a running daemon, got a socket that nobody listens on");
+                          ": no daemon is running (connection refused)");
     address.machine = false;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": expected a running daemon, got a socket that nobody listens on");
+                          ": no daemon is running (connection refused)");
     assert_int_equal(fake_end_all(address.directory), 0);
     pool_address_finish(&address);
 }
@@ -261,10 +258,10 @@ static void a_full_daemon_is_waited_for_in_vain(void **state)
     assert_int_equal(unix_socket_connect(address.socket, &waiting), 0);
     dial_settings.refusal_timeout = DURATION_SECOND / 50;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, address.socket,
-                          ": the daemon takes no more connections");
+                          ": the daemon accepts no more connections");
     address.own = false;
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, address.socket,
-                          ": the daemon takes no more connections");
+                          ": the daemon accepts no more connections");
     close(waiting);
     close(listening);
     pool_address_finish(&address);

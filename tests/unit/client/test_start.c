@@ -82,20 +82,19 @@ static void an_inventory_has_a_directory_below(void **state)
     assert_true(asprintf(&address.directory, "%s/own/0123", (char *)*state) > 0);
     assert_true(asprintf(&address.socket, "%s/berth.sock", address.directory) > 0);
     assert_dialling_fails(&address, DIAL_ONLY, BERTH_ERROR_NOT_FOUND, address.socket,
-                          ": expected a running daemon, got no socket");
+                          ": no daemon is running (no such socket)");
     assert_dials(&address, DIAL_START);
     check_fact(&address, "--inventory /dev/null\n");
     assert_int_equal(stat("own", &status), 0);
     assert_int_equal(status.st_mode & 07777, 0700);
     assert_int_equal(fake_end_all(address.directory), 1);
     assert_int_equal(chmod("own", 0750), 0);
-    assert_dialling_fails(
-        &(struct pool_address){.own = true,
-                               .inventory = address.inventory,
-                               .directory = (char[]){"own/0123"},
-                               .socket = (char[]){"own/0123/berth.sock"}},
-        DIAL_START, BERTH_ERROR_PERMISSION, "own",
-        ": expected a directory that is closed to others (mode 0700), got mode 0750");
+    assert_dialling_fails(&(struct pool_address){.own = true,
+                                                 .inventory = address.inventory,
+                                                 .directory = (char[]){"own/0123"},
+                                                 .socket = (char[]){"own/0123/berth.sock"}},
+                          DIAL_START, BERTH_ERROR_PERMISSION, "own",
+                          ": expected a directory with mode 0700, got mode 0750");
     pool_address_finish(&address);
 }
 
@@ -174,11 +173,22 @@ static void a_daemon_without_a_word_points_to_the_log(void **state)
     check_says_see_log(&address, "did not start");
     assert_int_equal(access(address.socket, F_OK), -1);
     setenv("BERTH_TEST_DAEMON", "ends at once", 1);
-    check_says_see_log(&address, "ended as soon as it had started, 5 times");
+    check_says_see_log(&address, "ended right after its start, 5 times");
     setenv("BERTH_TEST_DAEMON", "stuck", 1);
     dial_settings.start_timeout = DURATION_SECOND / 20;
     check_says_see_log(&address, "was not ready after 50ms");
     pool_address_finish(&address);
+}
+
+/* Asserts that the start fails with the message `what`, `place`, `rest`. */
+static void assert_start_fails(const struct pool_address *address, int code, const char *what,
+                               const char *place, const char *rest)
+{
+    char *start;
+
+    assert_true(asprintf(&start, "%s%s", what, place) > 0);
+    assert_dialling_fails(address, DIAL_START, code, start, rest);
+    free(start);
 }
 
 static void a_missing_program_is_named(void **state)
@@ -186,12 +196,12 @@ static void a_missing_program_is_named(void **state)
     struct pool_address address = fake_address(state);
 
     dial_settings.program = "/nonexistent/berthd";
-    assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, dial_settings.program,
-                          ": cannot start it: No such file or directory");
+    assert_start_fails(&address, BERTH_ERROR_IO, "cannot start ", dial_settings.program,
+                       ": No such file or directory");
     assert_int_equal(access(address.socket, F_OK), -1);
     dial_settings.program = "/dev/null";
-    assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_PERMISSION, dial_settings.program,
-                          ": cannot start it: Permission denied");
+    assert_start_fails(&address, BERTH_ERROR_PERMISSION, "cannot start ", dial_settings.program,
+                       ": Permission denied");
     pool_address_finish(&address);
 }
 
@@ -218,24 +228,24 @@ static void what_cannot_be_made_is_named(void **state)
 
     assert_true(asprintf(&address.directory, "%s/absent/own", (char *)*state) > 0);
     assert_true(asprintf(&address.socket, "%s/berth.sock", address.directory) > 0);
-    assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, address.directory,
-                          ": cannot make the directory: No such file or directory");
+    assert_start_fails(&address, BERTH_ERROR_IO, "cannot create the directory ", address.directory,
+                       ": No such file or directory");
     pool_address_finish(&address);
     address = fake_address(state);
     assert_int_equal(mkdir(address.directory, 0700), 0);
     assert_int_equal(chdir(address.directory), 0);
     assert_int_equal(mkdir("log", 0700), 0);
-    assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, address.directory,
-                          "/log: cannot open it: Is a directory");
+    assert_start_fails(&address, BERTH_ERROR_IO, "cannot open ", address.directory,
+                       "/log: Is a directory");
     assert_int_equal(rmdir("log"), 0);
     assert_int_equal(mkdir("berth.sock", 0700), 0);
-    assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, address.directory,
-                          "/berth.sock: cannot replace it: Is a directory");
+    assert_start_fails(&address, BERTH_ERROR_IO, "cannot replace ", address.directory,
+                       "/berth.sock: Is a directory");
     assert_int_equal(rmdir("berth.sock"), 0);
     assert_int_equal(unlink("start"), 0);
     assert_int_equal(symlink("elsewhere", "start"), 0);
-    assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_IO, address.directory,
-                          "/start: cannot lock it: Too many levels of symbolic links");
+    assert_start_fails(&address, BERTH_ERROR_IO, "cannot lock ", address.directory,
+                       "/start: Too many levels of symbolic links");
     assert_int_equal(access("elsewhere", F_OK), -1);
     pool_address_finish(&address);
 }
@@ -253,8 +263,8 @@ static void an_unwritable_directory_is_named(void **state)
         assert_int_equal(seteuid(STRANGER), 0);
     }
     assert_int_equal(chmod(address.directory, 0500), 0);
-    assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_PERMISSION, address.directory,
-                          "/start: cannot lock it: Permission denied");
+    assert_start_fails(&address, BERTH_ERROR_PERMISSION, "cannot lock ", address.directory,
+                       "/start: Permission denied");
     assert_int_equal(chmod(address.directory, 0700), 0);
     assert_int_equal(seteuid(user), 0);
     pool_address_finish(&address);
