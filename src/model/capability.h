@@ -19,15 +19,15 @@ struct capability_text {
     char text[16];
 };
 
-/* "8.0"; for use within one expression. */
+/* Formats a capability, "8.0", for use within one expression. */
 struct capability_text capability_format(struct capability capability);
 
-/* Reads MAJOR.MINOR, or MAJOR alone for minor 0; each at most 999. Fails with BERTH_ERROR_SYNTAX;
- * *ret_capability is untouched then. */
+/* Parses MAJOR.MINOR, or MAJOR alone for minor 0; each is at most 999. Fails with
+ * BERTH_ERROR_SYNTAX; *ret_capability is untouched then. */
 int capability_parse(const char *string, struct capability *ret_capability,
                      struct berth_error *error);
 
-/* Whether `capability` is known and not below `least`. */
+/* Returns whether `capability` is known and not below `min`. */
 bool capability_is_at_least(struct capability capability, struct capability min);
 
 #endif

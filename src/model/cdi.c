@@ -4,12 +4,12 @@
 #include <berth/error.h>
 #include <string.h>
 
-/* What a device file belongs to. */
+/* The owner of a device file. */
 enum node_owner {
     OF_ALL,        /* no GPU in particular */
     OF_NVIDIA,     /* one of nvidia's GPUs: /dev/nvidia0 */
     OF_CAPABILITY, /* a MIG instance: /dev/nvidia-caps/nvidia-cap30 */
-    OF_DRM,        /* one GPU of any vendor's: /dev/dri/renderD128 */
+    OF_DRM,        /* one GPU of any vendor: /dev/dri/renderD128 */
 };
 
 void cdi_entry_finish(struct cdi_entry *entry)
@@ -110,7 +110,8 @@ static enum node_owner find_node_owner(const char *node)
     return OF_ALL;
 }
 
-/* Also by the other name that udev gives it: /dev/dri/by-path/pci-0000:03:00.0-render. */
+/* Returns whether the file belongs to the device, under its name or under udev's other name,
+ * /dev/dri/by-path/pci-0000:03:00.0-render. */
 static bool has_device_node(const struct device *device, const char *node)
 {
     char *const *own;
@@ -128,8 +129,8 @@ static bool is_named_by_uuid(const struct cdi_entry *entry, const struct device 
     return device->uuid != NULL && strcmp(cdi_entry_device(entry), device->uuid) == 0;
 }
 
-/* How many files of each kind the entry has; false: it has one that is another device's. Files for
- * displays are not among those of a device of nvidia's: there they say nothing. */
+/* Counts the entry's files by owner. Returns false when one belongs to another device. The DRM
+ * files of nvidia's GPUs are ignored, because they are not among the device's files. */
 static bool count_nodes(const struct cdi_entry *entry, const struct device *device,
                         size_t counts[OF_DRM + 1])
 {
@@ -156,7 +157,7 @@ static bool is_entry_of_device(const struct cdi_entry *entry, const struct devic
         return false;
     if (counts[OF_NVIDIA] + counts[OF_CAPABILITY] + counts[OF_DRM] == 0)
         return is_named_by_uuid(entry, device);
-    if (device->id.mig != DEVICE_NO_MIG) /* its GPU's file alone is not enough to use it */
+    if (device->id.mig != DEVICE_NO_MIG) /* the GPU's file alone is not enough */
         return counts[OF_CAPABILITY] > 0;
     return device->id.vendor == VENDOR_NVIDIA ? counts[OF_NVIDIA] > 0 : counts[OF_DRM] > 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices as the container device interface (CDI) names them: what the CDI files of a machine offer
- * to containers, and which of it is a device of ours. Plain values: no I/O, no threads, no time.
+ * Devices in the container device interface (CDI): the entries of a machine's CDI files, and which
+ * entry is which device. Pure functions over plain values.
  */
 #ifndef MODEL_CDI_H
 #define MODEL_CDI_H
@@ -12,19 +12,19 @@
 #include "base/vector.h"
 #include "model/device.h"
 
-/* The kind of our own entries: berth/gpu=nvidia0. */
+/* The kind of berth's own entries: berth/gpu=nvidia0. */
 #define CDI_KIND "berth/gpu"
-/* The entry that is all devices at once, in our file and in vendors'. */
+/* The entry for all devices, in berth's file and in those of vendors. */
 #define CDI_ALL "all"
-/* The most entries of a file, and of all files: they are searched one by one. */
+/* The maximum number of entries of a file, and of all files, because they are searched linearly. */
 #define CDI_ENTRIES_MAX 4096
 
-/* What a container can ask for. Owns its strings. */
+/* A device that a container can request. Owns its strings. */
 struct cdi_entry {
     char *name;               /* qualified: nvidia.com/gpu=0 */
-    struct string_list nodes; /* the host's device files that it brings, as below /dev */
-    unsigned level;           /* of the directory that it is from: a higher one wins */
-    bool ambiguous;           /* a directory has it twice: no runtime knows which is meant */
+    struct string_list nodes; /* the host's device files that the container gets */
+    unsigned level;           /* of the entry's directory: a higher level wins */
+    bool ambiguous;           /* its directory has the name twice, so runtimes refuse it */
 };
 
 /* Entries in the order of directories, files and their lines. */
@@ -35,21 +35,20 @@ struct cdi_registry {
 void cdi_entry_finish(struct cdi_entry *entry);
 void cdi_registry_finish(struct cdi_registry *registry);
 
-/* The part of a qualified name behind its kind: 0. */
+/* Returns the part of a qualified name after its kind: 0. */
 const char *cdi_entry_device(const struct cdi_entry *entry);
 
-/* Moves the entries of a file, which is in a directory of this level, to the registry, as container
- * runtimes do: one of a higher level takes the place of another of the same name; two of one level
- * are both void, whatever other levels have. `file` is empty afterwards. Files are to come in order
- * of levels. Fails with BERTH_ERROR_LIMIT (CDI_ENTRIES_MAX) or _MEMORY; both are to be finished
- * then. */
+/* Moves the entries of a file, from a directory of this level, to the registry. As in container
+ * runtimes, an entry replaces one of the same name from a lower level, and two entries of the same
+ * name and level are both void, whatever other levels have. Files must be added in order of their
+ * levels. `file` is empty afterwards. Fails with BERTH_ERROR_LIMIT (CDI_ENTRIES_MAX) or _MEMORY;
+ * the caller must finish both then. */
 int cdi_registry_merge(struct cdi_registry *registry, struct cdi_registry *file, unsigned level);
 
-/* The name of the vendor's entry that is this device and nothing else; NULL: there is none. An
- * entry is the device if what it brings of device files that belong to one GPU (others, such as
- * /dev/nvidiactl, are for all) is the device's, and there is such a file; or if it has none and is
- * called by the device's UUID. Of several it is the one that is called by the UUID, else the first.
- */
+/* Returns the name of the vendor's entry for exactly this device, or NULL when there is none. An
+ * entry matches in two cases. Either it has device files that belong to one GPU (/dev/nvidiactl and
+ * others belong to none), and all of them are the device's. Or it has none, and its name is the
+ * device's UUID. When several entries match, an entry named by the UUID wins, else the first. */
 const char *cdi_registry_find(const struct cdi_registry *registry, const struct device *device);
 
 #endif

@@ -28,7 +28,8 @@ void device_id_append(struct device_id id, struct text *out)
     text_append_number(out, id.mig);
 }
 
-/* Reads digits at *cursor and moves it past them. One spelling per number: no leading zeros. */
+/* Reads digits at *cursor and moves past them. Leading zeros are refused, so that each id has only
+ * one spelling. */
 static bool read_index(const char **cursor, uint32_t *ret_index)
 {
     const char *digits = *cursor;
@@ -121,7 +122,7 @@ int device_id_list_copy(struct device_id_list *ret_list, const struct device_id_
 }
 
 /* Reads an index without a vendor. Returns whether the string is one. */
-static bool take_bare_index(const char *string, struct device_id *ret_id)
+static bool parse_bare_index(const char *string, struct device_id *ret_id)
 {
     struct device_id id = {.vendor = VENDOR_UNNAMED, .mig = DEVICE_NO_MIG};
 
@@ -138,7 +139,7 @@ static int add_id(struct device_id_list *list, const char *string, enum device_i
     struct device_id *place;
     int code = 0;
 
-    if (form != DEVICE_ID_OR_INDEX || !take_bare_index(string, &id))
+    if (form != DEVICE_ID_OR_INDEX || !parse_bare_index(string, &id))
         code = device_id_parse(string, &id, error);
     if (code < 0 || device_id_list_has(list, id))
         return code;
@@ -204,7 +205,7 @@ void device_id_list_describe(const struct device_id_list *present, struct text *
             if (!is_successor(present->items[end - 1], present->items[end]))
                 break;
         }
-        /* Two in a row are no range. */
+        /* Two consecutive ids are not shown as a range. */
         if (end == first + 2)
             end--;
         if (first > 0)

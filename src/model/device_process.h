@@ -12,7 +12,7 @@
 #include "base/vector.h"
 #include "model/optional.h"
 
-/* The most that are kept of one device. */
+/* The maximum number of processes of one device; further processes are ignored. */
 #define DEVICE_PROCESSES_MAX 4096
 
 struct device_process {
@@ -20,29 +20,32 @@ struct device_process {
     struct optional_number uid;
     struct optional_number memory; /* bytes of the device's own memory */
     char *command;                 /* NULL: unknown */
-    char *container;               /* the id of the container that it runs in, unless that is ours,
-                                    * too; NULL: none known */
-    uint64_t lease;                /* that it belongs to, by its id for people; 0: none known */
+    char *container;               /* the id of its container, if that is not the reader's own;
+                                    * NULL: none known */
+    uint64_t lease;                /* the id of its lease; 0: none known */
     int64_t started;               /* nanoseconds since 1970 UTC; 0: unknown */
-    bool draws;                    /* it is only known to draw, not to compute */
+    bool draws;                    /* it uses the device for graphics, as far as known */
     bool squats;                   /* it has no lease and keeps the device from being granted */
-    uint64_t said_lease; /* what its environment says (model/lease_mark.h), for whoever joins */
-    char *said_socket;   /* processes to leases: others are not told */
-    struct optional_number owner; /* likewise: of its container (base/system/process_container.h) */
+
+    /* Only from the probe to the daemon, which assigns processes to leases. */
+    uint64_t said_lease;          /* the lease in its environment (model/lease_mark.h) */
+    char *said_socket;            /* the socket in its environment */
+    struct optional_number owner; /* of its container (base/system/process_container.h) */
 };
 
 struct device_process_list {
     VECTOR_OF(struct device_process);
 };
 
-/* The process with this pid; NULL when there is none. */
+/* Returns the process with this pid, or NULL when there is none. */
 struct device_process *device_process_find(const struct device_process_list *list, uint64_t pid);
 
-/* The same, added when it is not there. NULL when there is no memory or no room for more. */
+/* Returns the process with this pid, and adds it when there is none. Returns NULL when there is no
+ * memory, or the list is full. */
 struct device_process *device_process_find_or_add(struct device_process_list *list, uint64_t pid);
 
-/* Appends what to do about a process that is in a container and of no lease; nothing where it is in
- * none. */
+/* Appends advice for a process in a container that has no lease. Appends nothing when the process
+ * is in no container. */
 void device_process_advise(const struct device_process *process, struct text *out);
 
 /* Frees what the process owns and zeroes it. */

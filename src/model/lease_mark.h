@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What marks a process as one of a lease: two variables of the environment that it was started
- * with. Anybody can set them.
+ * The mark of a process that belongs to a lease: two variables of its initial environment. Any user
+ * can set them, so they are a hint, never a credential.
  */
 #ifndef MODEL_LEASE_MARK_H
 #define MODEL_LEASE_MARK_H
@@ -11,11 +11,11 @@
 
 struct lease_mark {
     uint64_t lease;     /* BERTH_LEASE, 0: none */
-    const char *socket; /* BERTH_SOCKET of the pool that it is of, within the bytes; NULL: none */
+    const char *socket; /* BERTH_SOCKET of its pool, points into the bytes; NULL: none */
 };
 
-/* Reads /proc/PID/environ: strings NAME=VALUE, each ended by a zero byte. After the last of the
- * bytes there must be one. Pure. */
+/* Parses the text of /proc/PID/environ: strings NAME=VALUE, each terminated by a zero byte. A zero
+ * byte must follow the last of the bytes. */
 struct lease_mark lease_mark_read(const char *bytes, size_t length);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How two devices reach each other. A pair may have one fabric link (NVLink or XGMI) and one PCIe
+ * The connection between two devices. A pair may have a fabric link (NVLink or XGMI) and a PCIe
  * path.
  */
 #ifndef MODEL_LINK_H
@@ -37,11 +37,11 @@ struct link_list {
     VECTOR_OF(struct link);
 };
 
-/* Whether the kind is a link of its own beside PCIe. */
+/* Returns whether the kind is a fabric link, not a PCIe path. */
 bool link_is_fabric(enum link_kind kind);
 
-/* The best link between two slots: a fabric link if there is one, else the PCIe path; NULL when
- * nothing is known. Takes O(links). */
+/* Returns the best link between two slots: a fabric link if there is one, else the PCIe path, or
+ * NULL when none is known. Takes O(links). */
 const struct link *link_list_best(const struct link_list *links, size_t one, size_t other);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How busy a device is. Every figure may be unknown and carries the time of its own sample;
- * unknown is never compared as 0. Figures are whole numbers in small units, so that what is
- * decided from them is the same everywhere.
+ * The load of a device. Each figure may be unknown, and has the time of its own sample. An unknown
+ * figure is never treated as 0. Figures are whole numbers in small units, so that decisions based
+ * on them are the same on every machine.
  */
 #ifndef MODEL_LOAD_H
 #define MODEL_LOAD_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The time of a figure that nobody sampled: somebody declared it, in an inventory file say. */
+/* The time of a figure that was declared, such as in an inventory file, and not sampled. */
 #define FIGURE_DECLARED INT64_MIN
 
 struct figure {
@@ -37,11 +37,11 @@ static inline struct figure load_figure_sampled(int64_t value, int64_t sampled_a
     return (struct figure){.known = true, .value = value, .sampled_at = sampled_at};
 }
 
-/* The time of the oldest sampled figure: nothing sampled in the load is older. Returns false, and
- * leaves *ret_time alone, when no known figure was sampled. */
+/* Finds the time of the oldest sampled figure. Returns false, and leaves *ret_time untouched, when
+ * no known figure was sampled. */
 bool load_sampled_at(const struct load *load, int64_t *ret_time);
 
-/* Whether both say the same, times included. */
+/* Returns whether both are equal, including the times. */
 bool load_equals(const struct load *one, const struct load *other);
 
 #endif

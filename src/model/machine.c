@@ -16,7 +16,7 @@ void machine_finish(struct machine *machine)
     vector_finish(&machine->hosts);
 }
 
-/* The links between devices that stay; `places` has the new slot of each old one. */
+/* Keeps the links between the remaining devices; `places` has the new slot of each old slot. */
 static void keep_links(struct machine *machine, const size_t *places)
 {
     size_t kept = 0;

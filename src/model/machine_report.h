@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a look at the hardware came to: the machine, and what went wrong on the way. Zeroed memory
- * is the report of a machine without devices that nobody has looked for.
+ * The result of probing the hardware: the machine, and the problems that occurred. Zeroed memory is
+ * the report of a machine that was not probed.
  */
 #ifndef MODEL_MACHINE_REPORT_H
 #define MODEL_MACHINE_REPORT_H
@@ -13,24 +13,24 @@
 #include "base/vector.h"
 #include "model/machine.h"
 
-/* Something that could not be read, for people; devices that it concerns say so themselves too. */
+/* A part of the hardware that could not be read. The devices that it concerns show it too. */
 struct problem {
-    char *backend; /* whose it is: nvidia, amd, intel, apple, dri, processes, probe */
-    char *message; /* one line */
+    char *backend; /* nvidia, amd, intel, apple, dri, processes or probe */
+    char *message; /* one line of text */
 };
 
 struct problem_list {
     VECTOR_OF(struct problem);
 };
 
-/* The most that are kept. */
+/* The maximum length of a list; further problems are dropped. */
 #define PROBLEMS_MAX 1024
 
-/* Adds a problem unless the same is there. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Adds a problem unless the list already has it. Returns 0 or BERTH_ERROR_MEMORY. */
 int machine_report_add_problem(struct problem_list *list, const char *backend, const char *format,
                                ...) __attribute__((format(printf, 3, 4)));
 
-/* Whether the same is there. */
+/* Returns whether the list has this problem. */
 bool machine_report_has_problem(const struct problem_list *list, const char *backend,
                                 const char *message);
 
@@ -38,8 +38,8 @@ void machine_report_finish_problems(struct problem_list *list);
 
 struct machine_report {
     struct machine machine; /* by PCI address; one host */
-    uint32_t listed;        /* a bit for each vendor whose devices are all here: one that is not is
-                               gone. Of the others devices may be missing */
+    uint32_t listed;        /* a bit for each vendor whose devices were all listed: a device that is
+                               not here is gone. Devices of other vendors may be missing */
     struct problem_list problems;
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the MPS control daemon of a device has its pipes and its logs: the same rule for the daemon
- * that starts it and for the client that tells the command. Pure.
+ * The directories of pipes and logs of a device's MPS control daemon. berthd, which starts the
+ * control daemon, and the client, which passes the directories to the command, use the same rule.
+ * Pure functions.
  */
 #ifndef MODEL_MPS_DIRECTORIES_H
 #define MODEL_MPS_DIRECTORIES_H
@@ -12,28 +13,29 @@
 #include "model/device_id.h"
 #include "model/request.h"
 
-/* What a lease that shares by MPS says about the directories; all is the caller's. */
+/* The input for the directories of a lease that shares by MPS. The caller owns all of it. */
 struct mps_directory_source {
-    const char *root;              /* the pool's own for the lease's user; never NULL */
-    const struct request *request; /* its mps_pipe_dir and mps_log_dir count where they are set */
+    const char *root;              /* the pool's directory for the lease's user; never NULL */
+    const struct request *request; /* its mps_pipe_dir and mps_log_dir win if they are set */
 };
 
-/* Whether no lease of the request has more than one device. Of the request alone, not of what was
- * granted: an elastic request, one for all devices and one of several replicas may come to more, so
- * they count as such also where a lease of theirs got one. */
+/* Returns whether no lease of the request can have more than one device. It depends only on the
+ * request, not on the granted devices: an elastic request, a request for all devices and a request
+ * with several replicas can get more, so they return false even when one device was granted. */
 bool mps_directories_single_device(const struct request *request);
 
-/* Whether leases of the two requests have the same directories on every device they meet on, given
- * that they are one user's: only then can one control daemon serve both. */
+/* Returns whether leases of the two requests, both of one user, have the same directories on every
+ * device that they share. Only then can one control daemon serve both. */
 bool mps_directories_are_same(const struct request *one, const struct request *other);
 
-/* Appends the two directories of the device: ROOT/ID/pipe and ROOT/ID/log; or what the request
- * names, as it is where there is only one device, else with the device's id below it, as every
- * control daemon needs its own. A failed allocation is remembered by the texts. */
+/* Appends the two directories of the device: ROOT/ID/pipe and ROOT/ID/log, or the request's own
+ * directories. These are used as they are for a single device. Otherwise the device's id is
+ * appended, because each control daemon needs its own directory. The texts remember a failed
+ * allocation. */
 void mps_directories(const struct mps_directory_source *place, struct device_id id,
                      struct text *pipe, struct text *log);
 
-/* The longest path that may stand before the name of a socket of MPS. */
+/* The maximum length of a directory with MPS's sockets, whose paths must fit into an address. */
 #define MPS_DIRECTORY_MAX 88
 
 #endif

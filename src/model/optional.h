@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Unknown is a value: a number that may be absent carries its validity, never a magic 0.
+ * A number that may be unknown. Unknown is a value of its own, never a special number.
  */
 #ifndef MODEL_OPTIONAL_H
 #define MODEL_OPTIONAL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A place on the PCI bus, with 32-bit domains.
+ * A PCI address with a 32-bit domain.
  */
 #ifndef MODEL_PCI_H
 #define MODEL_PCI_H
@@ -21,14 +21,15 @@ struct pci_text {
     char text[24];
 };
 
-/* As the kernel writes it, 0000:07:00.0; for use within one expression. */
+/* Formats an address as the kernel does, 0000:07:00.0, for use within one expression. */
 struct pci_text pci_format(struct pci_address address);
 
-/* Reads [domain:]bus:device.function in hexadecimal; a missing domain is 0. Fails with
+/* Parses [domain:]bus:device.function in hexadecimal; a missing domain is 0. Fails with
  * BERTH_ERROR_SYNTAX; *ret_address is untouched then. */
 int pci_parse(const char *string, struct pci_address *ret_address, struct berth_error *error);
 
-/* Order by domain, bus, device, function: negative, 0 or positive. Both must be known. */
+/* Compares by domain, bus, device and function. Returns a negative number, 0 or a positive number.
+ * Both addresses must be known. */
 int pci_compare(struct pci_address one, struct pci_address other);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose device it is.
+ * The vendors of devices.
  */
 #ifndef MODEL_VENDOR_H
 #define MODEL_VENDOR_H
@@ -20,7 +20,7 @@ enum vendor {
 /* The vendor of an id that is only an index, until device_id_list_resolve(). No device has it. */
 #define VENDOR_UNNAMED ((enum vendor)(VENDOR_DRI + 1))
 
-/* A bit for each. */
+/* A bit for each vendor. */
 #define VENDORS_ALL ((UINT32_C(1) << (VENDOR_DRI + 1)) - 1)
 
 /* The names that ids, files and options use: nvidia, amd, intel, apple, dri. */
