@@ -162,9 +162,9 @@ static void a_claim_takes_a_device_back(void **state)
     assert_int_equal(helper.offers, 2);
     assert_int_equal(berth_try_claim(pool, NULL, &lease, NULL), BERTH_ERROR_BUSY);
     assert_int_equal(helper.taken_back, 0);
-    assert_works(berth_claim(pool, NULL, BERTH_FOR_EVER, &lease, &error), &error);
+    assert_works(berth_claim(pool, NULL, TIMEOUT, &lease, &error), &error);
     assert_int_equal(helper.taken_back, 1);
-    assert_works(berth_claim(pool, NULL, BERTH_FOR_EVER, &other, &error), &error);
+    assert_works(berth_claim(pool, NULL, TIMEOUT, &other, &error), &error);
     assert_int_equal(helper.taken_back, 2);
     assert_int_equal(helper.forced, 0);
     assert_int_equal(helper.offers, 2);
@@ -338,7 +338,7 @@ static void helpers_give_way_to_many(void **state)
     for (size_t i = 0; i < CLAIMERS; i++) {
         void *failed;
 
-        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        failed = join_thread(threads[i]);
         assert_null(failed);
     }
     berth_arbiter_stop(helper.arbiter);

@@ -371,7 +371,7 @@ static void another_thread_may_cancel_what_is_waited_for(void **state)
     assert_int_equal(pthread_create(&collector.thread, NULL, collect, &collector), 0);
     await(atomic_load(&collector.began));
     assert_int_equal(berth_cancel(pool, collector.ticket, NULL), 0);
-    assert_int_equal(pthread_join(collector.thread, NULL), 0);
+    join_thread(collector.thread);
     assert_int_equal(collector.code, BERTH_ERROR_CANCELLED);
     berth_pool_close(pool);
 }
@@ -394,7 +394,7 @@ static void of_several_collectors_one_gets_the_outcome(void **state)
     }
     release(pool, lease);
     for (size_t i = 0; i < COLLECTORS; i++) {
-        assert_int_equal(pthread_join(collectors[i].thread, NULL), 0);
+        join_thread(collectors[i].thread);
         granted += collectors[i].code == 0;
         assert_true(collectors[i].code == 0 || collectors[i].code == BERTH_ERROR_NOT_FOUND);
     }

@@ -299,8 +299,8 @@ static void who_gives_up_lets_the_next_one_through(void **state)
     /* Waits for both, so the one behind gets neither. */
     claimer = (struct claimer){.pool = pool, .request = pair, .timeout = 50 * MILLISECOND};
     assert_int_equal(pthread_create(&claimer.thread, NULL, claimer_run, &claimer), 0);
-    assert_int_equal(berth_claim(pool, NULL, BERTH_FOR_EVER, &lease, NULL), 0);
-    assert_int_equal(pthread_join(claimer.thread, NULL), 0);
+    assert_int_equal(berth_claim(pool, NULL, TIMEOUT, &lease, NULL), 0);
+    join_thread(claimer.thread);
     assert_int_equal(claimer.code, BERTH_ERROR_TIMED_OUT);
     berth_pool_close(pool);
     berth_request_destroy(pair);
@@ -400,7 +400,7 @@ static void closing_ends_waiting_claims(void **state)
     await(berth_pool_pending(pool) == COUNT(claimers));
     berth_pool_close(pool);
     for (size_t i = 0; i < COUNT(claimers); i++) {
-        assert_int_equal(pthread_join(claimers[i].thread, NULL), 0);
+        join_thread(claimers[i].thread);
         assert_int_equal(claimers[i].code, BERTH_ERROR_CANCELLED);
     }
     berth_request_destroy(pair);

@@ -166,7 +166,7 @@ static void a_child_survives_whatever_the_parent_was_doing(void **state)
     for (int i = 0; i < 30; i++)
         check_child(&heritage);
     atomic_store(&noise.end, true);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    join_thread(thread);
     berth_pool_close(noise.pool);
 }
 

@@ -23,7 +23,7 @@ static void a_device_has_one_user_at_a_time(void **state)
     await(atomic_load(&claimers.turns) >= 20000);
     atomic_store(&claimers.ends, true);
     for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        join_thread(threads[i]);
     claimers_end(&claimers);
     assert_int_equal(atomic_load(&claimers.wrongs), 0);
 }
@@ -65,7 +65,7 @@ static void claims_are_served_in_order_of_arrival(void **state)
     for (size_t i = 0; i < THREADS; i++) {
         void *failed;
 
-        assert_int_equal(pthread_join(turns[i].thread, &failed), 0);
+        failed = join_thread(turns[i].thread);
         assert_null(failed);
         assert_int_equal(turns[i].place, i);
     }
@@ -96,7 +96,7 @@ static void who_is_woken_may_close_the_pool(void **state)
         assert_int_equal(pthread_create(&thread, NULL, claim_and_close, pool), 0);
         await(berth_pool_pending(pool) == 1);
         release(pool, lease);
-        assert_int_equal(pthread_join(thread, &failed), 0);
+        failed = join_thread(thread);
         assert_null(failed);
     }
 }
