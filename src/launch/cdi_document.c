@@ -12,24 +12,24 @@
 
 #define PERMISSION_BITS 07777
 
-/* A device file, looked at once however many devices have it. */
+/* A device file. Several devices may have it, but it is examined once. */
 struct cdi_node {
-    const char *path;   /* the device's */
-    struct stat status; /* only of a good one */
+    const char *path;   /* borrowed from the device */
+    struct stat status; /* only if is_good */
     bool is_good;
-    size_t entry; /* the last one that it was written to */
+    size_t entry; /* the last entry that has it */
 };
 
 struct cdi_writer {
     const char *root;
-    VECTOR_OF(struct cdi_node); /* in the order of devices, each once */
+    VECTOR_OF(struct cdi_node); /* in the order of the devices, each once */
     struct string_list *notes;
     struct berth_error *error;
     struct json json;
-    size_t entries; /* that were begun */
+    size_t entries; /* entries begun so far */
 };
 
-/* Keeps the message as a note. */
+/* Appends the message to the notes. */
 static int add_note(struct cdi_writer *writing, const struct berth_error *told)
 {
     return string_list_append(writing->notes, told->message) < 0 ? error_set_memory(writing->error)
@@ -52,7 +52,7 @@ static const char *describe_type(mode_t mode)
     }
 }
 
-/* Looks at a file that is new. */
+/* Examines a file, and appends a note if it is left out. */
 static int stat_node(struct cdi_writer *writing, struct cdi_node *node)
 {
     struct berth_error told = BERTH_ERROR_INIT;
@@ -66,12 +66,12 @@ static int stat_node(struct cdi_writer *writing, struct cdi_node *node)
     if (text_failed(&place))
         code = error_set_memory(writing->error);
     else if (node->path[0] != '/')
-        error_set(&told, BERTH_ERROR_INVALID, "%s: expected an absolute path, left out",
+        error_set(&told, BERTH_ERROR_INVALID, "%s: expected an absolute path; left out",
                   node->path);
     else if (lstat(path, &node->status) < 0)
-        error_set(&told, BERTH_ERROR_IO, "%s: %s, left out", path, strerror(errno));
+        error_set(&told, BERTH_ERROR_IO, "%s: %s; left out", path, strerror(errno));
     else if (!S_ISCHR(node->status.st_mode))
-        error_set(&told, BERTH_ERROR_INVALID, "%s: expected a character device, got %s, left out",
+        error_set(&told, BERTH_ERROR_INVALID, "%s: expected a character device, got %s; left out",
                   path, describe_type(node->status.st_mode));
     else
         node->is_good = true;
@@ -106,7 +106,7 @@ static bool has_nodes(const struct cdi_writer *writing, const struct device *dev
     return false;
 }
 
-/* Looks at all files of a device. */
+/* Examines all files of a device. */
 static int stat_device_nodes(struct cdi_writer *writing, const struct device *device)
 {
     struct berth_error told = BERTH_ERROR_INIT;
@@ -128,7 +128,7 @@ static int stat_device_nodes(struct cdi_writer *writing, const struct device *de
     }
     if (has_nodes(writing, device))
         return 0;
-    error_set(&told, BERTH_ERROR_NO_DEVICE, "%s: no device file, left out",
+    error_set(&told, BERTH_ERROR_NO_DEVICE, "%s: has no device file; left out",
               device_id_format(device->id).text);
     return add_note(writing, &told);
 }
@@ -138,7 +138,7 @@ static void write_number(struct json *json, const char *key, uint64_t number)
     json_number_member(json, key, true, number);
 }
 
-/* Writes it unless it is bad, or in the entry already. */
+/* Writes the file, unless it is left out or already in the entry. */
 static void write_node(struct cdi_writer *writing, struct cdi_node *node)
 {
     struct json *json = &writing->json;
@@ -206,8 +206,8 @@ static void write_all(struct cdi_writer *writing)
     end_entry(&writing->json);
 }
 
-/* A runtime of nvidia's that looks at every container would add all GPUs for this variable, which
- * images that are made for CUDA come with. */
+/* Images for CUDA set NVIDIA_VISIBLE_DEVICES, for which nvidia's runtime hook adds all GPUs to a
+ * container. Overrides the variable, so that the hook adds none. */
 static void write_common_edits(struct json *json)
 {
     json_key(json, "containerEdits");
@@ -242,7 +242,7 @@ static void write_document(struct cdi_writer *writing, const struct device_list 
     json_finish(json);
 }
 
-/* Whether there is anything to write. */
+/* Fails if there is nothing to write. */
 static int check_any(const struct cdi_writer *writing, size_t leasable)
 {
     const struct cdi_node *node;

@@ -41,7 +41,7 @@ void launch_pid_list_remove(struct pid_list *list, pid_t pid)
     }
 }
 
-/* Lists all processes, as far as there is memory for them. Fails with BERTH_ERROR_MEMORY or _IO. */
+/* Lists all processes. Fails with BERTH_ERROR_MEMORY or _IO; keeps those listed so far. */
 static int list_processes(struct process_list *processes)
 {
     DIR *directory = opendir("/proc");
@@ -69,8 +69,8 @@ static int list_processes(struct process_list *processes)
     return code;
 }
 
-/* A process that is known to be below us. While the descriptor is open and answers, the number is
- * still its own. */
+/* A process known to be a descendant. While its pidfd is open and the process alive, no other
+ * process can have its pid. */
 struct verified_process {
     pid_t pid;
     int descriptor; /* -1: this process itself */
@@ -81,8 +81,8 @@ static bool is_same_process(const struct verified_process *known)
     return known->descriptor < 0 || pidfd_send_signal(known->descriptor, 0, NULL, 0) == 0;
 }
 
-/* Makes the process, which was seen to be a child of `parent`, known, if it still is; it may have
- * become ours when its parent died. Returns a descriptor, or -1. */
+/* Opens a pidfd of a process that was listed as a child of `parent`, if it still is one. If the
+ * parent died, the process may have become a child of this process. Returns -1 on failure. */
 static int open_child(const struct verified_process *parent, pid_t pid)
 {
     struct verified_process child = {pid, pidfd_open(pid, 0)};
@@ -100,13 +100,13 @@ static int open_child(const struct verified_process *parent, pid_t pid)
 
 struct signal_round {
     const struct process_list *processes;
-    const struct pid_list *spared; /* children of ours */
+    const struct pid_list *spared; /* children of this process */
     int signal;
     size_t count;
 };
 
-/* Signals what is below `parent`. Parents come before their children, so that they do not mind
- * their children's end. */
+/* Signals the descendants of `parent`. Parents come first, so that they do not react to the end of
+ * their children. */
 static void signal_below(struct signal_round *round, const struct verified_process *parent)
 {
     const struct process *process;
@@ -135,7 +135,7 @@ size_t descendants_signal(int signal, const struct pid_list *spared)
     struct signal_round round = {.processes = &processes, .spared = spared, .signal = signal};
     const struct verified_process self = {getpid(), -1};
 
-    /* What could be listed is signalled, whatever went wrong after it. */
+    /* On failure, signal at least the processes that were listed. */
     list_processes(&processes);
     signal_below(&round, &self);
     vector_finish(&processes);

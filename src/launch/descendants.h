@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The processes below this one, which must be a child subreaper: then nobody leaves its tree.
+ * Lists and signals the descendants of this process. It must be a child subreaper, so that no
+ * descendant leaves its tree.
  */
 #ifndef LAUNCH_DESCENDANTS_H
 #define LAUNCH_DESCENDANTS_H
@@ -15,16 +16,16 @@ struct pid_list {
 };
 
 bool launch_pid_list_has(const struct pid_list *list, pid_t pid);
-/* Takes it out, if it is in. */
+/* Removes the pid, if it is in the list. */
 void launch_pid_list_remove(struct pid_list *list, pid_t pid);
 
-/* Sends a signal to every process below us, except those children of ours that are to be spared
- * and what is below them; 0 sends none. Returns how many processes there are. Never hits a
- * stranger that has got the number of one of ours. What appears meanwhile, or is not to be seen for
- * want of memory or descriptors, may be missed. */
+/* Sends the signal to every descendant, except the children in `spared` and their descendants.
+ * Signal 0 only counts. Returns the number of descendants. Never signals another process that has
+ * reused a descendant's pid. May miss processes that start meanwhile, or all if memory or
+ * descriptors run out. */
 size_t descendants_signal(int signal, const struct pid_list *spared);
 
-/* Appends our children. Fails with BERTH_ERROR_MEMORY. */
+/* Appends the children of this process. Fails with BERTH_ERROR_MEMORY. */
 int descendants_list_children(struct pid_list *children);
 
 #endif

@@ -12,7 +12,7 @@
 #include "launch/environment_masks.h"
 
 #define MEBIBYTE (UINT64_C(1) << 20)
-/* A share is in millionths, of which a percent has 10^4. */
+/* A share is in millionths, and a percent has 10^4 of them. */
 #define PERCENT_DECIMALS 4
 
 struct environment_builder {
@@ -22,7 +22,7 @@ struct environment_builder {
     struct environment_changes changes;
 };
 
-/* A vendor's own entry brings its libraries, too. */
+/* Appends the CDI name of the device. Prefers the vendor's entry, which also adds its libraries. */
 static void append_cdi_name(const struct environment_builder *building, const struct device *device,
                             struct text *out)
 {
@@ -55,7 +55,7 @@ static void set_ids(struct environment_builder *building)
     }
 }
 
-/* Whether a device before this one has the node too, as nvidia's have /dev/nvidiactl. */
+/* Returns true if an earlier device has the node too. All nvidia devices have /dev/nvidiactl. */
 static bool has_earlier(const struct environment_builder *building, const struct device *device,
                         const char *node)
 {
@@ -116,7 +116,7 @@ static void set_pool(struct environment_changes *changes, const struct launch_fa
         environment_changes_set_number(changes, BERTH_REPLICA, facts->replica);
 }
 
-/* Limits that are not asked for are removed: what is inherited limits another lease. */
+/* Sets the variables of MPS. Removes inherited limits, which belong to another lease. */
 static void set_mps(struct environment_changes *changes, const struct mps_facts *mps)
 {
     environment_changes_set(changes, CUDA_MPS_PIPE_DIRECTORY, mps->pipe_dir);
@@ -129,7 +129,7 @@ static void set_mps(struct environment_changes *changes, const struct mps_facts 
         environment_changes_set(changes, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE,
                                 quantity_format_decimal(share, PERCENT_DECIMALS).text);
     }
-    /* Of the one device that the mask leaves, in the largest unit that loses little. */
+    /* The limit of device 0, the only one that the mask leaves, in mebibytes. */
     if (mps->memory.known) {
         uint64_t mebibytes = mps->memory.value / MEBIBYTE;
         struct text *limit =

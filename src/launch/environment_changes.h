@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The variables of an environment that are ours to decide, and what becomes of each. Not for use by
- * two threads at once.
+ * Changes to the variables that berth sets or removes in an environment. Not thread-safe.
  */
 #ifndef LAUNCH_ENVIRONMENT_CHANGES_H
 #define LAUNCH_ENVIRONMENT_CHANGES_H
@@ -11,7 +10,7 @@
 #include "base/string_list.h"
 #include "base/text/text.h"
 
-/* Each is called in the environment as it is here. */
+/* The variables, by their names in the environment. */
 #define VARIABLES(X)                     \
     X(CUDA_VISIBLE_DEVICES)              \
     X(CUDA_DEVICE_ORDER)                 \
@@ -54,7 +53,7 @@ enum variable {
         VARIABLE_COUNT,
 };
 
-/* What becomes of each: as inherited, which zeroed memory says, removed, or set. */
+/* The change of each variable: as inherited (zeroed memory), removed, or set. */
 struct environment_changes {
     struct environment_change {
         bool is_ours;
@@ -71,16 +70,16 @@ void environment_changes_set(struct environment_changes *changes, enum variable 
 void environment_changes_set_number(struct environment_changes *changes, enum variable variable,
                                     uint64_t number);
 
-/* Sets it to nothing; the value is to be appended to what is returned. */
+/* Sets the variable to an empty value. The caller appends the value to the returned text. */
 struct text *environment_changes_begin_value(struct environment_changes *changes,
                                              enum variable variable);
 
-/* Whether it was set, be it to nothing. */
+/* Returns true if the variable was set, even to an empty value. */
 bool environment_changes_is_set(const struct environment_changes *changes, enum variable variable);
 
-/* Appends the inherited environment (ended by NULL) as it was changed, and a NULL entry. Takes what
- * was set. Fails with BERTH_ERROR_MEMORY, also when a value could not be put together; the list may
- * have grown then. */
+/* Appends the inherited environment (ended by NULL) with the changes, and a NULL item. Moves the
+ * set values into the list. Fails with BERTH_ERROR_MEMORY, also if making a value had failed; the
+ * list may have grown then. */
 int environment_changes_apply(struct environment_changes *changes, char *const *inherited,
                               struct string_list *environment);
 

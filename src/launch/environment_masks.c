@@ -6,25 +6,26 @@
 #include "launch/mask_entry.h"
 #include "launch/tile_mask.h"
 
-/* How a mask calls a device. */
+/* How a mask names a device. */
 enum naming {
-    NAMING_TILES,       /* the number of the card, or those of its tiles (tile_mask.h) */
-    NAMING_AS_WANTED,   /* the index, but UUIDs with --uuid, for MPS and, as it has none, for MIG */
-    NAMING_UUID_IF_ALL, /* the UUID, or the index where one of the devices has none known */
+    NAMING_TILES,       /* by number of the card or of its tiles (tile_mask.h) */
+    NAMING_AS_WANTED,   /* by index; by UUID with --uuid, for MPS and for MIG, which has no index */
+    NAMING_UUID_IF_ALL, /* by UUID; by index if the UUID of a device is unknown */
 };
 
 static const struct vendor_masks {
     struct vendor_mask {
         enum variable variable;
         enum naming naming;
-        const char *hidden; /* what leaves no device; an empty mask means all to some */
-        bool mixes; /* a partition without an own UUID may stand beside UUIDs by its index */
+        const char
+            *hidden; /* the value that hides all devices; for some, an empty mask means all */
+        bool mixes;  /* a partition without a UUID may be named by index beside UUIDs */
     } masks[2];
-    /* What makes the masks count as we do. */
+    /* The variable that makes the runtime number devices as berth does. */
     enum variable order;
     const char *order_value;
-    /* The vendor's runtime also reads this mask, which is another vendor's, unless the other
-     * variable is there; that one counts within the vendor's own mask. */
+    /* Another vendor's mask that this vendor's runtime reads too, unless the variable `read_before`
+     * is set. `read_before` selects among the devices that the vendor's own mask leaves. */
     enum variable also_read;
     enum variable read_before;
 } vendor_masks[VENDOR_DRI + 1] = {
@@ -55,10 +56,10 @@ static const struct vendor_masks {
             .order = ZE_ENABLE_PCI_ID_DEVICE_ORDER,
             .order_value = "1",
         },
-    /* The others have none. */
+    /* Other vendors have no masks. */
 };
 
-/* These would narrow or replace our masks. */
+/* Variables that would narrow or replace the masks of the lease. */
 static const enum variable never_inherited[] = {
     HIP_VISIBLE_DEVICES,
     GPU_DEVICE_ORDINAL,
@@ -69,11 +70,11 @@ struct masking {
     const struct launch_facts *facts;
     const struct device *devices;
     const struct device *devices_end;
-    struct tile_mask inherited; /* what the command may see of tiles, and how it counts them */
+    struct tile_mask inherited; /* the inherited mask of tiles, and how it numbers them */
     struct environment_changes *changes;
 };
 
-/* Whether the masks of this rule hold UUIDs. */
+/* Returns true if the masks of this rule contain UUIDs. */
 static bool uses_uuids(const struct masking *masking, enum vendor vendor, enum naming naming)
 {
     bool all_known = true;
@@ -95,7 +96,7 @@ static uint32_t number_or(struct optional_number number, uint32_t otherwise)
     return number.known && number.value <= UINT32_MAX ? (uint32_t)number.value : otherwise;
 }
 
-/* Appends all tiles of the device, or those that the inherited mask leaves of it. */
+/* Appends the tiles of the device that the inherited mask leaves. */
 static void append_tiles(const struct masking *masking, const struct device *device,
                          struct text *value)
 {
@@ -106,7 +107,7 @@ static void append_tiles(const struct masking *masking, const struct device *dev
     };
     uint32_t left = tile_mask_visible(&masking->inherited, place, tiles);
 
-    /* A mask that leaves nothing of it is not of this host, or counts in another order. */
+    /* A mask that leaves none comes from another host or uses another order: use all tiles. */
     if (left == 0)
         left = (UINT32_C(1) << tiles) - 1;
     tile_mask_append(&masking->inherited, place, tiles, left, value);
@@ -132,7 +133,7 @@ static int set_mask(struct masking *masking, enum vendor vendor, const struct ve
             text_append_number(value, device->id.index);
         else
             return error_set(
-                error, BERTH_ERROR_INVALID, "expected the UUID of %s for %s, got none known",
+                error, BERTH_ERROR_INVALID, "the UUID of %s is not known, but %s needs it",
                 device_id_format(device->id).text, launch_variable_name(rule->variable));
     }
     return 0;
@@ -170,7 +171,7 @@ static int set_vendor_masks(struct masking *masking, enum vendor vendor, struct 
     return 0;
 }
 
-/* Keeps another vendor's mask, ours or inherited, from narrowing this vendor's. */
+/* Prevents another vendor's mask, set or inherited, from narrowing this vendor's mask. */
 static void shield_vendor(struct masking *masking, enum vendor vendor)
 {
     const struct vendor_masks *rule = &vendor_masks[vendor];
@@ -191,7 +192,7 @@ static void shield_vendor(struct masking *masking, enum vendor vendor)
     }
 }
 
-/* The value of the first entry with this name, as getenv finds it; NULL when there is none. */
+/* Returns the value of the first entry with this name, as getenv does, or NULL. */
 static const char *find_value(char *const *environment, enum variable variable)
 {
     for (; *environment != NULL; environment++) {

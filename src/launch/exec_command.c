@@ -12,15 +12,15 @@
 #include "base/error.h"
 #include "base/text/quote.h"
 
-/* The first file of this name in the directories of PATH that can be accessed in this way. Returns
- * whether there is one. */
+/* Finds the first file of this name in the directories of PATH that access() allows in this mode.
+ * Returns false if there is none. */
 static bool find_in_path(const char *name, int mode, char ret_file[PATH_MAX])
 {
     const char *path = getenv("PATH");
 
     while (path != NULL) {
         size_t length = strcspn(path, ":");
-        /* An empty part is the working directory. */
+        /* An empty entry of PATH means the working directory. */
         int size = snprintf(ret_file, PATH_MAX, "%.*s%s%s", (int)length, path,
                             length == 0 ? "" : "/", name);
 
@@ -38,12 +38,13 @@ int exec_command(char *const *arguments, char *const *environment)
     int number;
 
     environ = (char **)environment;
-    /* Looking for it first costs much less than trying to execute what is not there. */
+    /* Searching with access() is much cheaper than failed attempts to execute. */
     if (is_name && find_in_path(arguments[0], X_OK, file))
         execve(file, arguments, environment);
     execvp(arguments[0], arguments);
     number = errno;
-    /* It says so for a directory that we may not look into, too; shells do not. */
+    /* execvp also returns EACCES for a directory of PATH that cannot be searched; a shell ignores
+     * such a directory. */
     if (number == EACCES && is_name && !find_in_path(arguments[0], F_OK, file))
         return ENOENT;
     return number;
@@ -54,10 +55,10 @@ int exec_command_error(const char *command, int number, struct berth_error *erro
     struct quoted name = quote(command);
 
     if (number == ENOENT)
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "expected to run %s, got no such command",
-                         name.text);
-    /* Found, but not what can be run: ENOTDIR is not what error_set_errno takes it for. */
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "cannot run %s: no such command", name.text);
+    /* The command exists but cannot be executed. error_set_errno() would take ENOTDIR for "not
+     * found". */
     if (number == EACCES || number == EPERM || number == ENOMEM)
-        return error_set_errno(error, number, "expected to run %s", name.text);
-    return error_set(error, BERTH_ERROR_IO, "expected to run %s: %s", name.text, strerror(number));
+        return error_set_errno(error, number, "cannot run %s", name.text);
+    return error_set(error, BERTH_ERROR_IO, "cannot run %s: %s", name.text, strerror(number));
 }

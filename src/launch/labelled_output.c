@@ -132,7 +132,7 @@ int labelled_output_open_pipes(struct labelled_output *labels, uint32_t number,
     if (failure == 0)
         return 0;
     labelled_output_close_child_ends(labels);
-    return error_set(error, BERTH_ERROR_LIMIT, "expected a pipe for labelled output: %s",
+    return error_set(error, BERTH_ERROR_LIMIT, "cannot create a pipe for labelled output: %s",
                      strerror(failure));
 }
 
@@ -326,7 +326,7 @@ int labelled_output_finish(struct labelled_output *labels, struct berth_error *e
         if (code == 0 && queue->failure == ENOMEM)
             code = error_set_memory(error);
         else if (code == 0 && queue->failure != 0 && queue->failure != EPIPE)
-            code = error_set(error, BERTH_ERROR_IO, "expected to write labelled output: %s",
+            code = error_set(error, BERTH_ERROR_IO, "cannot write labelled output: %s",
                              strerror(queue->failure));
         output_queue_close(queue);
     }

@@ -120,7 +120,7 @@ static int find_free(struct master_port *ret_port, struct berth_error *error)
     return failure == 0
                ? 0
                : error_set(error, BERTH_ERROR_LIMIT,
-                           "expected a free TCP port for ranks to meet: %s", strerror(failure));
+                           "cannot find a free TCP port for the ranks: %s", strerror(failure));
 }
 
 int master_port_choose(uint16_t wanted, struct master_port *ret_port, struct berth_error *error)

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "launch/cpus.h"
 
-/* The kernel's set of all CPUs that there may be: larger than what sched.h calls one. */
+/* Allocates a set for CPUS_MAX CPUs, more than a plain cpu_set_t holds. */
 static cpu_set_t *new_cpu_set(size_t *ret_size)
 {
     cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
@@ -18,7 +18,7 @@ static cpu_set_t *new_cpu_set(size_t *ret_size)
     return set;
 }
 
-/* Takes out what this process may not use. */
+/* Removes the CPUs that this process may not use. */
 static int keep_allowed(struct bitset *cpus, struct berth_error *error)
 {
     size_t size;
@@ -28,7 +28,7 @@ static int keep_allowed(struct bitset *cpus, struct berth_error *error)
     if (allowed == NULL)
         return error_set_memory(error);
     if (sched_getaffinity(0, size, allowed) < 0)
-        code = error_set_errno(error, errno, "expected the CPUs that may be used");
+        code = error_set_errno(error, errno, "cannot read the CPU affinity");
     bitset_for_each (cpu, cpus) {
         if (!CPU_ISSET_S(cpu, size, allowed))
             bitset_remove(cpus, cpu);
@@ -45,15 +45,15 @@ static void append_ids(const struct device *devices, size_t count, struct text *
     }
 }
 
-static int set_not_found(const struct device *devices, size_t count, const char *found,
+static int set_not_found(const struct device *devices, size_t count, const char *state,
                          struct berth_error *error)
 {
     struct text ids = {0};
     int code;
 
     append_ids(devices, count, &ids);
-    code = error_set(error, BERTH_ERROR_NOT_FOUND, "expected the CPUs near %s, got %s",
-                     text_string(&ids), found);
+    code = error_set(error, BERTH_ERROR_NOT_FOUND, "the CPUs near %s are %s", text_string(&ids),
+                     state);
     text_finish(&ids);
     return code;
 }
@@ -67,10 +67,10 @@ int pin_choose(const struct device *devices, size_t count, struct bitset *ret_cp
     if (code == BERTH_ERROR_MEMORY)
         return error_set_memory(error);
     if (code < 0)
-        return set_not_found(devices, count, "none known", error);
+        return set_not_found(devices, count, "not known", error);
     code = keep_allowed(&cpus, error);
     if (code == 0 && bitset_is_empty(&cpus))
-        code = set_not_found(devices, count, "none that may be used", error);
+        code = set_not_found(devices, count, "not allowed for this process", error);
     if (code == 0)
         *ret_cpus = cpus;
     else

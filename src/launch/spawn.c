@@ -68,7 +68,7 @@ static int set_limit_error(struct berth_error *error, const char *wanted, int nu
 {
     if (number == ENOMEM)
         return error_set_memory(error);
-    return error_set(error, BERTH_ERROR_LIMIT, "expected %s to run a command: %s", wanted,
+    return error_set(error, BERTH_ERROR_LIMIT, "cannot create %s for the command: %s", wanted,
                      strerror(number));
 }
 

@@ -85,7 +85,7 @@ static int block_signals(struct launch_supervisor *supervisor, struct berth_erro
         sigaddset(&signals, passed_on[i]);
     supervisor->descriptor = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
     if (supervisor->descriptor < 0)
-        return error_set_errno(error, errno, "expected a descriptor for signals");
+        return error_set_errno(error, errno, "cannot create a descriptor for signals");
     sigprocmask(SIG_BLOCK, &signals, &supervisor->before.mask);
     sigaction(SIGCHLD, &by_default, &supervisor->before.child_action);
     return 0;
@@ -158,7 +158,7 @@ int launch_supervisor_start(struct launch_supervisor *supervisor, const struct l
 
     if (supervisor->stopping)
         return error_set(error, BERTH_ERROR_CANCELLED,
-                         "expected to start a command, got that all are being stopped");
+                         "cannot start the command: all commands are being stopped");
     place = vector_append(supervisor);
     if (place == NULL)
         return error_set_memory(error);

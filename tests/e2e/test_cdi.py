@@ -19,7 +19,7 @@ COMMON = f"""devices:
 - {{vendor: nvidia, index: 1, uuid: GPU-1, nodes: [{FULL}, {ZERO}]}}
 - {{vendor: amd, index: 0}}
 """
-LEFT_OUT = "berth: cdi: amd0: no device file, left out\n"
+LEFT_OUT = "berth: cdi: amd0: has no device file; left out\n"
 HERE = {"BERTH_SYSROOT": None}
 NAME = "berth-gpu.json"
 
@@ -134,8 +134,8 @@ def test_no_device_files(sandbox, machine):
     (machine.root / f"dev/dri/{card.card}").unlink()
     check_impossible(
         sandbox,
-        f"{machine.root}{card.node_path()}: expected a character device, got a regular file, left out",
-        "intel0: no device file, left out",
+        f"{machine.root}{card.node_path()}: expected a character device, got a regular file; left out",
+        "intel0: has no device file; left out",
         "expected a device with a device file, got none",
     )
 

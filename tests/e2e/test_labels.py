@@ -103,7 +103,7 @@ def test_full_disk(pool):
         done = pool.sandbox.run(["sh", "-c", f"berth run --ranks --label sh -c 'echo; {command}' >/dev/full"])
         assert (done.code, done.stderr) == (
             code,
-            "berth: run: expected to write labelled output: No space left on device\n",
+            "berth: run: cannot write labelled output: No space left on device\n",
         )
 
 

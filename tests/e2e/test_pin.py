@@ -81,7 +81,7 @@ def test_only_what_may_be_used(pool_of):
     assert (shown(done), done.stderr) == ({"": str(ALLOWED[1])}, "berth: lease 1: nvidia0\n")
     done = pool.sandbox.run([*inside, "nvidia1", "sh", "-c", SHOW])
     assert shown(done) == {"": str(ALLOWED[1])}
-    said = "berth: not pinned: expected the CPUs near nvidia1, got none that may be used\n"
+    said = "berth: cannot pin the command: the CPUs near nvidia1 are not allowed for this process\n"
     assert done.stderr == f"berth: lease 2: nvidia1\n{said}"
 
 
@@ -92,8 +92,8 @@ def test_unknown_cpus(pool_of):
     done = pool.berth("run", "-v", "--pin", "--ranks", "-n2", "sh", "-c", SHOW)
     assert shown(done) == {"0": ranges(ALLOWED), "1": ranges(ALLOWED)}
     assert done.stderr.splitlines()[2:] == [
-        "berth: not pinned: expected the CPUs near nvidia0, got none known",
-        "berth: not pinned: expected the CPUs near nvidia1, got none that may be used",
+        "berth: cannot pin the command: the CPUs near nvidia0 are not known",
+        "berth: cannot pin the command: the CPUs near nvidia1 are not allowed for this process",
     ]
 
 

@@ -92,7 +92,7 @@ static void the_document(void **state)
     assert_int_equal(cdi_document_write(&machine.devices, "", &out, &notes, &error), 0);
     assert_string_equal(text_string(&out), wanted);
     assert_int_equal(notes.count, 1);
-    assert_string_equal(notes.items[0], "amd0: no device file, left out");
+    assert_string_equal(notes.items[0], "amd0: has no device file; left out");
     text_finish(&out);
     string_list_finish(&notes);
     machine_finish(&machine);
@@ -110,13 +110,13 @@ static void check_notes(const struct string_list *notes, const char *const *sent
 static void what_is_no_device_file_is_left_out(void **state)
 {
     static const char *const sentences[] = {
-        "./missing: No such file or directory, left out",
-        "./file: expected a character device, got a regular file, left out",
-        "./directory: expected a character device, got a directory, left out",
-        "./link: expected a character device, got a symbolic link, left out",
-        "./pipe: expected a character device, got something else, left out",
-        "relative?: expected an absolute path, left out",
-        "nvidia0: no device file, left out",
+        "./missing: No such file or directory; left out",
+        "./file: expected a character device, got a regular file; left out",
+        "./directory: expected a character device, got a directory; left out",
+        "./link: expected a character device, got a symbolic link; left out",
+        "./pipe: expected a character device, got something else; left out",
+        "relative?: expected an absolute path; left out",
+        "nvidia0: has no device file; left out",
         NULL,
     };
     static const char *const nodes[] = {"/missing", "/file", "/directory",   "/link",

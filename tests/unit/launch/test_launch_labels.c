@@ -456,7 +456,7 @@ static void a_full_disk_is_told(void **state)
     speak(&scene, 0, OUTPUT, "lost\n");
     turn(&scene);
     assert_fails(labelled_output_finish(scene.labels, &error), BERTH_ERROR_IO, &error,
-                 "expected to write labelled output: No space left on device");
+                 "cannot write labelled output: No space left on device");
     scene.labels = NULL;
     scene_close(&scene);
 }
@@ -492,7 +492,7 @@ static void a_hurry_ends(void **state)
     turn(&scene);
     labelled_output_drain_pipes(scene.labels, true);
     assert_fails(labelled_output_finish(scene.labels, &error), BERTH_ERROR_IO, &error,
-                 "expected to write labelled output: Connection timed out");
+                 "cannot write labelled output: Connection timed out");
     scene.labels = NULL;
     scene_close(&scene);
 }

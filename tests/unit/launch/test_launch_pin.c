@@ -91,12 +91,11 @@ static void check_refused(const char *first, const char *second, const char *mes
 static void what_is_not_known_is_not_guessed(void **state)
 {
     (void)state;
-    check_refused(NULL, NULL, "expected the CPUs near nvidia0,nvidia1, got none known");
-    check_refused("", NULL, "expected the CPUs near nvidia0,nvidia1, got none known");
-    check_refused("many", NULL, "expected the CPUs near nvidia0,nvidia1, got none known");
-    check_refused("65536", NULL, "expected the CPUs near nvidia0,nvidia1, got none known");
-    check_refused("65535", NULL,
-                  "expected the CPUs near nvidia0,nvidia1, got none that may be used");
+    check_refused(NULL, NULL, "the CPUs near nvidia0,nvidia1 are not known");
+    check_refused("", NULL, "the CPUs near nvidia0,nvidia1 are not known");
+    check_refused("many", NULL, "the CPUs near nvidia0,nvidia1 are not known");
+    check_refused("65536", NULL, "the CPUs near nvidia0,nvidia1 are not known");
+    check_refused("65535", NULL, "the CPUs near nvidia0,nvidia1 are not allowed for this process");
 }
 
 static void a_process_stays_there(void **state)

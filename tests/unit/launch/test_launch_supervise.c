@@ -63,14 +63,13 @@ static void what_cannot_be_executed(void **state)
     (void)state;
     assert_true(file >= 0);
     close(file);
-    check_not_started("true", BERTH_ERROR_NOT_FOUND, "expected to run 'true', got no such command");
-    check_not_started("", BERTH_ERROR_NOT_FOUND, "expected to run '', got no such command");
+    check_not_started("true", BERTH_ERROR_NOT_FOUND, "cannot run 'true': no such command");
+    check_not_started("", BERTH_ERROR_NOT_FOUND, "cannot run '': no such command");
     check_not_started("./nothing", BERTH_ERROR_NOT_FOUND,
-                      "expected to run './nothing', got no such command");
-    check_not_started("/", BERTH_ERROR_PERMISSION, "expected to run '/': Permission denied");
-    check_not_started("plain", BERTH_ERROR_PERMISSION,
-                      "expected to run 'plain': Permission denied");
-    check_not_started("./plain/x", BERTH_ERROR_IO, "expected to run './plain/x': Not a directory");
+                      "cannot run './nothing': no such command");
+    check_not_started("/", BERTH_ERROR_PERMISSION, "cannot run '/': Permission denied");
+    check_not_started("plain", BERTH_ERROR_PERMISSION, "cannot run 'plain': Permission denied");
+    check_not_started("./plain/x", BERTH_ERROR_IO, "cannot run './plain/x': Not a directory");
 }
 
 static void the_commands_own_path_counts(void **state)
@@ -106,7 +105,7 @@ static void no_process_to_be_had(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     assert_int_equal(start_words(output.supervisor, words, words, &error), BERTH_ERROR_LIMIT);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    assert_string_equal(error.message, "expected a pipe to run a command: Too many open files");
+    assert_string_equal(error.message, "cannot create a pipe for the command: Too many open files");
     assert_true(launch_supervisor_is_done(output.supervisor));
     child_output_close(&output);
 }
