@@ -41,11 +41,11 @@ static int check_slot(const struct engine_request *request, uint32_t slot, uint3
         return error_set(error, BERTH_ERROR_INVALID,
                          "%s: expected a device that the request accepts, got that it %s",
                          device_name(engine, slot).text,
-                         reason != NULL ? reason : "is not one of the devices that \"all\" means here");
+                         reason != NULL ? reason
+                                        : "is not one of the devices that \"all\" means here");
     }
-    engine->search.request = &request->what;
-    if (placement_search_group(&engine->search, slot) !=
-        placement_search_group(&engine->search, first))
+    if (placement_search_group(&engine->search, &request->what, slot) !=
+        placement_search_group(&engine->search, &request->what, first))
         return error_set(error, BERTH_ERROR_INVALID,
                          "%s: expected devices of one host and vendor, got %s of another",
                          device_name(engine, first).text, device_name(engine, slot).text);

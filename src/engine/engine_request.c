@@ -83,14 +83,12 @@ static bool is_within_limits(const struct engine_request *request)
 /* Whether all that the request accepts lies in one group. */
 static bool is_one_group(const struct engine_request *request)
 {
-    struct placement_search *search = &request->scope->engine->search;
+    const struct placement_search *search = &request->scope->engine->search;
     size_t first = bitset_next(&request->accepts, 0);
 
-    /* It may have been another's, which is gone. */
-    search->request = &request->what;
-
     bitset_for_each (slot, &request->accepts) {
-        if (placement_search_group(search, slot) != placement_search_group(search, first))
+        if (placement_search_group(search, &request->what, slot) !=
+            placement_search_group(search, &request->what, first))
             return false;
     }
     return true;
@@ -184,18 +182,13 @@ int engine_request_compile(struct engine_request *request)
 
     rating_index_free(request->index);
     request->index = NULL;
-    search->request = &request->what;
-    /* Where does not matter, only whether. */
-    search->policy = request->policy->rate == NULL ? request->policy : &policy_first;
-    search->left = NULL;
-    search->hosts = NULL;
-    search->slots = NULL;
-    search->ranked = false;
-    search->affinity = 0;
-    search->must = NULL;
-    search->avoided = &request->avoided;
-    search->node_source = NULL;
-    search->replicas = request->replicas;
+    search->query = (struct placement_query){
+        .request = &request->what,
+        /* The question is whether it fits, not where; so a policy need not rate nodes. */
+        .policy = request->policy->rate == NULL ? request->policy : &policy_first,
+        .replicas = request->replicas,
+        .avoided = &request->avoided,
+    };
     request->memory = filter_memory(&request->what);
     request->affinity = affinity_of(request);
     request->alone = (struct usage){0};
@@ -210,7 +203,7 @@ int engine_request_compile(struct engine_request *request)
     if (code < 0)
         return code;
     drop_other_groups(request);
-    search->node_source = engine_idle_host_room(request);
+    search->query.node_source = engine_idle_host_room(request);
     code = placement_search_could_ever(search, &request->accepts, request->min, request->max);
     if (code < 0)
         return code;

@@ -68,7 +68,7 @@ const uint32_t *engine_idle_host_room(const struct engine_request *request)
 
 static uint32_t left_by_usage(const struct placement_search *search, size_t slot)
 {
-    const struct node_question *question = search->left_context;
+    const struct node_question *question = search->query.left_context;
     const struct scope *scope = question->request->scope;
 
     return ledger_left(scope, (uint32_t)slot,
@@ -100,22 +100,23 @@ static int place_by_search(const struct node_question *question, size_t max)
         if (engine->room[slot] == 0)
             bitset_remove(&engine->from, slot);
     }
-    search->request = &request->what;
-    search->policy = request->policy;
-    search->slots = scope->slots;
-    search->ranked = engine->ranked > 0;
-    search->affinity = request->affinity;
-    search->must = NULL;
-    search->avoided = question->avoided;
-    search->source = engine->room;
-    search->node_source = find_host_room(request, question->hosts);
-    search->replicas = request->replicas;
-    search->tables = question->tables;
-    search->share = request->share;
-    search->draw = question->draw;
-    search->left = left_by_usage;
-    search->left_context = question;
-    search->hosts = question->hosts;
+    search->query = (struct placement_query){
+        .request = &request->what,
+        .policy = request->policy,
+        .replicas = request->replicas,
+        .slots = scope->slots,
+        .ranked = engine->ranked > 0,
+        .affinity = request->affinity,
+        .avoided = question->avoided,
+        .source = engine->room,
+        .node_source = find_host_room(request, question->hosts),
+        .tables = question->tables,
+        .share = request->share,
+        .draw = question->draw,
+        .left = left_by_usage,
+        .left_context = question,
+        .hosts = question->hosts,
+    };
     code = placement_search_place_largest(search, &engine->from, request->min, max);
     if (code == 1)
         copy_chosen_slots(engine);

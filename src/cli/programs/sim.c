@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth sim: becomes berth-sim, which is a program of its own.
+ * berth sim: executes the program berth-sim.
  */
 #include "cli/programs/sim_options.h"
 
@@ -15,10 +15,10 @@ static const struct option_set *const no_sets[] = {NULL};
 const struct verb verb_sim = {
     .name = "sim",
     .usage = "place | queue [options]",
-    .summary = "replay traces through the engine that gives out devices",
-    .description = "Becomes berth-sim, which replays traces of real clusters through the engine "
-                   "that gives out devices. 'berth sim place' measures how well policies fill a "
-                   "cluster, 'berth sim queue' how long jobs wait.",
+    .summary = "simulate a cluster with traces of pods or jobs",
+    .description = "Replays traces of real clusters with the engine that allocates devices. 'berth "
+                   "sim place' measures how well policies fill a cluster, 'berth sim queue' how "
+                   "long jobs wait. Executes berth-sim.",
     .sets = no_sets,
     .subcommands = subcommands,
     .program = "berth-sim",

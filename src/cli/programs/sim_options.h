@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words that follow berth sim, with their options: here, so that help and completion know them;
- * what they do is in berth-sim, a program of its own.
+ * The subcommands of berth sim and their options. Help and completion need them in berth; the code
+ * that runs them is in the program berth-sim.
  */
 #ifndef CLI_PROGRAMS_SIM_OPTIONS_H
 #define CLI_PROGRAMS_SIM_OPTIONS_H
@@ -37,7 +37,7 @@ struct sim_place_options {
 
 extern const struct option_set sim_place_option_set;
 
-/* struct string_list: adds the parts of a list with commas, each a policy that there is. */
+/* Parses a list with commas into a struct string_list. berth-sim checks the names. */
 int sim_options_add_policies(const struct option *option, void *member, const char *value,
                              struct berth_error *error);
 

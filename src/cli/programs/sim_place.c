@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth sim place: how well policies fill a cluster.
+ * berth sim place: measures how well policies fill a cluster.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,20 +16,21 @@
 #include "cli/output.h"
 #include "cli/programs/sim_options.h"
 #include "cli/programs/sim_verbs.h"
+#include "sim/baselines/baselines.h"
 #include "sim/place_report.h"
 #include "sim/progress.h"
 
 #define SEED_DEFAULT 42
 #define TUNE_DEFAULT 1300
 
-/* All replays that are to be done, and how many are. */
+/* All replays, and the progress. */
 struct sim_place_work {
     const struct sim_place_options *options;
     struct seed_range seeds;
     struct progress progress;
-    const char *policy; /* of the replay that is under way */
+    const char *policy; /* of the current replay */
     uint64_t seed;
-    uint64_t done;
+    uint64_t done; /* replays */
     uint64_t of;
 };
 
@@ -45,7 +46,7 @@ static void show_progress(void *context, size_t done, size_t of)
     text_finish(&what);
 }
 
-/* One policy with all seeds. */
+/* Replays the trace with one policy and all seeds. */
 static int replay_seeds(struct sim_place_work *work, const struct typical_pods *typical,
                         const struct place_report *report, struct place_series *series,
                         struct berth_error *error)
@@ -96,7 +97,7 @@ static int replay_all(struct sim_place_work *work, const struct typical_pods *ty
     return code;
 }
 
-/* Writes the chart to what is open, in place of anything that was there. */
+/* Replaces the content of an open file by the chart. */
 static int write_chart(const struct place_report *report, const char *path, int descriptor,
                        struct berth_error *error)
 {
@@ -139,7 +140,8 @@ static void finish_report(struct place_report *report)
     vector_finish(&report->series);
 }
 
-/* The file's name without directories and ".csv". */
+/* Returns the file's name without directories and ".csv", which the caller frees; NULL: no memory.
+ */
 static char *name_trace(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -158,7 +160,7 @@ static struct seed_range choose_seeds(const struct sim_place_options *options)
     return options->seeds.known ? options->seeds : (struct seed_range){true, seed, seed};
 }
 
-/* Replays the trace and tells of it; with a chart where one is open. */
+/* Replays the trace and prints the report. `chart` is an open file, or -1 for no chart. */
 static int replay_and_print(const struct sim_place_options *options, const struct pod_trace *trace,
                             int chart, struct berth_error *error, int *ret_exit)
 {
@@ -182,7 +184,23 @@ static int replay_and_print(const struct sim_place_options *options, const struc
     return code;
 }
 
-/* What options alone cannot tell. */
+static int check_policies(const struct string_list *policies, struct berth_error *error)
+{
+    const struct policy *policy;
+    char **name;
+
+    vector_for_each (name, policies) {
+        int code = baseline_find(*name, &policy, error);
+
+        if (code < 0) {
+            error_wrap(error, code, "--policy");
+            return code;
+        }
+    }
+    return 0;
+}
+
+/* Checks the options together and fills in defaults. */
 static int check_options(struct sim_place_options *options, struct berth_error *error)
 {
     if (options->nodes == NULL)
@@ -193,10 +211,10 @@ static int check_options(struct sim_place_options *options, struct berth_error *
         return error_set(error, BERTH_ERROR_INVALID, "expected --seed or --seeds, got both");
     if (options->policies.count == 0)
         return sim_options_add_policies(NULL, &options->policies, "frag", error);
-    return 0;
+    return check_policies(&options->policies, error);
 }
 
-/* Opened before the work begins, so that nobody waits for a chart that cannot be written. */
+/* Opens the chart before the replays, so that a file that cannot be written fails at once. */
 static int open_chart(const char *path, int *ret_chart, struct berth_error *error)
 {
     if (path == NULL)

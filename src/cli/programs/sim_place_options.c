@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words of berth sim place; cli/programs/sim_place.c does what they say.
+ * The options of berth sim place. sim_place.c runs it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
 #include "cli/programs/sim_options.h"
-#include "sim/baselines/baselines.h"
 #include "sim/place_replay.h"
 #include "spec/option_types.h"
 
@@ -31,18 +30,12 @@ int sim_options_add_policies(const struct option *option, void *member, const ch
     (void)option;
     for (;;) {
         size_t length = strcspn(at, ",");
-        const struct policy *policy;
         char *name = strndup(at, length);
-        int code;
+        int code = name == NULL ? BERTH_ERROR_MEMORY : string_list_append(list, name);
 
-        if (name == NULL)
-            return error_set_memory(error);
-        code = baseline_find(name, &policy, error);
-        if (code == 0)
-            code = string_list_append(list, name);
         free(name);
         if (code < 0)
-            return code;
+            return error_set_memory(error);
         if (at[length] == '\0')
             return 0;
         at += length + 1;
@@ -117,45 +110,44 @@ static int parse_scale(const struct option *option, void *member, const char *va
 static const struct option place_rows[] = {
     {.name = "nodes",
      .argument = "FILE",
-     .help = "the cluster: CSV with columns sn, cpu_milli, memory_mib, gpu and perhaps model",
+     .help = "the cluster: CSV with columns sn, cpu_milli, memory_mib, gpu, [model]",
      OPTION(nodes),
      .parse = option_type_string},
     {.name = "pods",
      .argument = "FILE",
-     .help = "what is asked for: CSV with columns cpu_milli, memory_mib, num_gpu, gpu_milli and "
-             "perhaps gpu_spec (models that would do, A|B)",
+     .help = "the pods: CSV with columns cpu_milli, memory_mib, num_gpu, gpu_milli, [gpu_spec] "
+             "(accepted models, A|B)",
      OPTION(pods),
      .parse = option_type_string},
     {.name = "policy",
      .argument = "NAME,...",
-     .help = "the placement policy; several are compared (default frag)",
+     .help = "the placement policies to compare (default frag)",
      OPTION(policies),
      .parse = sim_options_add_policies},
     {.name = "seed",
      .argument = "N",
-     .help = "of the order in which the pods arrive (default 42)",
+     .help = "seed of the order of arrivals (default 42)",
      OPTION(seed),
      .parse = parse_seed},
     {.name = "seeds",
      .argument = "A-B",
-     .help = "one replay for each of these seeds, and the mean",
+     .help = "one replay for each seed, and the mean",
      OPTION(seeds),
      .parse = parse_seeds},
     {.name = "tune",
      .argument = "X",
-     .help = "pods arrive until they have asked for X times the cluster's GPUs (default 1.3)",
+     .help = "stop at a demand of X times the cluster's GPUs (default 1.3)",
      OPTION(tune),
      .parse = parse_tune},
     {.name = "ties",
      .argument = "name|seed",
      .choices = ties_names,
-     .help = "of nodes that are equal, which is taken: the first by name (the default), or by an "
-             "order that the seed draws",
+     .help = "order of equal nodes: by name (default), or drawn from the seed",
      OPTION(ties),
      .parse = option_type_choice},
     {.name = "scale",
      .argument = "K",
-     .help = "the nodes K times over, for clusters larger than the trace's",
+     .help = "use K copies of every node",
      OPTION(scale),
      .parse = parse_scale},
     {.name = "json",
@@ -164,7 +156,7 @@ static const struct option place_rows[] = {
      .parse = option_type_flag},
     {.name = "plot",
      .argument = "FILE.svg",
-     .help = "also write a chart of allocation against demand, a line for each policy",
+     .help = "also write a chart of allocation against demand",
      OPTION(chart),
      .parse = option_type_string},
 };
@@ -180,13 +172,12 @@ static const struct option_set *const place_sets[] = {&sim_place_option_set, NUL
 const struct verb verb_sim_place = {
     .name = "sim place",
     .usage = "--nodes FILE --pods FILE [options]",
-    .summary = "how well policies fill a cluster",
+    .summary = "measure how well policies fill a cluster",
     .description =
-        "Replays a trace through the engine that gives out devices: the pods arrive one by one in "
-        "an order that the seed draws, then more of them, drawn from the trace, until they have "
-        "asked for more GPUs than there are. They never leave; one that does not fit is dropped. "
-        "Prints how many of the GPUs are given out, in %, at the moments when 60 to 130 % of them "
-        "have been asked for, how many pods were dropped, what part of the GPUs is free but of no "
-        "use to the usual pods, and how long a decision takes.",
+        "Replays a trace of pods with the engine that allocates devices. The pods arrive one by "
+        "one in a random order, then more pods drawn from the trace, until the demand exceeds the "
+        "cluster. Pods never leave. A pod that does not fit is dropped. Prints the allocated part "
+        "of the GPUs when 60 to 130 % of them are requested, the dropped pods, the part of the "
+        "GPUs that is free but that typical pods cannot use, and the time of a decision.",
     .sets = place_sets,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth sim queue: how long jobs wait.
+ * berth sim queue: measures how long jobs wait.
  */
 #include <inttypes.h>
 #include <unistd.h>
@@ -19,8 +19,8 @@
 #include "sim/progress.h"
 #include "sim/queue_replay.h"
 
-/* What is asked, and what came of it. */
-struct queue_replay_run {
+/* One simulation. */
+struct sim_queue_work {
     const struct sim_queue_options *options;
     struct progress progress;
     struct queue_settings settings;
@@ -35,7 +35,7 @@ static int parse_number(const char *name, const char *string, uint64_t max, uint
     int code;
 
     if (string == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "--%s: expected a number, got none", name);
+        return error_set(error, BERTH_ERROR_INVALID, "expected --%s N, got none", name);
     code = quantity_parse_number(string, 1, max, &number, error);
     if (code < 0) {
         error_wrap(error, BERTH_ERROR_INVALID, "--%s", name);
@@ -54,7 +54,7 @@ static int read_options(const struct sim_queue_options *given, struct queue_sett
     settings->estimate = given->estimate;
     settings->policy = &policy_pack;
     if (given->jobs == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "--jobs: expected a trace, got none");
+        return error_set(error, BERTH_ERROR_INVALID, "expected --jobs FILE, got none");
     code = parse_number("nodes", given->nodes, QUEUE_NODES_MAX, &settings->nodes, error);
     if (code == 0)
         code = parse_number("gpus-per-node", given->gpus, QUEUE_NODE_GPUS_MAX,
@@ -69,51 +69,50 @@ static int read_options(const struct sim_queue_options *given, struct queue_sett
 
 static void show_progress(void *context, size_t ended, size_t all)
 {
-    struct queue_replay_run *replay_run = context;
+    struct sim_queue_work *work = context;
 
-    progress_show(&replay_run->progress, "jobs", ended, all);
+    progress_show(&work->progress, "jobs", ended, all);
 }
 
-static int replay_jobs(struct queue_replay_run *replay_run, struct berth_error *error)
+static int replay_jobs(struct sim_queue_work *work, struct berth_error *error)
 {
     struct job_list jobs = {0};
     int64_t began = clock_now();
-    int code = job_trace_read(replay_run->options->jobs, &jobs, error);
+    int code = job_trace_read(work->options->jobs, &jobs, error);
 
-    replay_run->settings.progress = show_progress;
-    replay_run->settings.context = replay_run;
-    progress_begin(&replay_run->progress);
+    work->settings.progress = show_progress;
+    work->settings.context = work;
+    progress_begin(&work->progress);
     if (code == 0)
-        code = queue_replay(replay_run->options->jobs, &jobs, &replay_run->settings,
-                            &replay_run->outcome, error);
-    progress_end(&replay_run->progress);
+        code = queue_replay(work->options->jobs, &jobs, &work->settings, &work->outcome, error);
+    progress_end(&work->progress);
     vector_finish(&jobs);
-    replay_run->took = clock_now() - began;
+    work->took = clock_now() - began;
     return code;
 }
 
-/* Durations in seconds to the millisecond. */
+/* Writes a duration in seconds with milliseconds. */
 static void write_seconds(struct json *json, const char *key, int64_t duration)
 {
     json_key(json, key);
     json_decimal(json, (duration + 500000) / 1000000, 3);
 }
 
-static void write_json(const struct queue_replay_run *replay_run, struct text *out)
+static void write_json(const struct sim_queue_work *work, struct text *out)
 {
-    const struct queue_outcome *outcome = &replay_run->outcome;
+    const struct queue_outcome *outcome = &work->outcome;
     struct json json;
 
     json_start(&json, out, JSON_INDENTED);
     json_object_begin(&json);
     json_string_member(&json, "schema", "berth.sim-queue/1");
     json_number_member(&json, "jobs", true, outcome->jobs);
-    json_number_member(&json, "nodes", true, replay_run->settings.nodes);
-    json_number_member(&json, "gpus_per_node", true, replay_run->settings.gpus_per_node);
-    json_string_member(&json, "order", choice_name(queue_order_names, replay_run->settings.order));
+    json_number_member(&json, "nodes", true, work->settings.nodes);
+    json_number_member(&json, "gpus_per_node", true, work->settings.gpus_per_node);
+    json_string_member(&json, "order", choice_name(queue_order_names, work->settings.order));
     json_string_member(&json, "estimate",
-                       choice_name(queue_estimate_names, replay_run->settings.estimate));
-    json_string_member(&json, "policy", replay_run->settings.policy->name);
+                       choice_name(queue_estimate_names, work->settings.estimate));
+    json_string_member(&json, "policy", work->settings.policy->name);
     json_key(&json, "wait_s");
     json_object_begin(&json);
     write_seconds(&json, "mean", outcome->wait_mean);
@@ -125,7 +124,7 @@ static void write_json(const struct queue_replay_run *replay_run, struct text *o
     json_number_member(&json, "broken_reservations", true, outcome->broken_reservations);
     json_key(&json, "utilization");
     json_decimal(&json, (outcome->utilization + 50) / 100, 4);
-    write_seconds(&json, "seconds", replay_run->took);
+    write_seconds(&json, "seconds", work->took);
     json_object_end(&json);
     json_finish(&json);
 }
@@ -143,10 +142,10 @@ static const struct table_column columns[] = {
     {.heading = "IN USE", .right = true, .priority = 2},
 };
 
-static int write_table(const struct queue_replay_run *replay_run, struct text *out)
+static int write_table(const struct sim_queue_work *work, struct text *out)
 {
-    const struct queue_settings *settings = &replay_run->settings;
-    const struct queue_outcome *outcome = &replay_run->outcome;
+    const struct queue_settings *settings = &work->settings;
+    const struct queue_outcome *outcome = &work->outcome;
     struct terminal terminal = terminal_detect(STDOUT_FILENO);
     struct table table;
     int code;
@@ -172,24 +171,24 @@ int sim_queue_run(int argc, char **argv)
 {
     struct sim_queue_options given = {.order = QUEUE_EASY};
     const struct option_binding binding = {&sim_queue_option_set, &given};
-    struct queue_replay_run replay_run = {.options = &given};
+    struct sim_queue_work work = {.options = &given};
     struct berth_error error = BERTH_ERROR_INIT;
     struct text out = {0};
     int code;
 
     if (!verb_begin(&verb_sim_queue, &binding, 1, argc, argv, &code))
         return code;
-    code = read_options(&given, &replay_run.settings, &error);
+    code = read_options(&given, &work.settings, &error);
     if (code == 0)
-        code = replay_jobs(&replay_run, &error);
+        code = replay_jobs(&work, &error);
     if (code < 0) {
         error_wrap(&error, code, "sim queue");
         return output_error(&error);
     }
     if (given.json)
-        write_json(&replay_run, &out);
+        write_json(&work, &out);
     else
-        code = write_table(&replay_run, &out);
+        code = write_table(&work, &out);
     if (code < 0) {
         text_finish(&out);
         error_set_memory(&error);

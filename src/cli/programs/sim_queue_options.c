@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words of berth sim queue; cli/programs/sim_queue.c does what they say.
+ * The options of berth sim queue. sim_queue.c runs it.
  */
 #include "base/count.h"
 #include "cli/programs/sim_options.h"
@@ -22,42 +22,42 @@ const struct choice queue_estimate_names[] = {
 static const struct option queue_rows[] = {
     {.name = "jobs",
      .argument = "FILE",
-     .help = "the trace: timestamp, duration and num_gpus of each job, as CSV",
+     .help = "the trace: CSV with columns timestamp, duration, num_gpus",
      OPTION(jobs),
      .parse = option_type_string},
     {.name = "nodes",
      .argument = "N",
-     .help = "how many nodes there are",
+     .help = "number of nodes",
      OPTION(nodes),
      .parse = option_type_string},
     {.name = "gpus-per-node",
      .argument = "N",
-     .help = "how many GPUs each has",
+     .help = "GPUs of each node",
      OPTION(gpus),
      .parse = option_type_string},
     {.name = "order",
      .argument = "ORDER",
      .choices = queue_order_names,
-     .help = "easy: as every pool serves claims, with reservations (the default); fifo: the same "
-             "without time limits, so nobody passes; for comparison, skip: whoever fits, in order "
-             "of arrival; sjf: whoever fits, the shortest first",
+     .help = "easy: as in a pool, with reservations and backfill (default); fifo: the same without "
+             "backfill; skip: every job that fits, in order of arrival; sjf: every job that fits, "
+             "the shortest first",
      OPTION(order),
      .parse = option_type_choice},
     {.name = "estimate",
      .argument = "HOW",
      .choices = queue_estimate_names,
      .help =
-         "what time limits the jobs have: as long as they take, three times that, or half; then "
-         "they are ended there and come back for the rest",
+         "time limits of the jobs: exact, three times too long, or half; a job that reaches its "
+         "limit is stopped and requeued for the rest",
      OPTION(estimate),
      .parse = option_type_choice},
     {.name = "policy",
      .argument = "NAME",
-     .help = "the placement policy (pack)",
+     .help = "placement policy (default pack)",
      OPTION(policy),
      .parse = option_type_string},
     {.name = "json",
-     .help = "print a JSON document instead of a table",
+     .help = "print JSON (berth.sim-queue/1)",
      OPTION(json),
      .parse = option_type_flag},
 };
@@ -73,9 +73,9 @@ static const struct option_set *const queue_sets[] = {&sim_queue_option_set, NUL
 const struct verb verb_sim_queue = {
     .name = "sim queue",
     .usage = "--jobs FILE --nodes N --gpus-per-node N [options]",
-    .summary = "how long jobs wait",
-    .description = "Replays a trace of jobs on a cluster of equal nodes, through the engine that "
-                   "gives out devices and on a clock of its own, and tells how long they wait, and "
-                   "how many of them started later than they were promised.",
+    .summary = "measure how long jobs wait",
+    .description = "Replays a trace of jobs on a cluster of equal nodes with the engine that "
+                   "allocates devices, in simulated time. Prints how long the jobs wait, and how "
+                   "many start later than promised.",
     .sets = queue_sets,
 };

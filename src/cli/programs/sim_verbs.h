@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words that follow berth sim, one file each.
+ * The subcommands of berth sim, one file each.
  */
 #ifndef CLI_PROGRAMS_SIM_VERBS_H
 #define CLI_PROGRAMS_SIM_VERBS_H
 
-/* Run the word; argv[0] is its name. Return the exit code. */
+/* Run the subcommand. argv[0] is its name. Return the exit code. */
 int sim_place_run(int argc, char **argv);
 int sim_queue_run(int argc, char **argv);
 

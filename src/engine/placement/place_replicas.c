@@ -67,8 +67,8 @@ static size_t avoided_needed(const struct placement_search *search, size_t count
 /* Whether only the slot counts, beside what a policy rates. */
 static bool is_plain(const struct placement_search *search)
 {
-    return (search->policy->rate != NULL || search->policy->compare == NULL) &&
-           search->affinity == 0 && !search->ranked;
+    return (search->query.policy->rate != NULL || search->query.policy->compare == NULL) &&
+           search->query.affinity == 0 && !search->query.ranked;
 }
 
 /* The lowest of the gathered slots in the set. */
@@ -92,7 +92,8 @@ static size_t best_candidate(const struct placement_search *search, size_t count
         for (uint64_t rest = search->candidates.words[word]; rest != 0; rest &= rest - 1) {
             size_t slot = word * 64 + (size_t)__builtin_ctzll(rest);
 
-            if (best == search->size || policy_compare(search->policy, &question, slot, best) < 0)
+            if (best == search->size ||
+                policy_compare(search->query.policy, &question, slot, best) < 0)
                 best = slot;
         }
     }
@@ -120,9 +121,9 @@ static bool is_better_bid(const struct placement_search *search, const struct bi
 
     if (bid->avoided != best->avoided || best->avoided == UINT32_MAX)
         return bid->avoided < best->avoided;
-    if (search->policy->rate != NULL || is_plain(search))
+    if (search->query.policy->rate != NULL || is_plain(search))
         return node_view_is_better_bid(bid, best, is_plain(search) ? NULL : &question);
-    return policy_compare(search->policy, &question, bid->slot, best->slot) < 0;
+    return policy_compare(search->query.policy, &question, bid->slot, best->slot) < 0;
 }
 
 /* Finds the group for the next replica: with the fewest avoided devices, then the one that the
@@ -131,7 +132,7 @@ static bool is_better_bid(const struct placement_search *search, const struct bi
 static bool find_group(struct placement_search *search, size_t count)
 {
     bool must = !bitset_is_empty(&search->must_left);
-    bool first_will_do = search->policy->rate == NULL && is_plain(search);
+    bool first_will_do = search->query.policy->rate == NULL && is_plain(search);
     struct bid best = {.avoided = UINT32_MAX};
     size_t best_group = 0;
 
@@ -169,10 +170,11 @@ int placement_search_place_replica(struct placement_search *search, size_t count
  * each device has room for one. Returns as placement_search_place. */
 static int place_in_turn(struct placement_search *search, const struct bitset *from, size_t count)
 {
-    bool spread = search->request->scheduling == SCHEDULING_SPREAD && search->replicas > 1;
+    bool spread =
+        search->query.request->scheduling == SCHEDULING_SPREAD && search->query.replicas > 1;
     int code = placement_search_start(search, from) < 0 ? BERTH_ERROR_MEMORY : 1;
 
-    for (size_t replica = 0; replica < search->replicas && code == 1; replica++)
+    for (size_t replica = 0; replica < search->query.replicas && code == 1; replica++)
         code = spread ? placement_search_spread_replica(search, count)
                       : placement_search_place_replica(search, count);
     return code == 1 ? bitset_is_empty(&search->must_left) : code;
@@ -231,7 +233,7 @@ static int place_rows(struct placement_search *search, size_t group, size_t rows
  * need. */
 static int place_balanced(struct placement_search *search, const struct bitset *from, size_t count)
 {
-    size_t replicas = search->replicas;
+    size_t replicas = search->query.replicas;
     size_t later = 0; /* replicas that the groups to come need */
 
     if (placement_search_start(search, from) < 0)
@@ -263,12 +265,14 @@ int placement_search_place(struct placement_search *search, const struct bitset 
 {
     int code;
 
-    if (search->must != NULL && bitset_count(search->must) > search->replicas * count)
+    if (search->query.must != NULL &&
+        bitset_count(search->query.must) > search->query.replicas * count)
         return 0;
-    if (search->replicas > 1 && search->replicas * count > placement_search_room(search, from))
+    if (search->query.replicas > 1 &&
+        search->query.replicas * count > placement_search_room(search, from))
         return 0; /* seen at a glance, where trying would take long */
     code = place_in_turn(search, from, count);
-    if (code == 0 && search->request->sharing != SHARING_EXCLUSIVE)
+    if (code == 0 && search->query.request->sharing != SHARING_EXCLUSIVE)
         code = place_balanced(search, from, count);
     return code;
 }
@@ -278,7 +282,7 @@ static int bound_count(struct placement_search *search, const struct bitset *fro
 {
     size_t group = 0;
     int64_t largest = placement_search_largest_group(search, from, &group);
-    size_t room = placement_search_room(search, from) / search->replicas;
+    size_t room = placement_search_room(search, from) / search->query.replicas;
 
     if (largest < 0)
         return BERTH_ERROR_MEMORY;
@@ -294,7 +298,7 @@ int placement_search_place_largest(struct placement_search *search, const struct
 {
     int code = 0;
 
-    if ((search->replicas > 1 || min < max) && bound_count(search, from, &max) < 0)
+    if ((search->query.replicas > 1 || min < max) && bound_count(search, from, &max) < 0)
         return BERTH_ERROR_MEMORY;
     for (size_t count = max; count >= min && code == 0; count--)
         code = placement_search_place(search, from, count);
@@ -306,11 +310,11 @@ int placement_search_place_largest(struct placement_search *search, const struct
 int placement_search_bounds(struct placement_search *search, const struct bitset *possible,
                             uint32_t *tenants, size_t *ret_min, size_t *ret_max)
 {
-    const struct device_count *gpus = &search->request->gpus;
+    const struct device_count *gpus = &search->query.request->gpus;
     size_t group = 0;
     int64_t largest;
 
-    search->source = tenants;
+    search->query.source = tenants;
     largest = placement_search_largest_group(search, possible, &group);
     if (largest < 0)
         return BERTH_ERROR_MEMORY;
@@ -320,7 +324,7 @@ int placement_search_bounds(struct placement_search *search, const struct bitset
         *ret_min = 1;
     for (size_t slot = 0; slot < search->machine->devices.count && gpus->all && largest > 0;
          slot++) {
-        if (placement_search_group(search, slot) != group)
+        if (placement_search_group(search, search->query.request, slot) != group)
             tenants[slot] = 0;
     }
     return 0;
@@ -329,10 +333,10 @@ int placement_search_bounds(struct placement_search *search, const struct bitset
 int placement_search_could_ever(struct placement_search *search, const struct bitset *possible,
                                 size_t min, size_t max)
 {
-    bool any = search->must == NULL || bitset_is_empty(search->must);
+    bool any = search->query.must == NULL || bitset_is_empty(search->query.must);
     int code = 0;
 
-    if (any && search->replicas == 1)
+    if (any && search->query.replicas == 1)
         return placement_search_has_group(search, min);
     for (size_t count = min; count <= max && code == 0; count++) {
         code = placement_search_place(search, possible, count);

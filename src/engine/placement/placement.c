@@ -147,13 +147,12 @@ static int prepare_policy(struct plan *plan)
         code = expected_prepare_tables(policy, plan->question->machine, &defaults,
                                        &filter_default_terms, NULL, &plan->tables);
     expected_list_finish(&defaults);
-    plan->search.tables = plan->tables;
     return code;
 }
 
 static uint32_t left_as_given(const struct placement_search *search, size_t slot)
 {
-    const uint32_t *left = search->left_context;
+    const uint32_t *left = search->query.left_context;
 
     return left[slot];
 }
@@ -169,18 +168,21 @@ static int plan_init(struct plan *plan, const struct placement_question *questio
         bitset_init(&plan->avoided, count) < 0)
         return BERTH_ERROR_MEMORY;
     plan->tenants = calloc(count + 1, sizeof(*plan->tenants));
-    plan->search.request = question->request;
-    plan->search.policy = question->policy;
-    plan->search.must = question->must;
-    plan->search.avoided = &plan->avoided;
-    plan->search.replicas = question->request->replicas;
-    plan->search.share = filter_share(question->request, &filter_default_terms);
-    plan->search.words = &plan->words;
-    if (question->left != NULL) {
-        plan->search.left = left_as_given;
-        plan->search.left_context = question->left;
-    }
-    return plan->tenants == NULL ? BERTH_ERROR_MEMORY : prepare_policy(plan);
+    if (plan->tenants == NULL || prepare_policy(plan) < 0)
+        return BERTH_ERROR_MEMORY;
+    plan->search.query = (struct placement_query){
+        .request = question->request,
+        .policy = question->policy,
+        .replicas = question->request->replicas,
+        .must = question->must,
+        .avoided = &plan->avoided,
+        .tables = plan->tables,
+        .share = filter_share(question->request, &filter_default_terms),
+        .left = question->left != NULL ? left_as_given : NULL,
+        .left_context = question->left,
+        .words = &plan->words,
+    };
+    return 0;
 }
 
 static void plan_finish(struct plan *plan)

@@ -70,11 +70,12 @@ bool placement_search_may_mix(const struct request *request)
            (request->gpus.max == 1 && !request->gpus.all);
 }
 
-size_t placement_search_group(const struct placement_search *search, size_t slot)
+size_t placement_search_group(const struct placement_search *search, const struct request *request,
+                              size_t slot)
 {
     const struct device *device = &search->machine->devices.items[slot];
 
-    return placement_search_may_mix(search->request)
+    return placement_search_may_mix(request)
                ? placement_group_of_node(device->host)
                : placement_group_of_vendor(device->host, device->id.vendor);
 }
@@ -107,7 +108,7 @@ size_t placement_search_gather_group(struct placement_search *search, size_t num
         uint64_t candidates = search->free.words[word] & group->mask[i];
 
         search->candidates.words[word] = candidates;
-        search->plain.words[word] = candidates & ~search->avoided->words[word];
+        search->plain.words[word] = candidates & ~search->query.avoided->words[word];
         search->required.words[word] = candidates & search->must_left.words[word];
         count += (size_t)__builtin_popcountll(candidates);
         search->plain_count += (size_t)__builtin_popcountll(search->plain.words[word]);
@@ -120,8 +121,8 @@ void placement_search_reset(struct placement_search *search)
     search->slots_chosen.count = 0;
     search->sizes.count = 0;
     search->rated = 0;
-    if (search->words != NULL)
-        text_clear(search->words);
+    if (search->query.words != NULL)
+        text_clear(search->query.words);
 }
 
 /* The lowest slot of the group that has room; the size of the sets when there is none. */
@@ -151,26 +152,26 @@ int placement_search_start(struct placement_search *search, const struct bitset 
 {
     const struct placement_groups *groups = &search->groups;
     const struct group_numbers *numbers =
-        placement_search_may_mix(search->request) ? &groups->whole : &groups->split;
+        placement_search_may_mix(search->query.request) ? &groups->whole : &groups->split;
 
     placement_search_reset(search);
     forget_gathered(search);
     bitset_clear(&search->used);
     bitset_clear(&search->free);
-    if (search->must != NULL)
-        bitset_copy(&search->must_left, search->must);
+    if (search->query.must != NULL)
+        bitset_copy(&search->must_left, search->query.must);
     else
         bitset_clear(&search->must_left);
     for (size_t node = 0; node < groups->node_count; node++) {
         search->node_room[node] =
-            search->node_source != NULL ? search->node_source[node] : UINT32_MAX;
+            search->query.node_source != NULL ? search->query.node_source[node] : UINT32_MAX;
         search->node_replicas[node] = 0;
     }
     for (size_t word = 0; word * 64 < search->size; word++) {
         for (uint64_t rest = from->words[word]; rest != 0; rest &= rest - 1) {
             size_t slot = word * 64 + (size_t)__builtin_ctzll(rest);
 
-            search->room[slot] = search->source[slot];
+            search->room[slot] = search->query.source[slot];
             if (search->room[slot] > 0)
                 search->free.words[word] |= rest & -rest;
         }
@@ -190,7 +191,7 @@ size_t placement_search_room(const struct placement_search *search, const struct
     size_t room = 0;
 
     bitset_for_each (slot, from)
-        room += search->source[slot];
+        room += search->query.source[slot];
     return room;
 }
 
@@ -211,7 +212,7 @@ bool placement_search_has_group(const struct placement_search *search, size_t co
         size_t group = search->order[i].group;
         size_t node = placement_group_node(group);
 
-        if ((search->node_source == NULL || search->node_source[node] > 0) &&
+        if ((search->query.node_source == NULL || search->query.node_source[node] > 0) &&
             count_free_devices(search, &search->groups.items[group]) >= count)
             return true;
     }
@@ -241,31 +242,32 @@ struct policy_question placement_search_question(const struct placement_search *
 {
     return (struct policy_question){
         .machine = search->machine,
-        .slots = search->slots,
-        .ranked = search->ranked,
+        .slots = search->query.slots,
+        .ranked = search->query.ranked,
         .candidates = &search->candidates,
         .required = &search->required,
-        .avoided = search->avoided,
+        .avoided = search->query.avoided,
         .count = count,
-        .affinity = search->affinity,
+        .affinity = search->query.affinity,
     };
 }
 
 bool placement_search_is_rated(const struct placement_search *search, size_t node)
 {
-    return search->policy->rate != NULL && node_view_is_possible(&search->groups, node);
+    return search->query.policy->rate != NULL && node_view_is_possible(&search->groups, node);
 }
 
 /* What is left of a slot, of which this attempt may have taken some. */
 static uint32_t left_of(const struct placement_search *search, size_t slot)
 {
-    uint64_t taken = bitset_has(&search->used, slot)
-                         ? (uint64_t)(search->source[slot] - search->room[slot]) * search->share
-                         : 0;
+    uint64_t taken =
+        bitset_has(&search->used, slot)
+            ? (uint64_t)(search->query.source[slot] - search->room[slot]) * search->query.share
+            : 0;
     uint32_t left;
 
-    if (search->left != NULL)
-        left = search->left(search, slot);
+    if (search->query.left != NULL)
+        left = search->query.left(search, slot);
     else
         left = bitset_has(&search->free, slot) || taken > 0 ? SHARE_WHOLE : 0;
     return taken < left ? (uint32_t)(left - taken) : 0;
@@ -273,16 +275,16 @@ static uint32_t left_of(const struct placement_search *search, size_t slot)
 
 static struct host_usage host_usage_of(const struct placement_search *search, size_t node)
 {
-    const struct request *request = search->request;
+    const struct request *request = search->query.request;
     uint64_t placed = search->node_replicas[node];
     struct host_usage taken = {
         .cpus = placed * (request->cpus.known ? request->cpus.value : 0),
         .memory = placed * (request->host_memory.known ? request->host_memory.value : 0),
     };
 
-    if (search->hosts != NULL) {
-        taken.cpus += search->hosts[node].cpus;
-        taken.memory += search->hosts[node].memory;
+    if (search->query.hosts != NULL) {
+        taken.cpus += search->query.hosts[node].cpus;
+        taken.memory += search->query.hosts[node].memory;
     }
     return taken;
 }
@@ -294,7 +296,7 @@ static void fill_node_view(const struct placement_search *search, size_t node,
     struct host_usage taken = host_usage_of(search, node);
     struct policy_question question = placement_search_question(search, 0);
 
-    node_view_begin(ret_view, search->machine, &search->groups, node, &taken, search->tables);
+    node_view_begin(ret_view, search->machine, &search->groups, node, &taken, search->query.tables);
     for (uint32_t i = 0; i < ret_view->node.count; i++) {
         size_t slot = ret_view->node.slots[i];
         uint64_t bit = UINT64_C(1) << i;
@@ -302,14 +304,15 @@ static void fill_node_view(const struct placement_search *search, size_t node,
         ret_view->left[i] = left_of(search, slot);
         ret_view->node.candidates |= bitset_has(&search->candidates, slot) ? bit : 0;
         ret_view->node.required |= bitset_has(&search->required, slot) ? bit : 0;
-        ret_view->node.avoided |= bitset_has(search->avoided, slot) ? bit : 0;
+        ret_view->node.avoided |= bitset_has(search->query.avoided, slot) ? bit : 0;
     }
     node_view_end(ret_view, &question);
 }
 
 static struct policy_demand demand_for(const struct placement_search *search, size_t count)
 {
-    return node_view_demand(search->request, (uint32_t)count, search->share, search->draw);
+    return node_view_demand(search->query.request, (uint32_t)count, search->query.share,
+                            search->query.draw);
 }
 
 struct bid placement_search_rate_node(const struct placement_search *search, size_t node,
@@ -319,7 +322,7 @@ struct bid placement_search_rate_node(const struct placement_search *search, siz
     struct node_view view;
 
     fill_node_view(search, node, &view);
-    return node_view_rate(&view, search->policy, &demand, ret_offer);
+    return node_view_rate(&view, search->query.policy, &demand, ret_offer);
 }
 
 /* Takes what the node offers. */
@@ -330,17 +333,18 @@ static void choose_offer(struct placement_search *search, size_t node, size_t co
     struct node_view view;
 
     fill_node_view(search, node, &view);
-    node_view_rate(&view, search->policy, &demand, &offer);
+    node_view_rate(&view, search->query.policy, &demand, &offer);
     for (uint64_t rest = offer.chosen; rest != 0; rest &= rest - 1)
         bitset_add(&search->chosen, view.node.slots[__builtin_ctzll(rest)]);
     search->score = search->rated == 0 ? offer.score : search->score + offer.score;
     search->proven = offer.proven && (search->rated == 0 || search->proven);
     search->rated++;
-    if (search->words == NULL || search->policy->explain == NULL)
+    if (search->query.words == NULL || search->query.policy->explain == NULL)
         return;
-    if (search->words->length > 0)
-        text_append(search->words, " | ");
-    search->policy->explain(search->policy, &view.node, &demand, &offer, search->words);
+    if (search->query.words->length > 0)
+        text_append(search->query.words, " | ");
+    search->query.policy->explain(search->query.policy, &view.node, &demand, &offer,
+                                  search->query.words);
 }
 
 /* Chooses among the candidates, all of which are of one node. */
@@ -351,7 +355,7 @@ static int choose_devices(struct placement_search *search, size_t count)
 
     bitset_clear(&search->chosen);
     if (!placement_search_is_rated(search, node))
-        return policy_choose(search->policy, &question, &search->chosen);
+        return policy_choose(search->query.policy, &question, &search->chosen);
     choose_offer(search, node, count);
     return 0;
 }

@@ -217,8 +217,7 @@ static void describe_obstacles(const struct engine_request *request, const struc
             engine->room[slot] = ledger_tenants(request, slot);
     }
     plan.search = engine->search;
-    plan.search.request = &request->what;
-    plan.search.source = engine->room;
+    plan.search.query = (struct placement_query){.request = &request->what, .source = engine->room};
     if (holdings.count > 1)
         qsort(holdings.items, holdings.count, sizeof(*holdings.items), compare_holdings);
     describe_holders(&holdings, engine->now, &holders);

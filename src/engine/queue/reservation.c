@@ -182,7 +182,6 @@ static struct counting start_counting(const struct engine_request *request)
 {
     struct engine *engine = request->engine;
 
-    engine->search.request = &request->what;
     engine->counting++;
     return (struct counting){.request = request};
 }
@@ -193,7 +192,7 @@ static bool count_slot(struct counting *counting, size_t slot)
     const struct engine_request *request = counting->request;
     struct engine *engine = request->engine;
     struct group_count *count =
-        &engine->group_counts[placement_search_group(&engine->search, slot)];
+        &engine->group_counts[placement_search_group(&engine->search, &request->what, slot)];
 
     if (count->counting != engine->counting)
         *count = (struct group_count){.counting = engine->counting};

@@ -42,10 +42,9 @@ static int refuse_name(const char *name, struct berth_error *error)
 
     append_names(policies, &names);
     append_names(baselines, &names);
-    code = text_failed(&names)
-               ? error_set_memory(error)
-               : error_set(error, BERTH_ERROR_INVALID, "policy: expected one of %s; got %s",
-                           text_string(&names), quote(name).text);
+    code = text_failed(&names) ? error_set_memory(error)
+                               : error_set(error, BERTH_ERROR_INVALID, "expected one of %s; got %s",
+                                           text_string(&names), quote(name).text);
     text_finish(&names);
     return code;
 }

@@ -254,7 +254,7 @@ static void other_names_are_refused_with_all_names(void **state)
     assert_int_equal(baseline_find("fgd ", &found, &error), BERTH_ERROR_INVALID);
     assert_ptr_equal(found, &baseline_fgd);
     assert_string_equal(error.message,
-                        "policy: expected one of first, round-robin, least-loaded, best-available, "
+                        "expected one of first, round-robin, least-loaded, best-available, "
                         "best-compute, pack, spread, topology, frag, weighted, random, dotprod, "
                         "clustering, packing, bestfit, fgd; got 'fgd '");
 }
