@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the engine says, as plain values. Events are decisions, never inputs: written down
- * (engine/journal/journal.h) and replayed (engine_replay) they restore the same state without
- * deciding anything anew, so a later version with other policies restores it too.
+ * The engine's events, as plain values. An event is a decision, never an input. Events that are
+ * written to a journal (engine/journal/journal.h) and replayed (engine_replay()) restore the same
+ * state without any decision. So a later version with other policies restores it too.
  */
 #ifndef ENGINE_EVENT_H
 #define ENGINE_EVENT_H
@@ -15,38 +15,38 @@
 
 /* Numbers are part of the journal's format: never renumber, only append. */
 enum event_type {
-    /* A request became known: request, party; its number; share. */
+    /* A request was opened: what, party, request, share. */
     EVENT_REQUEST = 1,
-    /* A request is not used any more: its number. */
+    /* A request was freed: request. */
     EVENT_FORGOTTEN = 2,
-    /* A claim waits: claim, request number, deadline; `time` is its arrival. */
+    /* A claim waits: claim, request, deadline; `time` is its arrival. */
     EVENT_QUEUED = 3,
-    /* A claim became a lease: claim (0: it never waited), lease, request number, slots, expires. */
+    /* A claim was granted: claim (0: it never waited), lease, request, slots, expires. */
     EVENT_GRANTED = 4,
-    /* A waiting claim is gone without a lease: claim, reason. */
+    /* A waiting claim was refused or cancelled: claim, reason. */
     EVENT_REFUSED = 5,
-    /* An opportunistic lease is to be given back: lease, expires (when force comes). */
+    /* An opportunistic lease got notice: lease, expires (when the grace ends). */
     EVENT_NOTICE = 6,
-    /* The grace is over: lease. Its devices stay until it is released or vacated. */
+    /* The grace is over: lease. It keeps its devices until it is released or vacated. */
     EVENT_REVOKED = 7,
-    /* The time limit is over: lease. Its devices stay until it is released or vacated. */
+    /* The time limit is over: lease. It keeps its devices until it is released or vacated. */
     EVENT_EXPIRED = 8,
-    /* A lease ended but its devices are not vacated yet: lease. */
+    /* A lease ended, but its devices are not vacated yet: lease. */
     EVENT_DRAINING = 9,
-    /* A lease is gone and its devices are free of it: lease. */
+    /* A lease is gone, and its devices are free: lease. */
     EVENT_RELEASED = 10,
-    /* The time limit moved: lease, expires. */
+    /* The time limit changed: lease, expires. */
     EVENT_EXTENDED = 11,
     /* A device changed: slot, blocks, health, present. */
     EVENT_DEVICE = 12,
-    /* Advice was given: lease (the stamp, from the same counter), slots. */
+    /* Devices were picked without a lease: lease (an id of its own), slots. */
     EVENT_PICKED = 13,
-    /* What a slot remembers: slot, stamp, served, affinity. Only in a dump. */
+    /* The past of a slot: slot, stamp, served, affinity. Only in a dump. */
     EVENT_SLOT = 14,
-    /* The numbers to go on from: lease (the last number given out), request. Only in a dump. */
+    /* The last ids: lease (of claims and leases), request. Only in a dump. */
     EVENT_COUNTERS = 15,
-    /* A grant was undone, and the lease is a waiting claim again: lease, claim (that it was, or the
-     * lease's own number when it never waited), request number, deadline; `time` is its arrival. */
+    /* A grant was withdrawn, and the lease is a waiting claim again: lease, claim (its old id, or
+     * the lease's id if it never waited), request, deadline; `time` is its arrival. */
     EVENT_RETURNED = 16,
     EVENT_TYPES,
 };
@@ -57,27 +57,27 @@ enum event_type {
 enum refusal {
     REFUSAL_CANCELLED = 1,
     REFUSAL_TIMED_OUT = 2,
-    REFUSAL_IMPOSSIBLE = 3,   /* a device went away, a limit fell, other rules */
-    REFUSAL_PARENT_ENDED = 4, /* the lease that it was made within ended */
+    REFUSAL_IMPOSSIBLE = 3,   /* a device is gone, a limit fell, or the rules changed */
+    REFUSAL_PARENT_ENDED = 4, /* the lease that it was made within has ended */
 };
 
-/* Why a device is not given out for now; bits of a set. */
+/* Reasons why a device is not granted for now; bits of a set. */
 enum block {
-    BLOCK_SQUATTED = 1 << 0,  /* somebody without a lease uses it */
-    BLOCK_DIRTY = 1 << 1,     /* something of an earlier lease is left on it */
+    BLOCK_SQUATTED = 1 << 0,  /* a process without a lease uses it */
+    BLOCK_DIRTY = 1 << 1,     /* processes of an earlier lease still use it */
     BLOCK_DRAINED = 1 << 2,   /* taken out of service */
     BLOCK_ELSEWHERE = 1 << 3, /* held by another pool */
-    BLOCK_ASLEEP = 1 << 4,    /* powered down, and not to be woken */
+    BLOCK_ASLEEP = 1 << 4,    /* powered down, and must not be woken */
 };
 #define BLOCK_ALL 0x1FU
 
-/* Who makes a request. */
+/* The party that makes a request. */
 struct party {
     uint32_t uid;
-    const uint32_t *groups; /* whose limits count too */
+    const uint32_t *groups; /* their limits and reserved devices apply too */
     size_t group_count;
-    const struct device_id_list *mask; /* the inherited mask: only these; NULL: all */
-    uint64_t parent;                   /* the lease that it is made within; 0: none */
+    const struct device_id_list *mask; /* the inherited mask: only these devices; NULL: all */
+    uint64_t parent;                   /* the lease that the request is made within; 0: none */
 };
 
 /* No deadline, no time limit. */
@@ -85,7 +85,7 @@ struct party {
 
 struct engine_event {
     enum event_type type;
-    int64_t time; /* nanoseconds since 1970 UTC, as the engine was told */
+    int64_t time; /* the engine's time, in nanoseconds since 1970 UTC */
     uint64_t claim;
     uint64_t lease;
     uint64_t request;           /* the number of a request */
@@ -94,28 +94,27 @@ struct engine_event {
     const uint32_t *slots;      /* replica after replica */
     uint32_t slot_count;
     uint32_t replicas;
-    int64_t expires;  /* EVENT_GRANTED, _NOTICE, _EXTENDED: when; TIME_NEVER */
-    int64_t deadline; /* EVENT_QUEUED, _RETURNED: when it gives up; TIME_NEVER */
+    int64_t expires;  /* of EVENT_GRANTED, _NOTICE, _EXTENDED; TIME_NEVER: no time limit */
+    int64_t deadline; /* of EVENT_QUEUED, _RETURNED; TIME_NEVER: the claim has no timeout */
     enum refusal reason;
-    uint32_t slot; /* EVENT_DEVICE, _SLOT */
+    uint32_t slot; /* of EVENT_DEVICE, _SLOT */
     uint32_t blocks;
     uint8_t health; /* enum health */
     bool present;
-    bool waited; /* EVENT_GRANTED: the claim was queued before */
+    bool waited; /* of EVENT_GRANTED: the claim waited in the queue */
     uint64_t stamp;
     uint64_t served;
     uint64_t affinity;
-    uint32_t
-        share; /* EVENT_REQUEST: of each device, where the request names none; 0: by the rules */
+    uint32_t share; /* of EVENT_REQUEST: the share if the request names none; 0: as the rules say */
 };
 
-/* Who is told. The engine must not be called from within `tell`; what the event points to is good
- * until it returns. */
+/* The receiver of events. `notify` must not call the engine. The event, and everything that it
+ * points to, is valid until `notify` returns. */
 struct event_sink {
     void (*notify)(void *context, const struct engine_event *event);
     void *context;
-    uint32_t wanted;  /* EVENT_BITs; the others cost nothing */
-    bool waited_only; /* EVENT_GRANTED only for claims that waited: the others know by their call */
+    uint32_t wanted;  /* EVENT_BITs; other events cost nothing */
+    bool waited_only; /* EVENT_GRANTED only for claims that waited; other callers get a result */
 };
 
 #endif

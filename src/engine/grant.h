@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The way from a decision to a lease and back, inline: on it rests what a claim costs. Only for the
- * engine's own files.
+ * Makes leases from decisions and removes them. Inline, because the cost of a claim depends on it.
+ * Private to the engine.
  *
- * `swift` is known when compiling. Where it is true the request is swift (one slot of at most 64,
- * nothing to say beyond it), and all that could then never happen is left out, calls above all.
+ * `fast_path` is a constant at compile time. If it is true, the request is on the fast path (one
+ * slot of at most 64, and nothing else to do), and the compiler drops the code for all other cases.
  */
 #ifndef ENGINE_GRANT_H
 #define ENGINE_GRANT_H
@@ -13,14 +13,14 @@
 
 #define ALWAYS_INLINE __attribute__((always_inline)) static inline
 
-/* What cannot be, so that the compiler leaves it out. */
+/* Tells the compiler that the condition holds. */
 #define EXPECT_ALWAYS(condition)     \
     do {                             \
         if (!(condition))            \
             __builtin_unreachable(); \
     } while (0)
 
-/* Shared slots come up several times when several replicas are on them. */
+/* Adds a lease to a slot. Is called several times if several replicas share the slot. */
 ALWAYS_INLINE void grant_take_slot(struct scope *scope, const struct engine_request *request,
                                    uint32_t slot, uint64_t id, uint32_t place, bool fast_path)
 {
@@ -68,7 +68,7 @@ ALWAYS_INLINE void grant_release_slot(struct scope *scope, const struct lease *h
         scope_refresh_sets(scope, slot);
 }
 
-/* Takes a claim out of everything. Its reference to the request is the caller's to drop. */
+/* Removes a claim from all lists. The caller drops the claim's reference to the request. */
 static inline void grant_remove_claim(struct claim *claim)
 {
     struct engine *engine = claim->request->engine;
@@ -79,7 +79,7 @@ static inline void grant_remove_claim(struct claim *claim)
     records_recycle_claim(engine, claim);
 }
 
-/* Makes the slots a lease. Its owner is the caller's to set. Returns NULL without memory. */
+/* Makes a lease of the slots. The caller sets its owner. Returns NULL without memory. */
 ALWAYS_INLINE struct lease *grant_lease(struct engine_request *request, uint64_t id,
                                         const uint32_t *slots, uint32_t slot_count,
                                         uint32_t replicas, bool fast_path)
@@ -117,8 +117,8 @@ ALWAYS_INLINE struct lease *grant_lease(struct engine_request *request, uint64_t
     return held;
 }
 
-/* Takes a lease out of everything. What is within it must have ended. With `swift` it is also not
- * touched. */
+/* Removes a lease from all lists and frees its slots. Everything within it must have ended. With
+ * `fast_path` the lease must not be touched. */
 ALWAYS_INLINE void grant_remove_lease(struct lease *held, bool fast_path)
 {
     struct engine_request *request = held->request;

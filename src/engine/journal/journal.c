@@ -3,11 +3,82 @@
 
 #include <assert.h>
 
+#include "base/count.h"
 #include "base/crc32c.h"
 #include "base/error.h"
-#include "engine/journal/journal_tables.h"
+#include "codec/request_tags.h"
+#include "model/device.h"
 
-/* Where the header's parts are. */
+/* ---- Tables: the members of an event by their tags ---- */
+
+/* The values of enums in the journal never change. The largest value of each is the limit in the
+ * tables below: raise the limit when a value is appended. */
+_Static_assert(HEALTH_UNKNOWN == 0 && HEALTH_OK == 1 && HEALTH_SICK == 2,
+               "enum health is part of the format");
+_Static_assert(EVENT_RETURNED == 16 && REFUSAL_PARENT_ENDED == 4 && BLOCK_ALL == 0x1F,
+               "the enums of events are part of the format");
+
+static const struct tagged_field party_fields[] = {
+    [JOURNAL_PARTY_UID] = {TAGGED_NUMBER(party, uid, UINT32_MAX)},
+    [JOURNAL_PARTY_GROUPS] = {TAGGED_MEMBER(party, groups, list), .max = JOURNAL_GROUPS_MAX,
+                              TAGGED_COUNTED_BY(party, group_count)},
+    [JOURNAL_PARTY_MASK] = {TAGGED_MEMBER(party, mask, maybe_ids), .max = DEVICE_ID_LIST_MAX},
+    [JOURNAL_PARTY_PARENT] = {TAGGED_NUMBER(party, parent, UINT64_MAX)},
+};
+_Static_assert(COUNT(party_fields) <= 64, "tags seen are bits of 64");
+
+static struct tagged_digest party_table_digest;
+
+static const struct tagged_table party_table = {
+    .digest = &party_table_digest,
+    .fields = party_fields,
+    .count = COUNT(party_fields),
+    .size = sizeof(struct party),
+};
+
+static const struct tagged_field event_fields[] = {
+    [JOURNAL_CLAIM] = {TAGGED_NUMBER(engine_event, claim, UINT64_MAX)},
+    [JOURNAL_LEASE] = {TAGGED_NUMBER(engine_event, lease, UINT64_MAX)},
+    [JOURNAL_REQUEST] = {TAGGED_NUMBER(engine_event, request, UINT64_MAX)},
+    [JOURNAL_WHAT] = {TAGGED_MEMBER(engine_event, what, inner), .inner = &request_tagged},
+    [JOURNAL_PARTY] = {TAGGED_MEMBER(engine_event, party, inner), .inner = &party_table},
+    [JOURNAL_SLOTS] = {TAGGED_MEMBER(engine_event, slots, list), .max = JOURNAL_SLOTS_MAX,
+                       TAGGED_COUNTED_BY(engine_event, slot_count)},
+    [JOURNAL_REPLICAS] = {TAGGED_NUMBER(engine_event, replicas, UINT32_MAX), .default_value = 1,
+                          .default_types = EVENT_BIT(EVENT_GRANTED)},
+    [JOURNAL_EXPIRES] = {TAGGED_NUMBER(engine_event, expires, UINT64_MAX),
+                         .default_value = TIME_NEVER,
+                         .default_types = EVENT_BIT(EVENT_GRANTED) | EVENT_BIT(EVENT_NOTICE) |
+                                          EVENT_BIT(EVENT_EXTENDED)},
+    [JOURNAL_DEADLINE] = {TAGGED_NUMBER(engine_event, deadline, UINT64_MAX),
+                          .default_value = TIME_NEVER,
+                          .default_types = EVENT_BIT(EVENT_QUEUED) | EVENT_BIT(EVENT_RETURNED)},
+    [JOURNAL_REASON] = {TAGGED_NUMBER(engine_event, reason, REFUSAL_PARENT_ENDED)},
+    [JOURNAL_SLOT] = {TAGGED_NUMBER(engine_event, slot, UINT32_MAX)},
+    [JOURNAL_BLOCKS] = {TAGGED_NUMBER(engine_event, blocks, BLOCK_ALL)},
+    [JOURNAL_HEALTH] = {TAGGED_NUMBER(engine_event, health, HEALTH_SICK)},
+    [JOURNAL_PRESENT] = {TAGGED_NUMBER(engine_event, present, true)},
+    [JOURNAL_WAITED] = {TAGGED_NUMBER(engine_event, waited, true), .default_value = true,
+                        .default_types = EVENT_BIT(EVENT_GRANTED)},
+    [JOURNAL_STAMP] = {TAGGED_NUMBER(engine_event, stamp, UINT64_MAX)},
+    [JOURNAL_SERVED] = {TAGGED_NUMBER(engine_event, served, UINT64_MAX)},
+    [JOURNAL_AFFINITY] = {TAGGED_NUMBER(engine_event, affinity, UINT64_MAX)},
+    [JOURNAL_SHARE] = {TAGGED_NUMBER(engine_event, share, SHARE_WHOLE)},
+};
+_Static_assert(COUNT(event_fields) <= 64, "tags seen are bits of 64");
+
+static struct tagged_digest event_table_digest;
+
+static const struct tagged_table event_table = {
+    .digest = &event_table_digest,
+    .fields = event_fields,
+    .count = COUNT(event_fields),
+    .size = sizeof(struct engine_event),
+};
+
+/* ---- Records ---- */
+
+/* Offsets in a record. */
 enum {
     TYPE_AT = 1,
     LENGTH_AT = 2,
@@ -70,8 +141,8 @@ int journal_encode(const struct engine_event *event, struct text *out)
 {
     if (event->type < EVENT_REQUEST || event->type >= EVENT_TYPES)
         return BERTH_ERROR_INVALID;
-    return encode_record(event->type, event->time, EVENT_BIT(event->type), &journal_event_table,
-                         event, out);
+    return encode_record(event->type, event->time, EVENT_BIT(event->type), &event_table, event,
+                         out);
 }
 
 int journal_encode_custom(unsigned type, int64_t time, const struct tagged_table *table,
@@ -81,8 +152,8 @@ int journal_encode_custom(unsigned type, int64_t time, const struct tagged_table
     return encode_record(type, time, TAGGED_ALL_TYPES, table, whole, out);
 }
 
-/* Looks at what the header alone tells. Returns JOURNAL_COMPLETE with the size of the record that
- * it promises, JOURNAL_INCOMPLETE or an error. */
+/* Checks the header. Returns JOURNAL_COMPLETE with the size of the whole record,
+ * JOURNAL_INCOMPLETE or an error. */
 static int decode_header(const unsigned char *bytes, size_t length, size_t *ret_size,
                          struct berth_error *error)
 {
@@ -132,7 +203,7 @@ static int read_fields(const struct tagged_reading *reading, const struct tagged
     return code == BERTH_ERROR_SYNTAX ? error_wrap(reading->error, code, "journal") : code;
 }
 
-/* Reads a record that is whole and undamaged. */
+/* Decodes a record whose checksum is right. */
 static int decode_record(const unsigned char *bytes, size_t size, struct journal_record *ret_record,
                          struct berth_error *error)
 {
@@ -153,7 +224,7 @@ static int decode_record(const unsigned char *bytes, size_t size, struct journal
         struct tagged_reading reading = {bytes, EVENT_BIT(type), error};
         struct tagged_span fields = {FIELDS_AT, size};
 
-        code = read_fields(&reading, &journal_event_table, fields, &record.event);
+        code = read_fields(&reading, &event_table, fields, &record.event);
     }
     if (code < 0)
         journal_record_finish(&record);
@@ -189,6 +260,6 @@ int journal_decode_custom(const struct journal_record *record, const struct tagg
 
 void journal_record_finish(struct journal_record *record)
 {
-    tagged_finish(&journal_event_table, &record->event);
+    tagged_finish(&event_table, &record->event);
     *record = (struct journal_record){0};
 }

@@ -66,7 +66,7 @@ static void a_share_counts_as_a_part_of_a_device(void **state)
     granted_to(&world, "uid=5 sharing=time-slice");
     granted_to(&world, "uid=5 sharing=time-slice share=500");
     check_why(&world, waits_with(&world, "uid=5 sharing=time-slice share=1"),
-              "needs 0.25, but user 5 holds 0.75 of at most 0.75 devices", TIME_NEVER);
+              "needs 0.001, but user 5 holds 0.75 of at most 0.75 devices", TIME_NEVER);
     world_finish(&world);
 }
 
