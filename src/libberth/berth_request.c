@@ -43,9 +43,9 @@ static int refuse_name(const char *name, struct berth_error *error)
 {
     struct suggestion nearest = {.wanted = name};
 
-    for (size_t i = 0; i < request_option_set.count; i++) {
-        if (!request_option_set.options[i].command_only)
-            suggest_compare(&nearest, request_option_set.options[i].name);
+    for (const struct option_set *const *set = request_property_sets; *set != NULL; set++) {
+        for (size_t i = 0; i < (*set)->count; i++)
+            suggest_compare(&nearest, (*set)->options[i].name);
     }
     if (nearest.best != NULL)
         return error_set(error, BERTH_ERROR_INVALID,
@@ -59,11 +59,13 @@ static int refuse_name(const char *name, struct berth_error *error)
 int berth_request_set(struct berth_request *request, const char *name, const char *value,
                       struct berth_error *error)
 {
-    const struct option *option = option_find(&request_option_set, name, strlen(name));
+    const struct option_set *set;
+    const struct option *option =
+        request_options_find(request_property_sets, name, strlen(name), &set);
     struct request_core *core = NULL;
     int code;
 
-    if (option == NULL || option->command_only)
+    if (option == NULL)
         return refuse_name(name, error);
     /* What pools have compiled so far is of the request as it was. */
     if (atomic_load(&request->core->references) > 1) {

@@ -18,9 +18,8 @@ struct option {
     const char *argument;         /* what help calls the value; NULL: the option takes none */
     const struct choice *choices; /* the values there are; NULL: any */
     const char *help;
-    size_t offset;     /* of the member that the value goes to, in the set's target */
-    bool command_only; /* about the command that gets the devices, not about the devices */
-    bool hidden;       /* between programs of ours: help and completion leave it out */
+    size_t offset; /* of the member that the value goes to, in the set's target */
+    bool hidden;   /* between programs of ours: help and completion leave it out */
 
     /* Puts the value (NULL when the option takes none) into the member. Returns 0 or a negative
      * code with a message that does not repeat the option's name; the member is as before then. */
@@ -28,9 +27,10 @@ struct option {
                  struct berth_error *error);
 };
 
-/* Rows that belong together under one heading. */
+/* Options that are listed under one heading. */
 struct option_set {
     const char *heading;
+    const char *verbs; /* the verbs that take these options, for messages; NULL: not said */
     const struct option *options;
     size_t count;
 };

@@ -50,8 +50,28 @@ struct request_options {
     struct string_list notes; /* for people, each with its place: what was taken and does nothing */
 };
 
-/* Fills in a struct request_options. */
-extern const struct option_set request_option_set;
+/* The options of a request, in sets that fill in a struct request_options. A verb takes some of the
+ * sets, in this order; sets that follow each other may have the same heading. */
+extern const struct option_set request_device_set;  /* which devices */
+extern const struct option_set request_replica_set; /* how many copies */
+extern const struct option_set request_sharing_set; /* a part of a device */
+extern const struct option_set request_mps_set;     /* the directories of MPS */
+extern const struct option_set request_queue_set;   /* the place in the queue */
+extern const struct option_set request_waiting_set; /* how long to wait */
+extern const struct option_set request_command_set; /* how the command runs */
+extern const struct option_set request_mask_set;    /* how the environment names the devices */
+extern const struct option_set request_cpu_set;     /* running without devices */
+extern const struct option_set request_file_set;    /* spec files and inventories */
+
+/* All sets, ended by NULL. */
+extern const struct option_set *const request_option_sets[];
+
+/* The sets that berth_request_set takes, ended by NULL. */
+extern const struct option_set *const request_property_sets[];
+
+/* Returns the option with this name of `length` bytes, and its set; NULL if no set has it. */
+const struct option *request_options_find(const struct option_set *const *sets, const char *name,
+                                          size_t length, const struct option_set **ret_set);
 
 void request_options_init(struct request_options *options);
 void request_options_finish(struct request_options *options);

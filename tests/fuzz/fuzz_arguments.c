@@ -49,12 +49,15 @@ static void try_words(parse_words *parse, int argc, char **argv)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct request_options options;
-    const struct option_binding binding = {&request_option_set, &options};
+    struct option_binding bindings[OPTION_SETS_MAX];
+    size_t count = 0;
     int operand = 0;
     int code;
 
+    for (; request_option_sets[count] != NULL; count++)
+        bindings[count] = (struct option_binding){request_option_sets[count], &options};
     request_options_init(&options);
-    code = parse(&binding, 1, argc, argv, &operand, &error);
+    code = parse(bindings, count, argc, argv, &operand, &error);
     if (code == OPTIONS_CONTINUE) {
         require(operand >= 1 && operand <= argc);
         code = request_options_complete(&options, &error);

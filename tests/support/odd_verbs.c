@@ -21,8 +21,10 @@ static const struct option odd_rows[] = {
     {.name = "hidden", .hidden = true, .help = ODD},
 };
 
-static const struct option_set odd_set = {"Options", odd_rows, COUNT(odd_rows)};
-static const struct option_set repeated_set = {"Repeated", odd_rows, 1};
+static const struct option_set odd_set = {
+    .heading = "Options", .options = odd_rows, .count = COUNT(odd_rows)};
+static const struct option_set repeated_set = {
+    .heading = "Repeated", .options = odd_rows, .count = 1};
 static const struct option_set *const odd_sets[] = {&odd_set, &repeated_set, NULL};
 
 static const struct verb odd_word = {.name = "words odd", .summary = ODD, .sets = odd_sets};

@@ -22,7 +22,8 @@ struct request_words {
 static inline int request_words_read(const struct request_words *line,
                                      struct request_options *ret_options, struct berth_error *error)
 {
-    const struct option_binding binding = {&request_option_set, ret_options};
+    struct option_binding bindings[OPTION_SETS_MAX];
+    size_t count = 0;
     char *argv[REQUEST_WORDS_MAX + 2] = {(char *)"verb"};
     int argc = 1;
     int operand;
@@ -32,8 +33,10 @@ static inline int request_words_read(const struct request_words *line,
         argv[argc] = (char *)line->words[argc - 1];
         argc++;
     }
+    for (; request_option_sets[count] != NULL; count++)
+        bindings[count] = (struct option_binding){request_option_sets[count], ret_options};
     request_options_init(ret_options);
-    code = options_parse(&binding, 1, argc, argv, &operand, error);
+    code = options_parse(bindings, count, argc, argv, &operand, error);
     if (code < 0)
         return code;
     assert_int_equal(code, OPTIONS_CONTINUE);

@@ -50,13 +50,13 @@ static const struct option_set reserve_option_set = {
 
 static const struct option_set *const reserve_sets[] = {
     &reserve_option_set,
-    &notify_option_set,
     &request_device_set,
     &request_replica_set,
     &request_sharing_set,
     &request_mps_set,
     &request_queue_set,
     &request_waiting_set,
+    &notify_option_set,
     &request_mask_set,
     &request_file_set,
     NULL,

@@ -152,13 +152,13 @@ int run_replica(struct run_line *line, uint32_t number)
 
 static const struct option_set *const run_sets[] = {
     &run_option_set,
-    &notify_option_set,
     &request_device_set,
     &request_replica_set,
     &request_sharing_set,
     &request_mps_set,
     &request_queue_set,
     &request_waiting_set,
+    &notify_option_set,
     &request_command_set,
     &request_mask_set,
     &request_cpu_set,

@@ -305,13 +305,13 @@ static int run_submit_verb(int argc, char **argv)
 }
 
 static const struct option_set *const submit_sets[] = {
-    &notify_option_set,
     &request_device_set,
     &request_replica_set,
     &request_sharing_set,
     &request_mps_set,
     &request_queue_set,
     &request_waiting_set,
+    &notify_option_set,
     &request_command_set,
     &request_mask_set,
     &request_file_set,

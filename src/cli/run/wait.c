@@ -19,9 +19,9 @@
 #include "cli/run/state_files.h"
 
 static const struct option_set *const wait_sets[] = {
-    &notify_option_set,   &request_device_set, &request_replica_set,
-    &request_sharing_set, &request_mps_set,    &request_queue_set,
-    &request_waiting_set, &request_file_set,   NULL,
+    &request_device_set, &request_replica_set, &request_sharing_set,
+    &request_mps_set,    &request_queue_set,   &request_waiting_set,
+    &notify_option_set,  &request_file_set,    NULL,
 };
 
 struct wait_options {

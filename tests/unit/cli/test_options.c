@@ -78,8 +78,10 @@ static const struct option cellar_rows[] = {
      .parse = option_type_string},
 };
 
-static const struct option_set kitchen_set = {"Kitchen", kitchen_rows, COUNT(kitchen_rows)};
-static const struct option_set cellar_set = {"Cellar", cellar_rows, COUNT(cellar_rows)};
+static const struct option_set kitchen_set = {
+    .heading = "Kitchen", .options = kitchen_rows, .count = COUNT(kitchen_rows)};
+static const struct option_set cellar_set = {
+    .heading = "Cellar", .options = cellar_rows, .count = COUNT(cellar_rows)};
 
 enum { WORDS_MAX = 8 };
 
@@ -335,7 +337,8 @@ static const struct option layout_rows[] = {
     {.name = "a-name-that-may", .argument = "MISS", .help = "below"},
 };
 
-static const struct option_set layout_set = {"Options", layout_rows, COUNT(layout_rows)};
+static const struct option_set layout_set = {
+    .heading = "Options", .options = layout_rows, .count = COUNT(layout_rows)};
 
 static void check_layout(size_t width, const char *wanted)
 {
@@ -349,8 +352,7 @@ static void check_layout(size_t width, const char *wanted)
 static void sets_are_described(void **state)
 {
     (void)state;
-    check_layout(80, "Options:\n"
-                     "  -a, --all                  everything\n"
+    check_layout(80, "  -a, --all                  everything\n"
                      "      --no-letter            only by its name\n"
                      "  -k, --kind KIND            one of several kinds, explained\n"
                      "      --a-name-that-is-long VALUE\n"
@@ -358,8 +360,7 @@ static void sets_are_described(void **state)
                      "      --a-name-that-just IN  beside\n"
                      "      --a-name-that-may MISS\n"
                      "                             below\n");
-    check_layout(45, "Options:\n"
-                     "  -a, --all                  everything\n"
+    check_layout(45, "  -a, --all                  everything\n"
                      "      --no-letter            only by its name\n"
                      "  -k, --kind KIND            one of several\n"
                      "                             kinds, explained\n"

@@ -363,22 +363,36 @@ static void contradictions_are_refused(void **state)
     check_refusals(refusals, COUNT(refusals));
 }
 
+/* The number of words of a help text. */
+static size_t count_words(const char *help)
+{
+    size_t words = 1;
+
+    for (; *help != '\0'; help++)
+        words += *help == ' ';
+    return words;
+}
+
 static void rows_are_whole_and_unlike_each_other(void **state)
 {
-    const struct option *rows = request_option_set.options;
-
     (void)state;
-    assert_string_equal(request_option_set.heading, "Request");
-    for (size_t i = 0; i < request_option_set.count; i++) {
-        assert_true(strlen(rows[i].name) > 1);
-        assert_string_not_equal(rows[i].name, "help");
-        assert_int_not_equal(rows[i].letter, 'h');
-        assert_true(rows[i].help != NULL && strlen(rows[i].help) > 5);
-        assert_non_null(rows[i].parse);
-        assert_true(rows[i].choices == NULL || rows[i].argument != NULL);
-        for (size_t j = 0; j < i; j++) {
-            assert_string_not_equal(rows[i].name, rows[j].name);
-            assert_true(rows[i].letter == 0 || rows[i].letter != rows[j].letter);
+    for (const struct option_set *const *set = request_option_sets; *set != NULL; set++) {
+        assert_non_null((*set)->heading);
+        for (size_t i = 0; i < (*set)->count; i++) {
+            const struct option *row = &(*set)->options[i];
+            const struct option_set *found;
+
+            assert_true(strlen(row->name) > 1);
+            assert_string_not_equal(row->name, "help");
+            assert_true(row->letter == 0 || row->letter == 'n');
+            assert_true(row->help != NULL && strlen(row->help) > 5);
+            assert_in_range(count_words(row->help), 2, 10);
+            assert_non_null(row->parse);
+            assert_true(row->choices == NULL || row->argument != NULL);
+            assert_ptr_equal(
+                request_options_find(request_option_sets, row->name, strlen(row->name), &found),
+                row);
+            assert_ptr_equal(found, *set);
         }
     }
 }
@@ -395,14 +409,11 @@ static void the_options_of_the_contract_are_there(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
-        bool found = false;
+        const struct option_set *set;
 
-        for (size_t j = 0; j < request_option_set.count; j++)
-            found = found || strcmp(request_option_set.options[j].name, names[i]) == 0;
-        if (!found)
+        if (request_options_find(request_option_sets, names[i], strlen(names[i]), &set) == NULL)
             fail_msg("no option --%s", names[i]);
     }
-    assert_true(request_option_set.count >= COUNT(names));
 }
 
 /* What help and completion offer is what the parser takes, no more and no less. */
@@ -431,10 +442,12 @@ static void choices_agree_with_the_parser(void **state)
     size_t checked = 0;
 
     (void)state;
-    for (size_t i = 0; i < request_option_set.count; i++) {
-        if (request_option_set.options[i].choices != NULL) {
-            check_choices(&request_option_set.options[i]);
-            checked++;
+    for (const struct option_set *const *set = request_option_sets; *set != NULL; set++) {
+        for (size_t i = 0; i < (*set)->count; i++) {
+            if ((*set)->options[i].choices != NULL) {
+                check_choices(&(*set)->options[i]);
+                checked++;
+            }
         }
     }
     assert_int_equal(checked, 6);
