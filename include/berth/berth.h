@@ -13,20 +13,20 @@
  *     }
  *     berth_pool_close(pool);
  *
- * Claims are served by class, then arrival; who waits for many devices is not starved by those who
- * want few. A device under an exclusive lease has no other lease.
+ * Claims are served by class, then by arrival. A claim for many devices is not starved by later
+ * claims for few. A device under an exclusive lease has no other lease.
  *
- * Every call may be made from any thread, also from within a callback, unless its comment says
- * otherwise. Callbacks run without the pool's lock, in a thread that is in a call on the pool or in
- * the pool's own: "berth-keeper", which is started when something first has to happen by the clock,
- * and "berth-looker", which looks at the hardware. They take no signals. A callback that is caused
- * from within a callback runs when that one ends or blocks, so they do not pile up. After fork()
- * the child has no leases: there every call but berth_pool_close fails with BERTH_ERROR_FORKED, and
- * the parent's pool is as it was.
+ * Any thread may make any call, also from a callback, unless the call's comment says otherwise.
+ * Callbacks run without the pool's lock. They run in a thread that is inside a call on the pool, or
+ * in one of the pool's own threads: "berth-keeper" handles timers and starts with the first timer,
+ * "berth-looker" queries the hardware. Both block all signals. A callback that is caused by a
+ * callback runs after that one ends or blocks, so they do not nest. After fork() the child has no
+ * leases: every call there except berth_pool_close fails with BERTH_ERROR_FORKED. The parent's pool
+ * is not affected.
  *
- * Calls return 0 (or what their comment says) on success and a negative code of berth/error.h on
- * failure. The last parameter, which may be NULL, then holds one line for people. Outputs are
- * untouched on failure. Strings that a call hands out live as long as the pool.
+ * A call returns 0 (or the value its comment names) on success and a negative code of berth/error.h
+ * on failure. On failure the last parameter, which may be NULL, receives a message of one line, and
+ * outputs are unchanged. Strings that a call returns live as long as the pool.
  */
 #ifndef BERTH_BERTH_H
 #define BERTH_BERTH_H
@@ -40,21 +40,21 @@
 extern "C" {
 #endif
 
-/* Public, also where a program is compiled with hidden visibility. */
+/* Keep the symbols visible in programs that are compiled with hidden visibility. */
 #pragma GCC visibility push(default)
 
 #define BERTH_VERSION_MAJOR 0
 #define BERTH_VERSION_MINOR 1
 #define BERTH_VERSION_PATCH 0
 
-/* The version of the library that is loaded, such as "0.1.0". */
+/* Returns the version of the loaded library, such as "0.1.0". */
 const char *berth_version(void);
 
-/* A number that is not known, of memory or load. */
+/* An unknown amount of memory or load. */
 #define BERTH_UNKNOWN INT64_MIN
-/* A time to wait, in nanoseconds, that never ends. */
+/* A timeout that never ends. */
 #define BERTH_FOR_EVER INT64_MAX
-/* The mig of a whole GPU. */
+/* The member mig of a whole GPU. */
 #define BERTH_NO_MIG UINT32_MAX
 
 /* ---- The pool and its devices ---- */
@@ -69,45 +69,45 @@ enum berth_vendor {
 
 struct berth_device {
     enum berth_vendor vendor;
-    uint32_t index;     /* the vendor's own; may be sparse, and two vendors may both have a 0 */
+    uint32_t index;     /* the vendor's; may have gaps, and two vendors may both have 0 */
     uint32_t mig;       /* MIG number on that GPU; BERTH_NO_MIG for a whole GPU */
     const char *name;   /* the model, such as "NVIDIA A100-SXM4-80GB"; NULL: unknown */
     const char *uuid;   /* NULL: unknown */
-    int64_t memory;     /* bytes in all, or BERTH_UNKNOWN */
+    int64_t memory;     /* total bytes, or BERTH_UNKNOWN */
     uint16_t cap_major; /* compute capability; 0.0: unknown */
     uint16_t cap_minor;
 };
 
-/* How busy a device is; each figure may be BERTH_UNKNOWN. */
+/* The load of a device. Each figure may be BERTH_UNKNOWN. */
 struct berth_load {
     int64_t memory_free; /* bytes */
     int64_t utilization; /* thousandths, 0 to 1000 */
 };
 
-/* One device that a policy may choose. */
+/* A device that a policy may choose. */
 struct berth_candidate {
     size_t slot;
     struct berth_load load;
     uint64_t queued; /* work reported with berth_report_work */
     uint64_t active;
-    uint32_t tenants; /* leases on it that share it */
-    bool avoid;       /* the request would rather have another */
+    uint32_t tenants; /* leases that share the device */
+    bool avoid;       /* the request prefers another device */
 };
 
-/* A lease, by value. The id grows for ever within a pool, so it serves as a fencing token: of two
- * leases of one device the later has the greater. */
+/* A lease, by value. Ids only grow within a pool, so an id can serve as a fencing token: of two
+ * leases of one device the later has the greater id. */
 struct berth_lease {
     uint64_t id;
-    uint64_t pool; /* which pool of the process it belongs to */
+    uint64_t pool; /* identifies the pool within the process */
 };
 
 struct berth_pool_options {
-    size_t size; /* sizeof(struct berth_pool_options): which members the caller knows */
+    size_t size; /* sizeof(struct berth_pool_options): the members that the caller knows */
 
-    /* Samples one device; called for each device before the pool opens and then every
-     * `sample_interval` nanoseconds (0: 250 ms) in a thread of the pool. Figures it does not know
-     * it sets to BERTH_UNKNOWN. It must not call the pool. NULL: no sampling, but for the pool of
-     * the hardware, which is looked at every `sample_interval` (0: 1 s) then. */
+    /* Samples one device. The pool calls it for each device before it opens, and then every
+     * `sample_interval` nanoseconds (0: 250 ms) in one of its threads. Set unknown figures to
+     * BERTH_UNKNOWN. It must not call the pool. NULL: no sampling; only a pool of the hardware then
+     * queries the hardware, every `sample_interval` (0: 1 s). */
     void (*sample)(void *data, size_t slot, struct berth_load *ret_load);
     void *sample_data;
     int64_t sample_interval;
@@ -117,64 +117,68 @@ struct berth_pool_options {
      * topology for several devices, frag for shares of devices, else first. */
     const char *policy;
 
-    /* A policy of the program's own, used instead of the above. Marks `wanted` of the `count`
-     * candidates, which come in slot order, in `ret_chosen` (all false before). A choice of another
-     * size is mended with the lowest slots. Called under the pool's lock: it must be quick and must
-     * not call the pool. */
+    /* The program's own policy, used instead of the one above. It sets `wanted` of the `count`
+     * members of `ret_chosen` to true; all are false before. The candidates are in slot order. The
+     * pool corrects a choice of another size with the lowest slots. It runs under the pool's lock:
+     * it must be quick and must not call the pool. */
     void (*choose)(void *data, const struct berth_candidate *candidates, size_t count,
                    size_t wanted, bool *ret_chosen);
     void *choose_data;
 
     int64_t grace; /* nanoseconds from notice to force for opportunistic leases; 0: 10 s */
 
-    /* A lease is past the time limit of its request ("time"). Nothing else happens: its devices
-     * stay its own until its holder releases it, as it now should. NULL: nobody is told. */
+    /* Called when a lease has passed the time limit of its request ("time"). The pool does nothing
+     * else: the lease keeps its devices until its holder releases it, which it should do now. May
+     * be NULL. */
     void (*expired)(void *data, struct berth_lease lease);
     void *expired_data;
 };
 
 struct berth_pool;
 
-/* Opens a pool of this machine's GPUs, or of the devices of the inventory file that BERTH_INVENTORY
- * names. What an inherited mask hides (CUDA_VISIBLE_DEVICES and its like) is not in it. None is
- * fine, as below. `options` may be NULL.
+/* Opens a pool of this machine's GPUs, or of the devices in the inventory file that BERTH_INVENTORY
+ * names. Devices that an inherited mask hides (CUDA_VISIBLE_DEVICES and its like) are left out. The
+ * pool may be empty, as below. `options` may be NULL. The pool belongs to this process: it does not
+ * coordinate with other processes or with berthd.
  *
- * The hardware is looked at by a helper program, berth-probe, so that a driver that hangs or a
- * library that crashes does so there: opening takes 3 s at most, or what BERTH_PROBE_DEADLINE says.
- * Then the pool goes on looking, unless the program samples by itself: loads are those of the last
- * look, a device that fell ill or is gone is not granted until it recovers or is back, and while
- * nobody answers the pool goes on with what it knows. Devices that are new are not taken in. The
- * program is not forked, gets no SIGCHLD and no child.
+ * A helper program, berth-probe, queries the hardware, so that a driver that hangs or a library
+ * that crashes does not harm this process. Opening takes at most 3 s, or BERTH_PROBE_DEADLINE. The
+ * pool then queries the hardware again and again, unless the program samples by itself. Loads are
+ * those of the last query. A device that is sick or gone is not granted until it recovers or is
+ * back. While the helper does not answer, the pool uses the last known facts. New devices are not
+ * added. The process is not forked and gets no SIGCHLD and no child.
  *
  * Fails with BERTH_ERROR_IO (no berth-probe, or none that answers in time), _SYNTAX or _RANGE (of
  * BERTH_PROBE_DEADLINE), or as the two below. */
 int berth_pool_open(const struct berth_pool_options *options, struct berth_pool **ret_pool,
                     struct berth_error *error);
 
-/* Opens a pool of these devices, in this order: device number i has slot i. None is fine: every
- * claim is then refused at once with BERTH_ERROR_NO_DEVICE. Everything is copied. `options` may be
- * NULL. Fails with BERTH_ERROR_INVALID (a device twice, an unknown policy), _IO or _MEMORY. */
+/* Opens a pool of these devices: device number i has slot i. The list may be empty: every claim
+ * then fails at once with BERTH_ERROR_NO_DEVICE. The pool copies everything. `options` may be NULL.
+ * Fails with BERTH_ERROR_INVALID (a device twice, an unknown policy), _IO or _MEMORY. */
 int berth_pool_open_devices(const struct berth_device *devices, size_t count,
                             const struct berth_pool_options *options, struct berth_pool **ret_pool,
                             struct berth_error *error);
 
-/* The same with the devices of an inventory file. Blocks as long as reading the file does. */
+/* As berth_pool_open_devices, with the devices of an inventory file. Blocks while it reads the
+ * file. */
 int berth_pool_open_inventory(const char *path, const struct berth_pool_options *options,
                               struct berth_pool **ret_pool, struct berth_error *error);
 
-/* Ends the pool: waiting claims end with BERTH_ERROR_CANCELLED, callbacks included, arbiters stop
- * and are gone, leases are gone. Other threads may be blocked in a claim, or still be in the call
- * that woke the one that closes: those return first. No other call may be under way or begin. NULL
- * is fine. Not to be called from a callback. In a child of fork() it only frees what it can. */
+/* Closes the pool. Waiting claims end with BERTH_ERROR_CANCELLED, also those with a callback;
+ * arbiters stop and are freed; all leases end. Other threads may be blocked in a claim, or may
+ * still be inside the call that woke the closing thread: the function waits until they return. No
+ * other call may be under way or begin. Must not be called from a callback. In a child of fork() it
+ * only frees memory. NULL is allowed. */
 void berth_pool_close(struct berth_pool *pool);
 
-/* How many devices the pool has; the slots are 0 to capacity-1. */
+/* Returns the number of devices. Slots are 0 to capacity-1. */
 size_t berth_pool_capacity(const struct berth_pool *pool);
 
-/* How many claims are blocked right now; opportunistic ones do not count. */
+/* Returns the number of claims that wait now, without opportunistic ones. */
 size_t berth_pool_pending(const struct berth_pool *pool);
 
-/* What the device of a slot is. Fails with BERTH_ERROR_RANGE. */
+/* Describes the device of a slot. Fails with BERTH_ERROR_RANGE. */
 int berth_pool_device(const struct berth_pool *pool, size_t slot, struct berth_device *ret_device,
                       struct berth_error *error);
 
@@ -186,31 +190,31 @@ enum berth_health {
 
 #define BERTH_REASON_SIZE 128
 
-/* How a device is doing, as of the last look or report. Figures may be BERTH_UNKNOWN. */
+/* The state of a device at the last query or report. Figures may be BERTH_UNKNOWN. */
 struct berth_device_state {
-    size_t size;  /* sizeof(struct berth_device_state), set by the caller: the members it knows */
-    bool present; /* false: it is gone; leases on it go on until they are released */
-    bool old;     /* nobody answers for it now: the rest was so before */
-    bool asleep;  /* powered down; its figures are not looked at, so that it stays so */
-    enum berth_health health;       /* what is sick is not granted */
-    int64_t sampled_at;             /* of the oldest figure, nanoseconds since 1970 UTC */
-    int64_t memory_free;            /* bytes */
-    int64_t utilization;            /* thousandths, 0 to 1000 */
-    int64_t temperature;            /* thousandths of a degree Celsius */
-    int64_t power;                  /* milliwatts */
-    char reason[BERTH_REASON_SIZE]; /* why it is sick, for people; empty: not known */
+    size_t size;              /* sizeof(struct berth_device_state), set by the caller */
+    bool present;             /* false: it is gone; leases on it last until they are released */
+    bool old;                 /* the driver does not answer now; the rest is from before */
+    bool asleep;              /* powered down; it is not queried, so that it stays asleep */
+    enum berth_health health; /* a sick device is not granted */
+    int64_t sampled_at;       /* time of the oldest figure, nanoseconds since 1970 */
+    int64_t memory_free;      /* bytes */
+    int64_t utilization;      /* thousandths, 0 to 1000 */
+    int64_t temperature;      /* thousandths of a degree Celsius */
+    int64_t power;            /* milliwatts */
+    char reason[BERTH_REASON_SIZE]; /* why it is sick; empty: unknown */
 };
 
-/* Fails with BERTH_ERROR_RANGE, _INVALID (`size` is none) or _FORKED. */
+/* Fails with BERTH_ERROR_RANGE, _INVALID (wrong `size`) or _FORKED. */
 int berth_pool_device_state(const struct berth_pool *pool, size_t slot,
                             struct berth_device_state *ret_state, struct berth_error *error);
 
-/* ---- What is wanted ---- */
+/* ---- Requests ---- */
 
 struct berth_request;
 
-/* A request for one whole device. The caller destroys it, at any time: claims keep what they need.
- * Two threads may claim with one request; it must not be changed meanwhile. */
+/* Creates a request for one whole device. The caller destroys it and may do so at any time: claims
+ * keep what they need. Several threads may claim with one request as long as none changes it. */
 int berth_request_create(struct berth_request **ret_request, struct berth_error *error);
 void berth_request_destroy(struct berth_request *request);
 
@@ -218,16 +222,16 @@ void berth_request_destroy(struct berth_request *request);
  * "A100"), ("sharing", "time-slice"), ("share", "0.25"), ("time", "10m"), ("opportunistic", NULL).
  * Properties: gpus replicas device avoid vendor model min-free min-memory min-cap sharing share
  * memory scheduling policy affinity priority opportunistic time name. Fails with
- * BERTH_ERROR_INVALID, _SYNTAX, _RANGE or _MEMORY. Whether all of it makes sense together, the
- * claim says. A value that is refused changes nothing. A claim with an opportunistic request is
- * granted only what nobody waits for; its holder is not asked to give it back when somebody does:
- * that is what arbiters are for. */
+ * BERTH_ERROR_INVALID, _SYNTAX, _RANGE or _MEMORY; a refused value changes nothing. The claim
+ * checks whether the properties fit together. An opportunistic claim gets only devices that no
+ * other claim waits for; its holder is not asked to give them back later: use an arbiter for that.
+ */
 int berth_request_set(struct berth_request *request, const char *name, const char *value,
                       struct berth_error *error);
 
 /* ---- Claims and leases ---- */
 
-/* A claim that was started and may still wait. */
+/* A claim that was started with berth_claim_start. */
 struct berth_ticket {
     uint64_t id;
     uint64_t pool;
@@ -235,23 +239,23 @@ struct berth_ticket {
 
 /* A NULL request below means one whole device. Any claim may fail with
  *   BERTH_ERROR_NO_DEVICE   the pool is empty
- *   BERTH_ERROR_IMPOSSIBLE  no device here could ever do; the message says why
- *   BERTH_ERROR_INVALID     the request contradicts itself; or it is best-effort with several
- *                           replicas, each of which is to be claimed by itself
+ *   BERTH_ERROR_IMPOSSIBLE  no device here can ever serve it; the message says why
+ *   BERTH_ERROR_INVALID     the request contradicts itself, or it is best-effort with several
+ *                           replicas: claim each replica by itself
  *   BERTH_ERROR_MEMORY, BERTH_ERROR_FORKED */
 
-/* Claims and waits for its turn, at most `timeout` nanoseconds (BERTH_FOR_EVER: without end).
- * Further errors: BERTH_ERROR_TIMED_OUT, BERTH_ERROR_CANCELLED (the pool closes). */
+/* Claims, and waits for at most `timeout` nanoseconds (BERTH_FOR_EVER: no limit). Further errors:
+ * BERTH_ERROR_TIMED_OUT, BERTH_ERROR_CANCELLED (the pool closes). */
 int berth_claim(struct berth_pool *pool, const struct berth_request *request, int64_t timeout,
                 struct berth_lease *ret_lease, struct berth_error *error);
 
-/* Claims if berth_claim would be granted at once, else fails with BERTH_ERROR_BUSY. Never blocks,
- * never overtakes a waiting claim, revokes nobody and is never pending. */
+/* Claims if berth_claim would be granted at once, else fails with BERTH_ERROR_BUSY. It never
+ * blocks, never overtakes a waiting claim, preempts no lease and is never counted as pending. */
 int berth_try_claim(struct berth_pool *pool, const struct berth_request *request,
                     struct berth_lease *ret_lease, struct berth_error *error);
 
-/* Gives the devices back; the next claims are granted before it returns. A lease that is not held
- * (released already, of another pool, never granted) is BERTH_ERROR_NOT_FOUND and changes nothing.
+/* Releases the devices and grants the next claims before it returns. Fails with
+ * BERTH_ERROR_NOT_FOUND if the lease is not held (released before, of another pool, never granted).
  * Any thread may release. */
 int berth_release(struct berth_pool *pool, struct berth_lease lease, struct berth_error *error);
 
@@ -259,43 +263,43 @@ int berth_release(struct berth_pool *pool, struct berth_lease lease, struct bert
 
 struct berth_claim_options {
     size_t size;     /* sizeof(struct berth_claim_options) */
-    int64_t timeout; /* nanoseconds to wait; 0 or BERTH_FOR_EVER: without end */
+    int64_t timeout; /* nanoseconds to wait; 0 or BERTH_FOR_EVER: no limit */
 
-    /* Called once with how the claim ended: 0 and the lease, or BERTH_ERROR_TIMED_OUT,
-     * _CANCELLED, _IMPOSSIBLE (a device went away). It runs as all callbacks do, usually in the
-     * thread that made it so, perhaps before berth_claim_start returns. NULL: the outcome is kept
-     * for berth_claim_wait or berth_claim_next. */
+    /* Called once with the outcome: 0 and the lease, or BERTH_ERROR_TIMED_OUT, _CANCELLED or
+     * _IMPOSSIBLE (a device is gone). It runs like every callback, usually in the thread that
+     * caused the outcome, possibly before berth_claim_start returns. NULL: the pool keeps the
+     * outcome for berth_claim_wait or berth_claim_next. */
     void (*done)(void *data, struct berth_ticket ticket, int code, struct berth_lease lease);
     void *data;
 };
 
-/* Starts a claim; the outcome comes as the options say (NULL: kept). */
+/* Starts a claim. The options say how the outcome is delivered (NULL: the pool keeps it). */
 int berth_claim_start(struct berth_pool *pool, const struct berth_request *request,
                       const struct berth_claim_options *options, struct berth_ticket *ret_ticket,
                       struct berth_error *error);
 
-/* Waits for the outcome of a claim without callback, at most `timeout` nanoseconds, and collects
- * it. Another thread may cancel it meanwhile. Fails with BERTH_ERROR_BUSY while it waits on (the
- * claim stays), with how the claim ended, or with BERTH_ERROR_NOT_FOUND (collected already, perhaps
- * by another thread that waited for it, too). */
+/* Waits for at most `timeout` nanoseconds for the outcome of a claim without callback, and collects
+ * it. Another thread may cancel the claim meanwhile. Fails with BERTH_ERROR_BUSY if the claim still
+ * waits (it stays in the queue), with the claim's own error, or with BERTH_ERROR_NOT_FOUND (the
+ * outcome was collected before, perhaps by another thread). */
 int berth_claim_wait(struct berth_pool *pool, struct berth_ticket ticket, int64_t timeout,
                      struct berth_lease *ret_lease, struct berth_error *error);
 
-/* Takes a claim out of the queue at once; it ends with BERTH_ERROR_CANCELLED, which its callback is
- * told, or which is kept. One that was granted already is BERTH_ERROR_NOT_FOUND: its lease is to be
- * released. Fails with BERTH_ERROR_MEMORY, too; the claim waits on then. */
+/* Takes a claim out of the queue at once. Its outcome is BERTH_ERROR_CANCELLED. Fails with
+ * BERTH_ERROR_NOT_FOUND if the claim is already granted (release its lease), or with
+ * BERTH_ERROR_MEMORY (the claim stays in the queue). */
 int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket, struct berth_error *error);
 
-/* A descriptor that polls readable while the outcome of a claim without callback is kept. It
- * belongs to the pool. Fails with BERTH_ERROR_IO. */
+/* Returns a descriptor that is readable while the pool keeps the outcome of a claim without
+ * callback. The pool owns it. Fails with BERTH_ERROR_IO. */
 int berth_pool_descriptor(struct berth_pool *pool, struct berth_error *error);
 
-/* Collects the oldest kept outcome. *ret_code is 0 (the lease is good) or how the claim ended.
- * Fails with BERTH_ERROR_BUSY when none is kept. Never blocks. */
+/* Collects the oldest kept outcome. *ret_code is 0 (then the lease is valid) or the claim's
+ * error. Fails with BERTH_ERROR_BUSY if there is none. Never blocks. */
 int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket, int *ret_code,
                      struct berth_lease *ret_lease, struct berth_error *error);
 
-/* ---- What is held ---- */
+/* ---- Leases ---- */
 
 struct berth_lease_device {
     size_t slot;
@@ -304,11 +308,11 @@ struct berth_lease_device {
     uint32_t mig;
     const char *name; /* NULL: unknown */
     const char *uuid; /* NULL: unknown */
-    uint32_t share;   /* millionths of the device; 1000000 when it is leased whole */
-    int64_t memory;   /* bytes reserved, or BERTH_UNKNOWN when none are */
+    uint32_t share;   /* millionths of the device; 1000000: the whole device */
+    int64_t memory;   /* reserved bytes; BERTH_UNKNOWN: none */
 };
 
-/* Fills in up to `capacity` devices of a lease and returns how many it has, replica after replica.
+/* Fills in up to `capacity` devices of a lease, replica after replica, and returns their number.
  * Allocates nothing. Fails with BERTH_ERROR_NOT_FOUND as berth_release. */
 int berth_lease_devices(const struct berth_pool *pool, struct berth_lease lease,
                         struct berth_lease_device *ret_devices, size_t capacity,
@@ -321,66 +325,66 @@ struct berth_slot {
     uint32_t mig;
     const char *name; /* NULL: unknown */
     bool leased;
-    uint32_t tenants; /* leases on it */
-    uint64_t lease;   /* the id of one that is; 0: none */
+    uint32_t tenants; /* leases on the device */
+    uint64_t lease;   /* the id of one of them; 0: none */
 };
 
-/* Fills in up to `capacity` slots, in slot order, all as of one moment, and returns how many the
- * pool has. Allocates nothing. Fails with BERTH_ERROR_FORKED only. */
+/* Takes a snapshot: fills in up to `capacity` slots in slot order, all of the same moment, and
+ * returns the number of slots. Allocates nothing. Fails only with BERTH_ERROR_FORKED. */
 int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_slots,
                           size_t capacity);
 
-/* ---- Helpers: work that gives way ---- */
+/* ---- Arbiters: opportunistic work that gives way ---- */
 
 struct berth_arbiter_options {
     size_t size; /* sizeof(struct berth_arbiter_options) */
-    size_t max;  /* leases to have out at once; 0: as many as there are devices */
+    size_t max;  /* maximum number of leases at once; 0: one per device */
 
-    /* A spare device, under an opportunistic lease of its own. Return true to use it: give it back
-     * with berth_release, later. Return false to decline; it is offered again after somebody has
-     * released something. One offer of an arbiter runs at a time. */
+    /* Offers a spare device under an opportunistic lease. Return true to use it, and release it
+     * later with berth_release. Return false to decline; it is offered again after the next
+     * release. An arbiter makes one offer at a time. */
     bool (*offer)(void *data, struct berth_lease lease, const struct berth_lease_device *device);
 
-    /* Somebody waits for the device: give it back soon. It may have been given back just now. */
+    /* A claim waits for the device: release it soon. It may have been released just now. */
     void (*take_back)(void *data, struct berth_lease lease);
 
-    /* The grace is over: give it back now. May be NULL. The device is not granted on before it is
-     * given back. */
+    /* The grace period is over: release the device now. The waiting claim gets it only after that.
+     * May be NULL. */
     void (*force)(void *data, struct berth_lease lease);
     void *data;
 };
 
 struct berth_arbiter;
 
-/* Offers spare devices to the callbacks as long as nobody waits for them. What is spare already is
- * offered before it returns. Fails with BERTH_ERROR_INVALID (no offer or take_back), _MEMORY. */
+/* Starts to offer spare devices while no claim waits for them. Devices that are spare now are
+ * offered before it returns. Fails with BERTH_ERROR_INVALID (no offer or take_back) or _MEMORY. */
 int berth_arbiter_start(struct berth_pool *pool, const struct berth_arbiter_options *options,
                         struct berth_arbiter **ret_arbiter, struct berth_error *error);
 
-/* Offers nothing more, waits until none of its callbacks runs (so not from within one) and frees
- * the arbiter. Leases that are out stay until they are released; nobody is asked to give them back
- * any more. NULL is fine. Not after berth_pool_close. */
+/* Stops the offers, waits until none of the arbiter's callbacks runs, and frees the arbiter. Must
+ * not be called from its callbacks or after berth_pool_close. Its leases last until they are
+ * released, and take_back is not called for them any more. NULL is allowed. */
 void berth_arbiter_stop(struct berth_arbiter *arbiter);
 
 /* ---- Loads and advice ---- */
 
-/* Says how much of the program's own work is queued and running on a device. least-loaded counts it
- * at once. Fails with BERTH_ERROR_RANGE. */
+/* Reports how much of the program's own work is queued and active on a device. The policy
+ * least-loaded uses it at once. Fails with BERTH_ERROR_RANGE. */
 int berth_report_work(struct berth_pool *pool, size_t slot, uint64_t queued, uint64_t active,
                       struct berth_error *error);
 
-/* Gives figures that the program has measured itself. Fails with BERTH_ERROR_RANGE. */
+/* Reports figures that the program has measured itself. Fails with BERTH_ERROR_RANGE. */
 int berth_report_load(struct berth_pool *pool, size_t slot, const struct berth_load *load,
                       struct berth_error *error);
 
-/* How much of the grants a device is to get under the policy weighted (1 at first; 0 is refused
- * with BERTH_ERROR_RANGE). */
+/* Sets a device's weight under the policy weighted (default 1). Fails with BERTH_ERROR_RANGE, also
+ * for 0. */
 int berth_set_weight(struct berth_pool *pool, size_t slot, uint32_t weight,
                      struct berth_error *error);
 
-/* Advice: which devices the request would best use now, without taking them. Fills in up to
- * `capacity` slots and returns how many there are. A pick counts as work on its devices until their
- * next load or work figure, so that picks do not herd. Fails as berth_try_claim. */
+/* Advises which devices the request would best use now, without a lease. Fills in up to `capacity`
+ * slots and returns their number. A pick counts as work on its devices until their next load or
+ * work figure, so that picks do not all go to one device. Fails like berth_try_claim. */
 int berth_pick(struct berth_pool *pool, const struct berth_request *request, size_t *ret_slots,
                size_t capacity, struct berth_error *error);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth/error.h: how berth says that something went wrong.
+ * berth/error.h: error codes and messages.
  *
- * Every call that can fail returns 0 (or a non-negative result where its comment says so) on
- * success and one of the negative codes below on failure. Calls that take a `struct berth_error *`
- * as their last parameter also put one line for people there: what was wanted, what was found,
- * where. The buffer belongs to the caller, needs no clean-up and may be NULL.
+ * A call that can fail returns 0 (or a non-negative result that its comment names) on success and
+ * one of the negative codes below on failure. If its last parameter is a `struct berth_error *`, it
+ * also writes a message of one line there. The caller owns the buffer; it needs no clean-up and may
+ * be NULL.
  */
 #ifndef BERTH_ERROR_H
 #define BERTH_ERROR_H
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Public, also where a program is compiled with hidden visibility. */
+/* Keep the symbols visible in programs that are compiled with hidden visibility. */
 #pragma GCC visibility push(default)
 
 /* X(name, number, description). Numbers are part of the ABI: never renumber, only append. */
@@ -26,15 +26,15 @@ extern "C" {
     X(SYNTAX, 5, "text that does not parse")                          \
     X(RANGE, 6, "number out of range")                                \
     X(LIMIT, 7, "too large, too deep or too many")                    \
-    X(IMPOSSIBLE, 8, "no device here could ever satisfy the request") \
+    X(IMPOSSIBLE, 8, "no device here can ever satisfy the request")   \
     X(PERMISSION, 9, "permission denied")                             \
     X(NO_DEVICE, 10, "there is no device here")                       \
-    X(BUSY, 11, "it would have to wait")                              \
+    X(BUSY, 11, "no free device")                                     \
     X(TIMED_OUT, 12, "not granted in time")                           \
     X(CANCELLED, 13, "cancelled while it waited")                     \
     X(FORKED, 14, "the pool was opened before fork()")                \
     X(LOST, 15, "the context was lost to a fault of its device")      \
-    X(STALE, 16, "the handle is of a context that was rebuilt since") \
+    X(STALE, 16, "the handle names a context that was rebuilt since") \
     X(DRIVER, 17, "the device's driver failed")
 
 /* The codes: BERTH_ERROR_INVALID is -1, and so on. */
@@ -58,8 +58,8 @@ struct berth_error {
         0, ""            \
     }
 
-/* A short description of a code, e.g. "out of memory"; "no error" for 0 and "unknown error" for a
- * number that is not in the list. The text is static. Never blocks; any thread may call it. */
+/* Returns a short description of a code, such as "out of memory"; "no error" for 0, and "unknown
+ * error" for other numbers. The text is static. Never blocks; any thread may call it. */
 const char *berth_error_describe(int code);
 
 #pragma GCC visibility pop

@@ -139,5 +139,5 @@ def test_a_program_builds_against_the_installed_library(sandbox, staged, compile
     assert (built.code, built.stderr) == (0, "")
     [library] = staged[0].rglob("libberth.so.0")
     ran = sandbox.run([program], env={"LD_LIBRARY_PATH": library.parent})
-    assert (ran.code, ran.stdout) == (0, "0.1.0 1 it would have to wait\n")
+    assert (ran.code, ran.stdout) == (0, "0.1.0 1 no free device\n")
     assert pkg_config(staged, "--modversion") == ["0.1.0"]
