@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes below this one, orphans included: finding them and ending them."""
+"""Finds and ends the processes below this one, orphans included."""
 import ctypes
 import os
 import select
@@ -13,28 +13,35 @@ PF_FORKNOEXEC = 0x40
 
 
 def adopt_orphans():
-    """Lets orphans of this process's children become its own, not those of init."""
+    """Makes this process the parent of its children's orphans, instead of init."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
 
 
 def stat_fields(pid):
-    """Those behind the name, from the state on; empty where there is no such process."""
+    """Returns the fields of /proc/PID/stat after the name, from the state on. Without such a process there are none."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        # Not by Path: every test reads the files of all processes several times.
+        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError):
         return []
+    try:
+        return os.read(file, 4096).decode(errors="replace").rpartition(")")[2].split()
+    except ProcessLookupError:
+        return []
+    finally:
+        os.close(file)
 
 
 def processes():
-    """Yields (pid, parent, whether a zombie) of every process."""
+    """Yields (pid, parent's pid, whether it is a zombie) for every process."""
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (fields := stat_fields(entry)):
             yield int(entry), int(fields[1]), fields[0] == "Z"
 
 
 def is_another_program(pid):
-    """Whether it runs and has become one since its parent made it, whose words it had until then."""
+    """Returns whether a process runs and has called exec since its parent forked it."""
     fields = stat_fields(pid)
     return bool(fields) and not int(fields[6]) & PF_FORKNOEXEC
 
@@ -42,14 +49,14 @@ def is_another_program(pid):
 def command_line(pid):
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").strip()
-        # In the midst of an exec there are no words yet, but a name.
+        # During an exec there is no command line yet, but a name.
         return (words or Path(f"/proc/{pid}/comm").read_bytes().strip()).decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return "?"
 
 
 def is_ended(pid, timeout):
-    """Whether a process, such as an orphan, ends in time; one that is gone has ended."""
+    """Waits for the end of any process, also an orphan. Returns whether it ended in time; one that is gone has ended."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -65,8 +72,19 @@ def wait_for_end(pid, timeout=TIMEOUT):
     assert is_ended(pid, timeout), f"pid {pid} did not end within {timeout} s: {command_line(pid)}"
 
 
+def has_children():
+    """Returns whether this process has a child, dead or alive. Orphans below it are its children; see adopt_orphans."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def descendants(ancestor):
-    """(pid, whether a zombie) of all processes below one."""
+    """Returns (pid, whether it is a zombie) for all processes below one."""
+    if ancestor == os.getpid() and not has_children():
+        return []
     table = list(processes())
     found, parents = [], {ancestor}
     while parents:
@@ -77,31 +95,31 @@ def descendants(ancestor):
 
 
 def is_newborn(pid):
-    """Whether a daemon has made it and it is still to become the program that it is to be."""
+    """Returns whether a daemon has forked this process and it has not called exec yet."""
     return "berthd" in command_line(pid).split(" ")[0] and bool(stat_fields(pid)) and not is_another_program(pid)
 
 
 def await_newborns(timeout=TIMEOUT):
-    """Waits until none is left of a daemon that was killed: until then they have what it had open, its socket too,
-    where somebody who connects is heard by nobody."""
+    """Waits until no such process of a killed daemon is left. Until then they keep the daemon's socket open, where a
+    client would connect and get no answer."""
     deadline = time.monotonic() + timeout
     for pid, zombie in descendants(os.getpid()):
         while not zombie and is_newborn(pid) and not is_ended(pid, 0.002):
             assert time.monotonic() < deadline, f"pid {pid} did not become a program within {timeout} s"
 
 
-# Those end by themselves when the daemon has.
+# Programs that end by themselves after the daemon.
 BY_THEMSELVES = ("berth-probe", "scripted_probe", "berth-recorder")
 
 
 def is_probe(pid):
-    """Whether it is a berth-probe or berth-recorder, which end by themselves when nobody needs them."""
+    """Returns whether a process is a berth-probe or berth-recorder, which end by themselves after the daemon."""
     line = command_line(pid)
     return any(name in line for name in BY_THEMSELVES)
 
 
 def becomes_probe(pid, deadline):
-    """Whether it is one, or is one a moment later: a daemon that has just ended may have begun to start it."""
+    """Returns whether a process is one, or becomes one: a daemon that has just ended may have forked it already."""
     while "berthd" in command_line(pid).split(" ")[0]:
         if is_ended(pid, 0.01) or time.monotonic() > deadline:
             return False
@@ -117,7 +135,7 @@ def await_probes(timeout=TIMEOUT):
 
 
 def is_leaving(pid):
-    """Whether it has given its memory back, its words with it, and is gone a moment later."""
+    """Returns whether a process has given back its memory, and with it its command line, and ends a moment later."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -126,10 +144,10 @@ def is_leaving(pid):
 
 
 def end_children():
-    """Kills and reaps everything below this process; returns what was still alive, as text.
+    """Kills and reaps all processes below this one. Returns a text for each that was still alive.
 
-    Only direct children are signalled: their pids cannot be anybody else's before they are reaped.
-    What they leave behind becomes a child of this process, and has its turn in the next round.
+    Only direct children are signalled, because their pids cannot be reused before they are reaped. Their orphans
+    become children of this process and are signalled in the next round.
     """
     left = {}
     deadline = time.monotonic() + TIMEOUT
