@@ -12,7 +12,7 @@
 #include "launch/mask_entry.h"
 #include "launch/tile_mask.h"
 
-/* Devices of one vendor by their slots, in the order in which its runtime counts them. */
+/* The slots of one vendor's devices, in the order in which its runtime numbers them. */
 struct vendor_view {
     VECTOR_OF(size_t);
 };
@@ -20,28 +20,27 @@ struct vendor_view {
 struct resolving {
     const struct string_list *masks;
     const struct machine *machine;
-    struct vendor_view view; /* of the vendor that it is about; what its first mask leaves */
+    struct vendor_view view; /* devices of the current vendor that its first mask leaves */
     struct bitset allowed;   /* slots */
     bool has_mask;
 };
 
-/* Whether a mask counts at all beside the others. */
+/* When a mask counts beside the other masks. */
 enum mask_condition {
     ALWAYS,
-    UNLESS_REPEATED, /* of a batch system, which gives one list to all of them, it says nothing more
-                      */
-    WITHOUT_HIP, /* that, and HIP reads it where it has no mask of its own, and CUDA no device */
+    UNLESS_REPEATED, /* unless it equals the vendor's first mask, as batch systems set it */
+    WITHOUT_HIP,     /* the same, and only if HIP has no mask of its own and CUDA no device */
 };
 
 static const struct mask_rule {
     const char *name;
     enum vendor vendor;
-    bool is_first;      /* the vendor's other masks count what it leaves */
-    bool by_ordinal;    /* it does so; others name devices by their indices */
-    bool empty_is_none; /* an empty mask hides all, instead of saying nothing */
-    bool by_tile;       /* read by tile_mask.h */
-    bool of_container;  /* the container runtime's */
-    char part_mark;     /* before the number of a part; 0: parts have none */
+    bool is_first;      /* the vendor's other masks number the devices that it leaves */
+    bool by_ordinal;    /* numbers refer to that order; otherwise to indices of devices */
+    bool empty_is_none; /* an empty mask hides all devices; otherwise it is ignored */
+    bool by_tile;       /* parsed by tile_mask.h */
+    bool of_container;  /* a mask of the container runtime */
+    char part_mark;     /* character before the number of a partition or tile; 0: none */
     enum mask_condition condition;
 } rules[] = {
     {"CUDA_VISIBLE_DEVICES", VENDOR_NVIDIA, .empty_is_none = true},
@@ -53,12 +52,12 @@ static const struct mask_rule {
     {"ZE_AFFINITY_MASK", VENDOR_INTEL, .by_tile = true},
 };
 
-/* How masks count. */
+/* The settings for the numbering of masks. */
 #define HIERARCHY "ZE_FLAT_DEVICE_HIERARCHY"
 #define PCI_ORDER "ZE_ENABLE_PCI_ID_DEVICE_ORDER"
 static const char *const meanings[] = {HIERARCHY, PCI_ORDER};
 
-/* The value of the first entry with this name, as getenv finds it; NULL when there is none. */
+/* Returns the value of the first entry with this name, as getenv does, or NULL. */
 static const char *find_mask(const struct string_list *masks, const char *name)
 {
     char *const *entry;
@@ -81,7 +80,7 @@ bool inherited_masks_is_setting(const char *assignment)
     return false;
 }
 
-/* The name of the mask, or of what says how masks count; NULL when it is neither. */
+/* Returns the name of the mask or setting that is assigned, or NULL if it is neither. */
 static const char *mask_name(const char *assignment)
 {
     for (size_t i = 0; i < COUNT(rules); i++) {
@@ -126,8 +125,8 @@ static bool is_named(const struct mask_named *named, const struct device *device
     return device->id.index == named->number && (!named->has_part || device->id.mig == named->part);
 }
 
-/* The place in the view of what an entry names, of several partitions the first; the view's count
- * when it is nothing, or the beginning of several UUIDs. */
+/* Returns the position in the view of the device that an entry names, or of its first partition.
+ * Returns the view's count if it names no device, or if several UUIDs have its prefix. */
 static size_t find_named(const struct resolving *resolving, const struct mask_rule *rule,
                          const struct mask_named *named)
 {
@@ -166,7 +165,7 @@ static int select_place(const struct resolving *resolving, size_t place,
     return 0;
 }
 
-/* Selects what was found; a GPU with all its partitions. */
+/* Selects the device that was found; a GPU with all its partitions. */
 static int select_found(const struct resolving *resolving, size_t found,
                         const struct mask_named *named, struct selection *selection)
 {
@@ -182,8 +181,8 @@ static int select_found(const struct resolving *resolving, size_t found,
     return code;
 }
 
-/* Selects what a list names, up to the first entry that is none, names nothing here or something
- * again. */
+/* Selects the devices that a list names, up to the first entry that is malformed, names no device
+ * here or names a device again. */
 static int select_listed(const struct resolving *resolving, const struct mask_rule *rule,
                          const char *list, struct selection *selection)
 {
@@ -203,8 +202,9 @@ static int select_listed(const struct resolving *resolving, const struct mask_ru
     return code;
 }
 
-/* Whether a list names, by numbers, exactly as many GPUs as there are here, but others: then a
- * container runtime chose from its host's, and what it chose is what is here. */
+/* Returns true if a list names, by numbers, exactly as many GPUs as there are here, but other
+ * numbers. Then a container runtime has chosen GPUs of its host, and exactly these are visible
+ * here. */
 static bool is_chosen_already(const struct resolving *resolving, const struct mask_rule *rule,
                               const char *list)
 {
@@ -226,7 +226,7 @@ static bool is_chosen_already(const struct resolving *resolving, const struct ma
     return !all_here && listed == here;
 }
 
-/* Whether a mask leaves everything as it is. */
+/* Returns true if a mask does not limit the devices. */
 static bool is_no_limit(const struct resolving *resolving, const struct mask_rule *rule,
                         const char *value)
 {
@@ -234,7 +234,7 @@ static bool is_no_limit(const struct resolving *resolving, const struct mask_rul
         return !rule->empty_is_none;
     if (!rule->of_container)
         return false;
-    /* A slash: a directory of mounts or a CDI name, which only the runtime understands. */
+    /* A value with a slash is a directory of mounts or a CDI name, for the runtime only. */
     return strcmp(value, "all") == 0 || strchr(value, '/') != NULL ||
            is_chosen_already(resolving, rule, value);
 }
@@ -263,7 +263,7 @@ static bool mask_counts(const struct resolving *resolving, const struct mask_rul
                                                   !has_vendor(resolving->machine, VENDOR_NVIDIA));
 }
 
-/* Takes out the cards of which no tile is left. */
+/* Removes the cards without a visible tile. */
 static void apply_tiles(struct resolving *resolving, const char *value)
 {
     struct tile_mask mask = tile_mask_read(value, find_mask(resolving->masks, HIERARCHY));
@@ -319,7 +319,7 @@ struct slot_order {
     bool integrated_last;
 };
 
-/* By index, then MIG number; a GPU comes before its partitions. */
+/* Compares by index, then MIG number. A GPU comes before its partitions. */
 static int compare_slots(const void *one, const void *other, void *context)
 {
     const struct slot_order *ordering = context;
@@ -334,11 +334,11 @@ static int compare_slots(const void *one, const void *other, void *context)
         return is_integrated ? 1 : -1;
     if (left.index != right.index)
         return left.index < right.index ? -1 : 1;
-    /* DEVICE_NO_MIG is the largest number, and the next one is 0. */
+    /* DEVICE_NO_MIG is the largest number, so adding 1 makes it 0. */
     return left.mig + 1 < right.mig + 1 ? -1 : left.mig + 1 > right.mig + 1;
 }
 
-/* Level Zero counts integrated GPUs after all others, unless it was told otherwise. */
+/* Returns true if integrated GPUs come last, as in Level Zero without PCI order. */
 static bool counts_integrated_last(const struct resolving *resolving, enum vendor vendor)
 {
     const char *order = find_mask(resolving->masks, PCI_ORDER);

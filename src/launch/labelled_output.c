@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "launch/output_queue.h"
 
-/* How long one who does not read is waited for in a hurry, in milliseconds. */
+/* Timeout in milliseconds for a reader that does not read, if in a hurry. */
 #define TIMEOUT 5000
 
 enum { READ_MAX = 16384 };
@@ -20,22 +20,22 @@ enum { READ_MAX = 16384 };
 /* One of the two pipes of a command. */
 struct stream {
     int from;       /* -1: closed */
-    int to;         /* -1: closed, or the command's alone */
-    int poll_index; /* its entry in the poll; -1: none */
+    int to;         /* -1: closed here */
+    int poll_index; /* position of its poll entry; -1: none */
     uint32_t number;
     struct output_queue *queue;
-    struct text line; /* what has come of it */
+    struct text line; /* the beginning of the current line */
 };
 
 struct labelled_output {
     struct output_queue
-        queues[2]; /* our standard output and error; the second may stand for nothing */
+        queues[2]; /* for standard output and error; both use the first if they are one file */
     struct output_queue *queue_of[2];
-    int poll_index[2]; /* their entries in the poll; -1: none */
-    int width;         /* of a number */
+    int poll_index[2]; /* positions of their poll entries; -1: none */
+    int width;         /* digits of a number */
     bool hurry;
-    size_t first; /* the stream that may read first */
-    size_t begun; /* streams whose commands have been started */
+    size_t first; /* the stream that is read first in the next round */
+    size_t begun; /* streams whose pipes were opened */
     size_t stream_count;
     struct stream streams[];
 };
@@ -62,7 +62,7 @@ int labelled_output_create(const struct labelled_output_options *facts,
     labels->stream_count = streams;
     output_queue_open(&labels->queues[0], facts->output);
     labels->queue_of[0] = labels->queue_of[1] = &labels->queues[0];
-    /* Lines of both go to one place: then one after the other, not one into the other. */
+    /* If both are the same file, use one queue, so that lines do not mix. */
     if (!output_queue_is_same_file(&labels->queues[0], facts->error)) {
         output_queue_open(&labels->queues[1], facts->error);
         labels->queue_of[1] = &labels->queues[1];
@@ -78,7 +78,7 @@ static void close_end(int *descriptor)
     *descriptor = -1;
 }
 
-/* Moves it out of the way of the standard ones, which are the command's to have. */
+/* Moves the descriptor above the standard ones, which belong to the command. */
 static int move_above_standard(int *descriptor)
 {
     int other;
@@ -93,7 +93,7 @@ static int move_above_standard(int *descriptor)
     return 0;
 }
 
-/* Returns 0 or an errno; then both ends are closed. */
+/* Opens the pipe. Returns 0, or an errno with both ends closed. */
 static int open_stream(struct stream *stream)
 {
     int ends[2];
@@ -151,7 +151,7 @@ void labelled_output_abandon(struct labelled_output *labels)
         close_end(&labels->streams[i].from);
 }
 
-/* What has come of the line, if anything, is a line. */
+/* Queues the current line with its label and a newline, if it is not empty. */
 static void put_line(const struct labelled_output *labels, struct stream *stream)
 {
     struct text *out = &stream->queue->pending;
@@ -195,7 +195,7 @@ static void close_stream(const struct labelled_output *labels, struct stream *st
     close_end(&stream->from);
 }
 
-/* Reads a piece, at most so much. Returns its length; 0: there is no more now. */
+/* Reads at most `max` bytes. Returns their number; 0: no more for now. */
 static size_t read_stream(const struct labelled_output *labels, struct stream *stream, size_t max)
 {
     char bytes[READ_MAX];
@@ -210,7 +210,7 @@ static size_t read_stream(const struct labelled_output *labels, struct stream *s
     return 0;
 }
 
-/* Nobody takes it any more: who writes is to know. */
+/* Closes the streams whose queue has failed, so that the commands that write notice. */
 static void close_failed(struct labelled_output *labels)
 {
     for (size_t i = 0; i < labels->begun; i++) {
@@ -228,7 +228,7 @@ size_t labelled_output_poll_max(const struct labelled_output *labels)
     return COUNT(labels->queues) + labels->stream_count;
 }
 
-/* No more than is open: the system takes no more entries than descriptors. */
+/* Adds an entry if its descriptor is open: poll() refuses more entries than RLIMIT_NOFILE. */
 static int add_poll_entry(struct pollfd entry, struct pollfd *polls, size_t *count)
 {
     if (entry.fd < 0)
@@ -284,7 +284,7 @@ void labelled_output_drain_pipes(struct labelled_output *labels, bool hurry)
         struct stream *stream = &labels->streams[i];
         int left = 0;
 
-        /* No more than what is there now: some stranger may have got hold of the other end. */
+        /* Read only the bytes there now: an unrelated process may still hold the other end. */
         if (stream->from >= 0 && ioctl(stream->from, FIONREAD, &left) < 0)
             left = 0;
         while (left > 0 && stream->from >= 0) {
@@ -297,7 +297,7 @@ void labelled_output_drain_pipes(struct labelled_output *labels, bool hurry)
     }
 }
 
-/* Writes all. */
+/* Writes the whole queue. Blocks. */
 static void drain_queue(const struct labelled_output *labels, struct output_queue *queue)
 {
     struct pollfd waiting = output_queue_poll_entry(queue);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Output of several commands, line by line, each with the number of who wrote it: " 3: line". The
- * commands write into pipes; what comes out of them goes on to our own standard output and error,
- * each to its own, whole lines at a time. A last line that does not end is given an end; one longer
- * than LABELLED_LINE_MAX is broken into several.
+ * Labels the output of several commands: each line starts with the number of its command, " 3:
+ * line". The commands write into pipes. Whole lines are copied from there to this process's
+ * standard output and standard error. An incomplete last line gets a newline. A line longer than
+ * LABELLED_LINE_MAX is broken into several.
  *
- * Who reads slowly slows the commands down, as without labels, but never us: nothing here blocks,
- * but for labelled_output_finish. When nobody reads any more, the pipes are closed, so that the
- * commands find out as they would without labels.
+ * A slow reader slows down the commands, as without labels, but not this process: only
+ * labelled_output_finish blocks. When the reader is gone, the pipes are
+ * closed, so that the commands notice as they would without labels.
  */
 #ifndef LAUNCH_LABELLED_OUTPUT_H
 #define LAUNCH_LABELLED_OUTPUT_H
@@ -25,9 +25,9 @@
 struct labelled_output;
 
 struct labelled_output_options {
-    uint32_t count;   /* of commands */
-    uint32_t numbers; /* theirs are below this */
-    int output;       /* where standard output and error go: ours */
+    uint32_t count;   /* number of commands */
+    uint32_t numbers; /* the numbers in labels are below this */
+    int output;       /* descriptors to write to */
     int error;
 };
 
@@ -35,28 +35,30 @@ struct labelled_output_options {
 int labelled_output_create(const struct labelled_output_options *facts,
                            struct labelled_output **ret_labels, struct berth_error *error);
 
-/* Makes the pipes of the next command and points the copy to them; the copy is to be started then.
- * What we have not got, it has not got either. Fails with BERTH_ERROR_LIMIT. */
+/* Creates the pipes of the next command and sets them in the copy, which the caller starts then. If
+ * this process has no standard output or error, the copy gets none either. Fails with
+ * BERTH_ERROR_LIMIT. */
 int labelled_output_open_pipes(struct labelled_output *labels, uint32_t number,
                                struct launch_copy *copy, struct berth_error *error);
-/* The copy has been started, or not: closes its ends of the pipes. */
+/* Closes the copy's ends of the pipes, after the copy was started or failed to start. */
 void labelled_output_close_child_ends(struct labelled_output *labels);
-/* In a process that was forked and goes on by itself: closes all pipes. */
+/* Closes all pipes, in a forked process that does not use them. */
 void labelled_output_abandon(struct labelled_output *labels);
 
-/* How many entries labelled_output_fill_poll fills in at most. */
+/* Returns the maximum number of entries that labelled_output_fill_poll fills in. */
 size_t labelled_output_poll_max(const struct labelled_output *labels);
-/* Fills in what is to be polled next. Returns how many entries. */
+/* Fills in the entries to poll next. Returns their number. */
 size_t labelled_output_fill_poll(struct labelled_output *labels, struct pollfd *polls);
-/* Does what can be done now, by what the poll said of them. */
+/* Reads and writes according to the results of the poll. Does not block. */
 void labelled_output_process(struct labelled_output *labels, const struct pollfd *polls);
 
-/* The commands have ended: reads what they left in the pipes. With `hurry`, whoever does not read
- * for a while is not waited for any longer. */
+/* Reads what is left in the pipes, after the commands have ended. With `hurry`,
+ * labelled_output_finish gives up on a reader that does not read for a while. */
 void labelled_output_drain_pipes(struct labelled_output *labels, bool hurry);
 
-/* Writes what is left, waiting for whoever reads, and ends the whole. Returns 0, or BERTH_ERROR_IO
- * or _MEMORY when something was lost, unless because nobody reads any more. NULL does nothing. */
+/* Writes the rest of the output, waiting for the reader, and frees everything. Fails with
+ * BERTH_ERROR_IO or _MEMORY if output was lost, but not if the reader is gone. NULL does nothing.
+ */
 int labelled_output_finish(struct labelled_output *labels, struct berth_error *error);
 
 #endif

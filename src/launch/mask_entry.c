@@ -35,9 +35,9 @@ bool mask_entry_next(const char **cursor, struct mask_entry *ret_entry)
     return true;
 }
 
-/* Takes the number that the entry starts with. False when it starts with none, or with a larger one
- * than devices have. */
-static bool take_number(struct mask_entry *entry, uint32_t *ret_number)
+/* Parses the number at the start of the entry and skips it. Returns false if there is none, or if
+ * it is larger than DEVICE_INDEX_MAX. */
+static bool parse_number(struct mask_entry *entry, uint32_t *ret_number)
 {
     uint32_t number = 0;
     size_t length = 0;
@@ -60,7 +60,7 @@ bool mask_entry_parse(struct mask_entry entry, char part_mark, struct mask_named
         (strncasecmp(entry.text, "GPU-", 4) == 0 || strncasecmp(entry.text, "MIG-", 4) == 0))
         return true;
     ret_named->is_number = true;
-    if (!take_number(&entry, &ret_named->number))
+    if (!parse_number(&entry, &ret_named->number))
         return false;
     if (entry.length == 0)
         return true;
@@ -69,5 +69,5 @@ bool mask_entry_parse(struct mask_entry entry, char part_mark, struct mask_named
     ret_named->has_part = true;
     entry.text++;
     entry.length--;
-    return take_number(&entry, &ret_named->part) && entry.length == 0;
+    return parse_number(&entry, &ret_named->part) && entry.length == 0;
 }

@@ -12,9 +12,9 @@
 
 #include "base/error.h"
 
-/* The ports behind the default one come first. The kernel does not give them to connections by
- * itself, as it does with those that it finds free: such a one may be gone before a rank listens
- * there, and a rank that tries to connect to it may be joined to itself. */
+/* Tries the ports after the default one first. Ephemeral ports, which the kernel chooses, are
+ * second choice: the kernel may give such a port to a connection before a rank listens there, and a
+ * rank that connects to it may even connect to itself. */
 enum { NEIGHBOURS = 100, TRIES = NEIGHBOURS + 20 };
 
 union address {
@@ -23,7 +23,7 @@ union address {
     struct sockaddr_in6 v6;
 };
 
-/* The wildcard address of the family. Returns its length. */
+/* Fills in the wildcard address of the family. Returns its length. */
 static socklen_t fill_wildcard(int family, uint16_t port, union address *ret_address)
 {
     memset(ret_address, 0, sizeof(*ret_address));
@@ -36,7 +36,8 @@ static socklen_t fill_wildcard(int family, uint16_t port, union address *ret_add
     return sizeof(ret_address->v4);
 }
 
-/* Binds and lets go again. Returns 0 or an errno; *port, when 0, is then the one that was free. */
+/* Binds the port and closes the socket again. If *port is 0, sets it to a free port. Returns 0 or
+ * an errno. */
 static int try_family(int family, uint16_t *port)
 {
     const int on = 1;
@@ -47,7 +48,7 @@ static int try_family(int family, uint16_t *port)
 
     if (probe < 0)
         return errno;
-    /* Connections that have ended do not count. */
+    /* Ignore closed connections in TIME_WAIT. */
     setsockopt(probe, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (family == AF_INET6)
         setsockopt(probe, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
@@ -59,7 +60,7 @@ static int try_family(int family, uint16_t *port)
     return number;
 }
 
-/* Returns 0 or an errno, as above. A host need not have IPv6. */
+/* Tries the port with IPv4 and, if the host has it, IPv6. Returns 0 or an errno. */
 static int try_port(uint16_t *port)
 {
     int number = try_family(AF_INET, port);
@@ -69,7 +70,7 @@ static int try_port(uint16_t *port)
     return number == EAFNOSUPPORT || number == EADDRNOTAVAIL ? 0 : number;
 }
 
-/* Returns 0 or an errno. */
+/* Binds the abstract socket. Returns 0 or an errno. */
 static int bind_name(struct master_port *port)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -89,8 +90,8 @@ static int bind_name(struct master_port *port)
     return number;
 }
 
-/* Returns 0 or an errno. The name comes first: what another run has for its ranks is not touched,
- * not even for a moment. */
+/* Reserves the port and tests that it is free. The abstract socket comes first, so that a port that
+ * another run has reserved is never bound, not even for a moment. Returns 0 or an errno. */
 static int reserve_port(struct master_port *port)
 {
     int number = bind_name(port);

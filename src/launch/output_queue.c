@@ -14,12 +14,12 @@
 
 enum {
     ROOM = 65536,
-    /* What a terminal has room for when the poll says so, whatever it is. */
+    /* A terminal accepts this many bytes when poll() reports it writable. */
     TERMINAL_MAX = 256,
 };
 
-/* O_NONBLOCK belongs to the file description, which is not ours alone. A pipe and a terminal can be
- * opened again, if we may. */
+/* Opens the file again with O_NONBLOCK, because that flag belongs to the shared file description.
+ * Works for pipes and terminals, if permitted. */
 static void reopen_nonblocking(struct output_queue *queue)
 {
     char path[32];
@@ -40,7 +40,7 @@ void output_queue_open(struct output_queue *queue, int descriptor)
     struct stat file;
 
     *queue = (struct output_queue){.descriptor = descriptor};
-    /* Where a standard descriptor is closed, its number may have become something else of ours. */
+    /* If the standard descriptor was closed, its number may be in use by this process. */
     if ((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0 || fstat(descriptor, &file) < 0)
         return;
     queue->is_open = true;
@@ -92,7 +92,7 @@ void output_queue_fail(struct output_queue *queue, int failure)
     queue->written = 0;
 }
 
-/* How much can be written without waiting, once the poll has answered. */
+/* Returns how many bytes can be written without blocking after poll() reported the descriptor. */
 static size_t chunk_max(const struct output_queue *queue)
 {
     if (queue->is_own || S_ISSOCK(queue->mode))
@@ -102,7 +102,7 @@ static size_t chunk_max(const struct output_queue *queue)
     return S_ISCHR(queue->mode) ? TERMINAL_MAX : ROOM;
 }
 
-/* A write that nobody dies of. Returns as write does. */
+/* Writes without SIGPIPE. Returns as write does. */
 static ssize_t write_quietly(const struct output_queue *queue, const char *bytes, size_t length)
 {
     const struct timespec at_once = {0};
@@ -127,7 +127,7 @@ static ssize_t write_quietly(const struct output_queue *queue, const char *bytes
     return result;
 }
 
-/* Makes room where something always waits, too. */
+/* Removes the written bytes, also if the queue is never empty. */
 static void drop_written(struct output_queue *queue)
 {
     struct text *pending = &queue->pending;

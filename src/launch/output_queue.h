@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A descriptor of ours that is written to without ever blocking on who reads, though others share
- * it and expect it to block.
+ * Writes to a descriptor without blocking on a slow reader, although other processes share the
+ * descriptor and expect it to block.
  */
 #ifndef LAUNCH_OUTPUT_QUEUE_H
 #define LAUNCH_OUTPUT_QUEUE_H
@@ -13,34 +13,34 @@
 #include "base/text/text.h"
 
 struct output_queue {
-    int descriptor; /* one's own where that could be had */
+    int descriptor; /* opened again if possible */
     bool is_open;
-    bool is_own; /* a file description of our own, which does not block */
-    mode_t mode; /* what kind of file it is */
+    bool is_own; /* opened again, with O_NONBLOCK */
+    mode_t mode; /* type of the file */
     dev_t device;
     ino_t inode;
-    struct text pending; /* what is to be written */
-    size_t written;      /* of that */
-    int failure;         /* an errno: nothing more can be written; 0: none */
+    struct text pending; /* bytes to write */
+    size_t written;      /* bytes of it already written */
+    int failure;         /* errno that ended writing; 0: none */
 };
 
-/* It stays closed when commands would not inherit the descriptor: it is not open, or close-on-exec.
- */
+/* Opens the queue. It stays closed if commands would not inherit the descriptor: it is not open, or
+ * close-on-exec. */
 void output_queue_open(struct output_queue *queue, int descriptor);
-/* Drops what was not written. */
+/* Closes the queue and drops unwritten bytes. */
 void output_queue_close(struct output_queue *queue);
 
-/* Whether the descriptor is of the same file. */
+/* Returns true if the descriptor refers to the same file. */
 bool output_queue_is_same_file(const struct output_queue *queue, int descriptor);
 bool output_queue_is_open(const struct output_queue *queue);
-/* Whether more should be made to wait here. */
+/* Returns true if the queue accepts more bytes. */
 bool output_queue_has_room(const struct output_queue *queue);
 
-/* What to poll for: nothing, as long as nothing waits. */
+/* Returns the entry to poll: no events if the queue is empty. */
 struct pollfd output_queue_poll_entry(const struct output_queue *queue);
-/* Writes a part, after the poll has answered. */
+/* Writes a part of the queue. Call it after poll() has reported the descriptor. */
 void output_queue_write(struct output_queue *queue);
-/* Takes no more, for this reason; the first counts. */
+/* Ends writing for this reason, an errno. The first reason counts. */
 void output_queue_fail(struct output_queue *queue, int failure);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/ranks.h"
 
-/* All ranks are processes of this host. */
+/* All ranks run on this host. */
 #define ADDRESS "127.0.0.1"
 
 uint64_t rank_plan_copies(const struct rank_plan *plan)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which copies of a command run under a lease, and what each of them is told: one for each replica,
- * or with ranks one for each of its devices. Pure.
+ * Plans the copies of a command under a lease: one per replica, or with ranks one per device. Pure
+ * functions.
  */
 #ifndef LAUNCH_RANKS_H
 #define LAUNCH_RANKS_H
@@ -13,32 +13,32 @@
 #include "launch/environment.h"
 #include "model/device.h"
 
-/* The allocation, and how it is split. */
+/* The devices of a lease, and how copies share them. */
 struct rank_plan {
-    const struct device *devices; /* replica by replica; NULL: none, every GPU is hidden */
+    const struct device *devices; /* replica by replica; NULL: none, all GPUs are hidden */
     uint32_t replicas;
-    uint32_t each; /* devices of a replica; without devices, the ranks of one */
-    bool ranks;    /* one copy for each device */
-    bool only_own; /* a rank sees its own device, not all of its replica */
-    uint16_t port; /* where ranks meet */
+    uint32_t each; /* devices per replica; without devices, ranks per replica */
+    bool ranks;    /* one copy per device */
+    bool only_own; /* a rank sees only its own device, not its replica's */
+    uint16_t port; /* MASTER_PORT */
     const char *backend;
-    const char *interface; /* NULL: none was asked for */
+    const char *interface; /* NULL: none */
 };
 
 /* One copy; points to the plan's devices. */
 struct rank_copy {
     uint32_t replica;
-    const struct device *devices; /* that it may use */
+    const struct device *devices; /* the devices that it may use */
     size_t device_count;
-    const struct device *near; /* whose CPUs it is to run on */
+    const struct device *near; /* the devices whose CPUs it is pinned to */
     size_t near_count;
-    struct rank_facts rank; /* with ranks */
+    struct rank_facts rank; /* only with ranks */
 };
 
-/* How many copies there are in all. */
+/* Returns the number of copies. */
 uint64_t rank_plan_copies(const struct rank_plan *plan);
 
-/* The copy of this number, which with ranks is its rank and else its replica. */
+/* Returns the copy of this number, which is its rank if there are ranks, else its replica. */
 struct rank_copy rank_plan_copy(const struct rank_plan *plan, uint32_t number);
 
 #endif

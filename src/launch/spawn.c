@@ -13,7 +13,7 @@
 #include "launch/exec_command.h"
 #include "launch/pin.h"
 
-enum { NEVER_SEEN = 127 }; /* the exit code of a child that did not become the command */
+enum { NEVER_SEEN = 127 }; /* exit code of a child that failed before its exec; not used */
 
 void spawn_restore_signals(const struct signals_before *before)
 {
@@ -21,12 +21,12 @@ void spawn_restore_signals(const struct signals_before *before)
     sigprocmask(SIG_SETMASK, &before->mask, NULL);
 }
 
-/* What every child does first. */
+/* Prepares the child: signals, death signal, streams and CPUs. */
 static void prepare_child(const struct launch_copy *copy, const struct signals_before *before,
                           pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    /* Had it died before that, nobody would tell us. */
+    /* The parent may have died before the death signal was set. */
     if (getppid() != parent)
         _exit(NEVER_SEEN);
     spawn_restore_signals(before);
@@ -38,7 +38,7 @@ static void prepare_child(const struct launch_copy *copy, const struct signals_b
         pin_apply(copy->cpus);
 }
 
-/* The child's part: becomes the command, or writes why not. */
+/* Runs in the child: becomes the command, or writes the errno to the pipe. */
 static _Noreturn void run_child(const struct launch_copy *copy, const struct signals_before *before,
                                 pid_t parent, int report)
 {
@@ -51,7 +51,7 @@ static _Noreturn void run_child(const struct launch_copy *copy, const struct sig
     _exit(NEVER_SEEN);
 }
 
-/* The errno of a child that could not become the command; 0 once it has. */
+/* Reads the errno of a child that cannot become the command. Returns 0 after its exec. */
 static int read_report(int report)
 {
     int number = 0;
@@ -63,7 +63,7 @@ static int read_report(int report)
     return length == sizeof(number) ? number : 0;
 }
 
-/* Not the command's fault, so not one of its codes. */
+/* Sets an error of berth, not of the command, whose codes mean that it cannot be executed. */
 static int set_limit_error(struct berth_error *error, const char *wanted, int number)
 {
     if (number == ENOMEM)
@@ -72,7 +72,7 @@ static int set_limit_error(struct berth_error *error, const char *wanted, int nu
                      strerror(number));
 }
 
-/* Starts what runs by itself, and so has nothing to report. */
+/* Starts a copy with a `run` function, which reports no exec. */
 static int spawn_run(const struct launch_copy *copy, const struct signals_before *before,
                      pid_t *ret_pid, struct berth_error *error)
 {

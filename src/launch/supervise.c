@@ -19,22 +19,22 @@
 #include "launch/spawn.h"
 
 #define GRACE_BY_DEFAULT (10 * DURATION_SECOND)
-/* What may have been missed is killed again after this. */
+/* Interval of repeated SIGKILLs, in case a process was missed. */
 #define FORCE_AGAIN DURATION_SECOND
 
 enum { CODE_OF_SIGNALS = 128 };
 
-/* What reaches us instead of the commands. The stop signals are here so that we stop when the
- * commands do: one that catches them goes on, and so do we. */
+/* The signals that are forwarded to the commands. The stop signals are among them, so that the
+ * supervisor stops only if the commands do: a command may catch them and continue. */
 static const int passed_on[] = {
     SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU,
 };
 
 enum copy_state {
     COPY_RUNS,
-    COPY_CONTINUED, /* it runs again, since this turn */
+    COPY_CONTINUED, /* it continued in this round */
     COPY_STOPPED,
-    COPY_ENDED, /* its number is no longer its own */
+    COPY_ENDED, /* its pid may be reused */
 };
 
 struct supervised_copy {
@@ -47,15 +47,15 @@ struct launch_supervisor {
     bool was_subreaper;
     int descriptor;
     VECTOR_OF(struct supervised_copy);
-    struct pid_list strangers; /* children that were ours before: somebody else's business */
-    size_t living;             /* copies */
-    bool has_children;         /* of ours, copies or what they left behind */
+    struct pid_list strangers; /* earlier children of this process, which are left alone */
+    size_t living;             /* running copies */
+    bool has_children;         /* copies, or orphaned descendants of copies */
     bool has_failed;
-    bool must_end; /* by a signal from outside */
+    bool must_end; /* a signal from another process asks for the end */
     int exit_code;
     int64_t grace;
-    bool stopping; /* everything, for good */
-    bool clearing; /* what copies left behind, until another one starts */
+    bool stopping; /* all copies are being stopped */
+    bool clearing; /* leftover descendants are being ended; a new copy resets this */
     bool forced;
     int64_t force_at;
 };
@@ -73,7 +73,8 @@ static int64_t add_time(int64_t time, int64_t duration)
     return duration > INT64_MAX - time ? INT64_MAX : time + duration;
 }
 
-/* Blocks what we want to hear of. With SIGCHLD ignored there would be no exit codes. */
+/* Blocks the forwarded signals. Sets SIGCHLD to its default, because ignoring it loses exit codes.
+ */
 static int block_signals(struct launch_supervisor *supervisor, struct berth_error *error)
 {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
@@ -91,7 +92,7 @@ static int block_signals(struct launch_supervisor *supervisor, struct berth_erro
     return 0;
 }
 
-/* Whoever execs us may have started others. */
+/* Records existing children: the program that became this one may have started some. */
 static int record_strangers(struct launch_supervisor *supervisor, struct berth_error *error)
 {
     siginfo_t nothing;
@@ -134,7 +135,7 @@ void launch_supervisor_destroy(struct launch_supervisor *supervisor)
 
     if (supervisor == NULL)
         return;
-    /* What came too late for the commands is not for us. */
+    /* Drop signals that came too late for the commands. */
     while (read(supervisor->descriptor, &signal, sizeof(signal)) > 0)
         ;
     close(supervisor->descriptor);
@@ -221,7 +222,7 @@ static void record_child_event(struct launch_supervisor *supervisor, const sigin
         copy->state = COPY_CONTINUED;
 }
 
-/* Takes note of all that children did. */
+/* Handles all state changes of children. */
 static void reap_children(struct launch_supervisor *supervisor)
 {
     const int what = WEXITED | WSTOPPED | WCONTINUED | WNOHANG;
@@ -241,14 +242,15 @@ static void reap_children(struct launch_supervisor *supervisor)
                                descendants_signal(0, &supervisor->strangers) > 0;
 }
 
-/* Whether the commands did not get this signal by themselves. */
+/* Returns true if the signal must be forwarded, because the commands did not get it themselves. */
 static bool is_for_copies(struct launch_supervisor *supervisor,
                           const struct signalfd_siginfo *signal)
 {
-    /* From the terminal to its foreground group; but it hangs up on the session's leader alone. */
+    /* The terminal signals its whole foreground group, but sends SIGHUP only to the session leader.
+     */
     if (signal->ssi_code == SI_KERNEL)
         return signal->ssi_signo == SIGHUP && getsid(0) == getpid();
-    /* A command that says `kill 0` means its group, where it is itself. */
+    /* A command that calls `kill 0` signals its own process group, which includes the commands. */
     return find_copy(supervisor, (pid_t)signal->ssi_pid) == NULL;
 }
 
@@ -279,7 +281,7 @@ static void read_signals(struct launch_supervisor *supervisor)
             copy->state = COPY_RUNS;
     }
     while (read(supervisor->descriptor, &signal, sizeof(signal)) == sizeof(signal)) {
-        /* Children first: what they did may be the answer to the same signal. */
+        /* Handle children first: they may have reacted to the same signal. */
         reap_children(supervisor);
         if (ends_process((int)signal.ssi_signo))
             supervisor->must_end = true;
@@ -289,14 +291,14 @@ static void read_signals(struct launch_supervisor *supervisor)
     reap_children(supervisor);
 }
 
-/* Stopped processes see SIGTERM once they go on. */
+/* Sends SIGTERM, and SIGCONT because a stopped process handles SIGTERM only after it continues. */
 static void terminate_all(const struct launch_supervisor *supervisor)
 {
     descendants_signal(SIGTERM, &supervisor->strangers);
     descendants_signal(SIGCONT, &supervisor->strangers);
 }
 
-/* Sees to it that force is used by then. */
+/* Schedules SIGKILL for this time, unless an earlier time is set. */
 static void schedule_kill(struct launch_supervisor *supervisor, int64_t at)
 {
     if (at >= supervisor->force_at)
@@ -319,7 +321,8 @@ void launch_supervisor_set_grace(struct launch_supervisor *supervisor, int64_t n
     supervisor->grace = nanoseconds;
 }
 
-/* Whether somebody could notice that we stopped, and let us go on: the shell whose job we are. */
+/* Returns true if this process is a job of a shell, which notices that it stops and can continue
+ * it. */
 static bool is_job(void)
 {
     pid_t parent = getppid();
@@ -327,8 +330,8 @@ static bool is_job(void)
     return parent > 0 && getsid(parent) == getsid(0);
 }
 
-/* Whether the process is stopped now, as far as can be seen: it may have gone on since that was
- * told, and who stops then is never woken. */
+/* Returns true if the process is still stopped. It may have continued since the stop was reported,
+ * and a supervisor that stops then is never continued. */
 static bool is_stopped(pid_t pid)
 {
     char buffer[1024];

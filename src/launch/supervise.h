@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running commands that something has to watch: one or several copies (replicas), a time limit, a
- * lease that may be taken back. The supervisor behaves like what it runs: same process group and
- * terminal; the terminal's own signals reach the commands by themselves, others (SIGTERM, SIGHUP,
- * SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU from another process) are
- * passed on; when all commands stop, it stops, unless it is nobody's job: its parent is of another
- * session and would not notice.
+ * Runs and supervises commands: several copies (replicas), a time limit, or a lease that may be
+ * taken back. The supervisor behaves like the commands: it shares their process group and terminal.
+ * Signals of the terminal reach the commands directly. Signals from other processes (SIGTERM,
+ * SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU) are forwarded.
+ * When all commands are stopped, it stops too, unless its parent belongs to another session and
+ * would not notice.
  */
 #ifndef LAUNCH_SUPERVISE_H
 #define LAUNCH_SUPERVISE_H
@@ -19,67 +19,66 @@
 #include "base/bitset.h"
 
 struct launch_copy {
-    char *const *arguments;   /* ended by NULL; found by PATH of the copy's environment */
+    char *const *arguments;   /* ended by NULL; searched in the PATH of the copy's environment */
     char *const *environment; /* ended by NULL */
 
-    /* Instead of both: what the copy does. It is to become a command by itself, or returns an exit
-     * code. */
+    /* Instead of both: a function that the copy runs. It becomes a command itself, or returns an
+     * exit code. */
     int (*run)(void *context);
     void *context;
 
-    /* What its standard output and error are, above the standard descriptors; 0: as ours. */
+    /* Descriptors for its standard output and error, above 2; 0: inherit those of this process. */
     int output;
     int error;
-    const struct bitset *cpus; /* that it is kept on; NULL: as we are */
+    const struct bitset *cpus; /* the CPUs it is pinned to; NULL: inherited */
 };
 
-/* Copies being run. Only one supervisor in a process, which has one thread and starts no other
- * children meanwhile; those from before are left alone. */
+/* Supervises running copies. A process may have only one supervisor. It must have one thread and
+ * start no other children meanwhile. Earlier children are left alone. */
 struct launch_supervisor;
 
-/* Blocks the signals that it passes on, becomes a child subreaper, so that what the commands leave
- * behind is its own, and makes a descriptor of both. Starts nothing yet. */
+/* Blocks the forwarded signals, becomes a child subreaper, so that orphaned descendants become its
+ * children, and creates a descriptor for signals. Starts no copy yet. */
 int launch_supervisor_create(struct launch_supervisor **ret_supervisor, struct berth_error *error);
-/* Makes signals what they were; those that came and were not passed on are dropped. Ends nothing
- * that runs. */
+/* Restores the signal settings. Drops signals that were not forwarded. Does not end running copies.
+ */
 void launch_supervisor_destroy(struct launch_supervisor *supervisor);
 
-/* A descriptor to poll for reading; then launch_supervisor_dispatch. */
+/* Returns a descriptor to poll for reading. Call launch_supervisor_dispatch when it is readable. */
 int launch_supervisor_descriptor(const struct launch_supervisor *supervisor);
 
-/* Starts one copy with the signal mask and dispositions that we were started with, and
- * PR_SET_PDEATHSIG SIGKILL. Fails with BERTH_ERROR_NOT_FOUND (the command is not found: exit code
- * 127), _PERMISSION or _IO (could not be executed: 126), _MEMORY or _LIMIT (no process or
- * descriptor to be had), or _CANCELLED (everything is being stopped); nothing runs then. Returns
- * after the exec. */
+/* Starts one copy with the original signal mask and dispositions, and with PR_SET_PDEATHSIG
+ * SIGKILL. Returns after the exec. Fails with BERTH_ERROR_NOT_FOUND (no such command: exit code
+ * 127), _PERMISSION or _IO (cannot be executed: 126), _MEMORY or _LIMIT (no process or descriptor
+ * available), or _CANCELLED (all copies are being stopped); no copy is started then. */
 int launch_supervisor_start(struct launch_supervisor *supervisor, const struct launch_copy *copy,
                             struct berth_error *error);
 
-/* Takes note of what happened: children that ended or stopped, signals to pass on. Does not block,
- * but for stopping when all copies have. When a copy fails (a code other than 0) the others are
- * sent SIGTERM, and SIGKILL after `grace` (see launch_supervisor_set_grace). */
+/* Handles children that ended or stopped, and forwards signals. Does not block, except that it
+ * stops itself when all copies are stopped. When a copy fails (exit code other than 0), the others
+ * get SIGTERM, and SIGKILL after the grace period (launch_supervisor_set_grace). */
 void launch_supervisor_dispatch(struct launch_supervisor *supervisor);
 
-/* 10 s unless set. */
+/* Sets the grace period. The default is 10 s. */
 void launch_supervisor_set_grace(struct launch_supervisor *supervisor, int64_t nanoseconds);
 
-/* Ends all that runs, for good: SIGTERM (and SIGCONT) to every process below us, SIGKILL at
- * `force_at` (CLOCK_MONOTONIC nanoseconds). A second call can only bring the force nearer. */
+/* Stops all copies: sends SIGTERM and SIGCONT to every descendant, and SIGKILL at `force_at`
+ * (CLOCK_MONOTONIC nanoseconds). A second call can only make `force_at` earlier. */
 void launch_supervisor_stop(struct launch_supervisor *supervisor, int64_t force_at);
 
-/* Whether a signal came that ends what does not catch it. */
+/* Returns true if a signal arrived that ends processes which do not catch it. */
 bool launch_supervisor_must_end(const struct launch_supervisor *supervisor);
 
-/* When launch_supervisor_dispatch has something to do by itself (CLOCK_MONOTONIC nanoseconds);
- * INT64_MAX: never. */
+/* Returns when launch_supervisor_dispatch must be called next without an event (CLOCK_MONOTONIC
+ * nanoseconds); INT64_MAX: never. */
 int64_t launch_supervisor_next_time(const struct launch_supervisor *supervisor);
 
-/* Whether every copy that was started has ended and nobody of their descendants is left. What the
- * copies left behind is ended first: SIGTERM, then SIGKILL after the grace. */
+/* Returns true if all copies and their descendants have ended. Descendants that outlive the copies
+ * get SIGTERM, and SIGKILL after the grace period. */
 bool launch_supervisor_is_done(const struct launch_supervisor *supervisor);
 
-/* The exit code of the whole, once it is done: that of the first copy that failed, else 0; 128+N
- * for a signal N. */
+/* Returns the exit code of all copies, once done: that of the first copy that failed, else 0; 128+N
+ * for signal N. */
 int launch_supervisor_exit_code(const struct launch_supervisor *supervisor);
 
 #endif

@@ -28,7 +28,7 @@ struct tile_mask tile_mask_read(const char *affinity, const char *hierarchy)
     };
 }
 
-/* The tiles that one entry names. */
+/* Returns the tiles that one entry names. */
 static uint32_t find_named(const struct tile_mask *mask, const struct mask_named *named,
                            struct tiles_position place, uint32_t tiles)
 {

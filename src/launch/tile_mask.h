@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ZE_AFFINITY_MASK as Level Zero reads it. Where ZE_FLAT_DEVICE_HIERARCHY is COMPOSITE, N names a
- * card and N.T one tile of it. Else N names a tile, counted over all cards, and N.T nothing. What
- * is not here, or named again, does not end the list; what is no entry at all does.
+ * Reads ZE_AFFINITY_MASK as Level Zero does. If ZE_FLAT_DEVICE_HIERARCHY is COMPOSITE, N names a
+ * card and N.T one of its tiles. Otherwise N names a tile, numbered across all cards, and N.T names
+ * nothing. An entry that names no tile here, or names a tile again, is skipped. A malformed entry
+ * ends the list.
  */
 #ifndef LAUNCH_TILE_MASK_H
 #define LAUNCH_TILE_MASK_H
@@ -13,21 +14,22 @@
 #include "base/text/text.h"
 #include "model/tiles.h"
 
-/* Points to the environment's texts. */
+/* A mask. The strings are borrowed from the environment. */
 struct tile_mask {
     bool composite;
     const char *list; /* NULL: no limit */
 };
 
-/* From the values of ZE_AFFINITY_MASK and ZE_FLAT_DEVICE_HIERARCHY; NULL: not there. */
+/* Makes the mask from the values of ZE_AFFINITY_MASK and ZE_FLAT_DEVICE_HIERARCHY; NULL: not set.
+ */
 struct tile_mask tile_mask_read(const char *affinity, const char *hierarchy);
 
-/* The tiles of a card that the mask leaves, as bits 1 << tile. `tiles` are at most
+/* Returns the tiles of a card that the mask leaves, as bits 1 << tile. `tiles` is at most
  * DEVICE_TILES_MAX. */
 uint32_t tile_mask_visible(const struct tile_mask *mask, struct tiles_position place,
                            uint32_t tiles);
 
-/* Appends what the mask calls these tiles of a card, with commas between them. */
+/* Appends the mask's names of these tiles of a card, separated by commas. */
 void tile_mask_append(const struct tile_mask *mask, struct tiles_position place, uint32_t tiles,
                       uint32_t chosen, struct text *out);
 

@@ -143,7 +143,7 @@ static void check_told_signals(void)
     start(output.supervisor, "tell-signals", NULL);
     until_done(&output);
     until_closed(&output);
-    assert_string_equal(text_string(&output.said),
+    assert_string_equal(text_string(&output.text),
                         "ignored 1\nblocked 12\nignored 17\nblocked 40\n");
     assert_int_equal(launch_supervisor_exit_code(output.supervisor), 0);
     child_output_close(&output);
