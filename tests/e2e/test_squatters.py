@@ -176,8 +176,8 @@ def test_what_lingers_keeps_the_device(pool_with, sleeper):
         pool.says([with_process(pool, 0, pid)])
         pool.until(lambda slots: slots["nvidia0"]["device"].get("processes", [{}])[0].get("lease"), "its lease")
         pool.let_go(holder)
-        slots = pool.until_state("nvidia0", "DRAINING")
-        assert "DIRTY" in blocks(slots["nvidia0"])
+        pool.until_state("nvidia0", "DRAINING")
+        slots = pool.until(lambda slots: "DIRTY" in blocks(slots["nvidia0"]), "a block")
         [process] = slots["nvidia0"]["device"]["processes"]
         assert (process["pid"], process.get("squats")) == (pid, None)
         waits = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
