@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ending a lease or a claim over a conversation of its own, while everything else goes on. Zeroed
- * memory has nothing to do. One thread at a time.
+ * Ends a lease or a claim over a connection of its own, without blocking the screen. Zeroed memory
+ * has no action. Not thread-safe.
  */
 #ifndef TOP_ACTION_H
 #define TOP_ACTION_H
@@ -9,30 +9,30 @@
 #include "client/session.h"
 #include "top/control.h"
 
-/* The daemon has so long to answer. */
+/* How long to wait for the answer of the daemon. */
 #define ACTION_TIMEOUT (10 * DURATION_SECOND)
 
 struct action {
-    struct control_command command; /* type 0: nothing is under way */
+    struct control_command command; /* type 0: no action is pending */
     struct session session;
     int64_t deadline; /* by clock_now() */
 };
 
-/* Asks for a deed; there must be none under way. Fails as session_open_with_timeout and
- * session_send, and nothing is under way then. */
+/* Sends the command; no action may be pending. Fails as session_open_with_timeout() and
+ * session_send(); no action is pending then. */
 int action_begin(struct action *action, const struct pool_address *address,
                  struct control_command command, struct berth_error *error);
 
-/* What to wait for: readable; -1: nothing is under way. */
+/* Returns the descriptor that becomes readable with the answer; -1: no action is pending. */
 int action_descriptor(const struct action *action);
 
 enum { ACTION_PENDING = 0, ACTION_DONE = 1 };
 
-/* Looks for an answer. Returns ACTION_PENDING, also when nothing is under way; ACTION_DONE; or the
- * error that the daemon refused it with, or that it did not answer with. */
+/* Reads the answer without blocking. Returns ACTION_PENDING, also if there is no action;
+ * ACTION_DONE; or the error of the refusal, of the connection, or of the timeout. */
 int action_step(struct action *action, struct berth_error *error);
 
-/* Gives up what is under way. */
+/* Drops the pending action, if there is one. */
 void action_cancel(struct action *action);
 
 #endif

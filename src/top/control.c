@@ -11,7 +11,7 @@
 #include "top/lease_labels.h"
 #include "view/view_facts.h"
 
-/* What keys are pressed over. */
+/* The arguments of control_press(). */
 struct key_context {
     struct control *control;
     const struct pool_view *view;
@@ -85,7 +85,7 @@ int control_update(struct control *control, const struct pool_view *view, struct
     if (control->mode == CONTROL_CONFIRMING && control->command.type == WIRE_CANCEL &&
         find_claim(view, id) == NULL) {
         start_watching(control);
-        control_show_message(control, STYLE_PLAIN, "claim %" PRIu64 " waits no more", id);
+        control_show_message(control, STYLE_PLAIN, "claim %" PRIu64 " no longer waits", id);
     }
     return top_model_update(&control->model, view, users);
 }
@@ -95,8 +95,8 @@ static int update_rows(const struct key_context *context)
     return control_update(context->control, context->view, context->users);
 }
 
-/* What is asked, and whose it is if it is another's, so that nobody ends that by mistake. All that
- * must be seen comes first: a narrow screen cuts what follows, and names may say anything. */
+/* Appends the question, with the owner if it is another user. What matters comes first: a narrow
+ * screen cuts the rest, and names may contain anything. */
 static void append_question(struct text *prompt, const struct key_context *context,
                             const char *verb, const char *thing, uint64_t id, uint32_t uid)
 {
@@ -140,7 +140,7 @@ static void ask_to_cancel(const struct key_context *context, const struct claim_
     control->mode = CONTROL_CONFIRMING;
 }
 
-/* x and c: each says which of them is meant when it is the other. */
+/* Asks for confirmation of x or c. If the other key is the right one, says so. */
 static void ask_to_confirm(const struct key_context *context, char key)
 {
     struct control *control = context->control;
@@ -149,11 +149,11 @@ static void ask_to_confirm(const struct key_context *context, char key)
     if (row != NULL && row->claim != TOP_NOTHING && key == 'c')
         ask_to_cancel(context, &context->view->snapshot.claims.items[row->claim]);
     else if (row != NULL && row->claim != TOP_NOTHING)
-        control_show_message(control, STYLE_WARNING, "it waits and holds nothing: c cancels it");
+        control_show_message(control, STYLE_WARNING, "a claim holds no devices: c cancels it");
     else if (row != NULL && row->lease != TOP_NOTHING && key == 'x')
         ask_to_release(context, &context->view->snapshot.leases.items[row->lease]);
     else if (row != NULL && row->lease != TOP_NOTHING)
-        control_show_message(control, STYLE_WARNING, "it is held and does not wait: x releases it");
+        control_show_message(control, STYLE_WARNING, "a lease does not wait: x releases it");
     else
         control_show_message(control, STYLE_WARNING, "no %s is selected",
                              key == 'x' ? "lease" : "claim");
@@ -166,7 +166,7 @@ static int press_confirming(const struct key_context *context, struct control_ke
     start_watching(control);
     if (key.kind == CONTROL_CHARACTER && (key.character == 'y' || key.character == 'Y'))
         return CONTROL_RESULT_EXECUTE;
-    control_show_message(control, STYLE_PLAIN, "nothing was done to %s %" PRIu64,
+    control_show_message(control, STYLE_PLAIN, "%s %" PRIu64 " was not changed",
                          control->command.type == WIRE_STOP ? "lease" : "claim",
                          control->command.id);
     return CONTROL_RESULT_NONE;
@@ -231,7 +231,7 @@ static int press_helping(const struct key_context *context, struct control_key k
     struct control *control = context->control;
 
     if (key.kind == CONTROL_DOWN || key.kind == CONTROL_PAGE_DOWN) {
-        control->help_first++; /* as far as there is more: draw_help_first */
+        control->help_first++; /* draw_help_first() limits it */
     } else if (key.kind == CONTROL_UP || key.kind == CONTROL_PAGE_UP) {
         control->help_first -= control->help_first > 0;
     } else {
@@ -286,7 +286,7 @@ static int press_character(const struct key_context *context, uint32_t character
     }
 }
 
-/* Letters that do what other keys do. */
+/* Returns the kind of a key, with letters that mean other keys. */
 static enum control_key_kind resolve_key_kind(struct control_key key)
 {
     if (key.kind != CONTROL_CHARACTER)
@@ -308,7 +308,7 @@ static enum control_key_kind resolve_key_kind(struct control_key key)
     }
 }
 
-/* Selects another row. */
+/* Moves the selection. */
 static void select_row(const struct key_context *context, enum control_key_kind kind)
 {
     struct top_model *model = &context->control->model;

@@ -41,10 +41,10 @@ enum control_mode {
     CONTROL_WATCHING,
     CONTROL_FILTERING, /* a filter is being typed */
     CONTROL_HELPING,
-    CONTROL_CONFIRMING, /* whether the deed is to be done */
+    CONTROL_CONFIRMING, /* the user must answer whether to execute the command */
 };
 
-/* What is to be done to a lease or claim. */
+/* A command about a lease or claim. */
 struct control_command {
     enum wire_type type; /* WIRE_STOP or WIRE_CANCEL; 0: nothing */
     uint64_t id;
@@ -55,37 +55,37 @@ struct control {
     enum control_mode mode;
     bool paused;
     size_t help_first;
-    struct control_command command; /* that is asked about, or to be done */
+    struct control_command command; /* to confirm or to execute */
     struct text prompt;             /* "": none */
     struct text message;            /* "": none */
     enum style message_style;
     unsigned message_count; /* messages so far */
 };
 
-/* What a key wants of those who can. */
+/* What the caller of control_press() must do. */
 enum control_result {
     CONTROL_RESULT_NONE,
-    CONTROL_RESULT_EXECUTE, /* the deed */
+    CONTROL_RESULT_EXECUTE, /* `command` */
     CONTROL_RESULT_QUIT,
-    CONTROL_RESULT_SUSPEND, /* until somebody lets us go on */
-    CONTROL_RESULT_REDRAW,  /* the screen is in disorder */
-    CONTROL_RESULT_PAUSE,   /* or go on: `paused` has changed */
+    CONTROL_RESULT_SUSPEND, /* stop until SIGCONT */
+    CONTROL_RESULT_REDRAW,  /* the whole screen */
+    CONTROL_RESULT_PAUSE,   /* or continue: `paused` has changed */
 };
 
-/* `filter` may be longer than a filter can be: it is cut. NULL: none. */
+/* Initializes the state. A filter that is too long is cut; NULL: none. */
 void control_init(struct control *control, enum view_column column, const char *filter);
 void control_finish(struct control *control);
 
-/* There is a new view: makes the rows anew, and asks no more about what is over. Fails with
- * BERTH_ERROR_MEMORY. */
+/* Rebuilds the rows from a new view. Drops the question about a lease or claim that has ended.
+ * Fails with BERTH_ERROR_MEMORY. */
 int control_update(struct control *control, const struct pool_view *view, struct user_names *users);
 
-/* A key was pressed; `view` is that of the last update, `uid` who we are. Returns a control_result,
- * or BERTH_ERROR_MEMORY. */
+/* Handles a key. `view` is the one of the last update, `uid` the user of this program. Returns a
+ * control_result, or BERTH_ERROR_MEMORY. */
 int control_press(struct control *control, struct control_key key, const struct pool_view *view,
                   struct user_names *users, uint32_t uid);
 
-/* Says something in the last line, until the next key. */
+/* Shows a message in the last line until the next key. */
 void control_show_message(struct control *control, enum style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

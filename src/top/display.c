@@ -19,7 +19,7 @@
 #include "base/text/quote.h"
 #include "base/text/utf8.h"
 
-/* What a lone Escape waits for the rest of a key's sequence, in milliseconds. */
+/* How long to wait after Escape for the rest of a key's sequence, in milliseconds. */
 enum { ESCAPE_TIMEOUT = 50, DEFAULT_WIDTH = 80, DEFAULT_HEIGHT = 24 };
 
 static struct {
@@ -29,7 +29,7 @@ static struct {
     attr_t styles[STYLE_BAD + 1];
 } ours;
 
-/* Where the user's locale is not installed, the characters may be shown all the same. */
+/* Sets the locale. If the user's locale is not installed, C.UTF-8 shows Unicode all the same. */
 static void find_locale(bool wants_unicode)
 {
     const char *codeset;
@@ -42,7 +42,7 @@ static void find_locale(bool wants_unicode)
     ours.unicode = wants_unicode && strcmp(codeset, "UTF-8") == 0;
 }
 
-/* A style without colours is told by weight; words say the rest. */
+/* Chooses the attributes of each style. Without colours, only the weight differs. */
 static void choose_styles(void)
 {
     static const short colours[] = {
@@ -58,7 +58,7 @@ static void choose_styles(void)
         return;
     start_color();
     for (short style = STYLE_GOOD; style <= STYLE_BAD; style++) {
-        /* The user's own background, light or dark. */
+        /* Keep the user's background, light or dark. */
         init_pair(style, colours[style], use_default_colors() == OK ? -1 : COLOR_BLACK);
         ours.styles[style] = (attr_t)COLOR_PAIR(style) | (style == STYLE_GOOD ? 0 : A_BOLD);
     }
@@ -73,10 +73,10 @@ int display_check(struct berth_error *error)
     if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1)
         return error_set(
             error, BERTH_ERROR_INVALID,
-            "expected a terminal for input and output, got none ('berth status' prints "
-            "the same anywhere)");
+            "standard input and output must be a terminal ('berth status' works without)");
     if (kind == NULL || kind[0] == '\0')
-        return error_set(error, BERTH_ERROR_INVALID, "TERM: expected a kind of terminal, got none");
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "TERM: expected the type of the terminal, got nothing");
     if (setupterm(NULL, STDOUT_FILENO, &result) != OK)
         return error_set(error, BERTH_ERROR_INVALID,
                          "TERM: expected a terminal that ncurses knows, got %s", quote(kind).text);
@@ -84,13 +84,13 @@ int display_check(struct berth_error *error)
     del_curterm(cur_term);
     if (!can_do_it)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "TERM: expected a terminal with a cursor that moves, got %s",
+                         "TERM: expected a terminal with cursor movement, got %s",
                          quote(kind).text);
     return 0;
 }
 
-/* ncurses handles what has no handler; we hear signals in our own way, and whoever ends us by one
- * is to see that it did. */
+/* Resets the handlers that ncurses installs. The main loop reads signals from a signalfd, and the
+ * parent must see which signal ended the program. */
 static void restore_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
@@ -166,8 +166,8 @@ void display_measure(size_t *ret_width, size_t *ret_height)
     *ret_height = size.ws_row;
 }
 
-/* The character as the C library measures it; one that it measures otherwise than we did would
- * shift all that follows. */
+/* Returns the character, or '?' if the C library measures another width: that would shift the rest
+ * of the row. */
 static wchar_t shown_character(uint32_t character)
 {
     unsigned width = utf8_character_width(character);
@@ -213,7 +213,7 @@ void display_show(const struct grid *grid, bool redraw_all)
     refresh();
 }
 
-/* Keys that are no characters, and control characters. */
+/* Returns the kind of a key. */
 static enum control_key_kind find_key_kind(int result, wint_t found)
 {
     static const struct {
@@ -261,8 +261,7 @@ bool display_next_key(struct control_key *ret_key)
     wint_t found;
     int result;
 
-    /* ncurses puts a key of its own before those that are pressed when it learns of another size,
-     * which is nobody's answer to a question. */
+    /* ncurses reports a new size as a key. It must not answer a question. */
     do {
         result = get_wch(&found);
     } while (result == KEY_CODE_YES && found == KEY_RESIZE);

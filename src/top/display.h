@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The terminal, while it is ours: keys come from it, grids go to it. The only place that knows
- * ncurses. One at a time, for a program's main thread.
+ * The terminal of berth top: reads keys and shows grids. The only file that uses ncurses. For the
+ * main thread only.
  */
 #ifndef TOP_DISPLAY_H
 #define TOP_DISPLAY_H
@@ -12,34 +12,34 @@
 #include "top/control.h"
 #include "top/grid.h"
 
-/* Whether standard input and output are a terminal that can show a full screen. Fails with
- * BERTH_ERROR_INVALID. Does nothing to it. */
+/* Checks that standard input and output are a terminal that can show a full screen. Changes
+ * nothing. Fails with BERTH_ERROR_INVALID. */
 int display_check(struct berth_error *error);
 
-/* Takes over that terminal, which was checked. Fails with BERTH_ERROR_INVALID; the terminal is as
- * it was then. */
+/* Switches the terminal to full screen. Call display_check() first. Fails with BERTH_ERROR_INVALID;
+ * the terminal is unchanged then. */
 int display_open(struct berth_error *error);
 
-/* Gives the terminal back as it was. Does nothing when it is not ours. */
+/* Restores the terminal. Does nothing if it is not open. */
 void display_close(void);
 
-/* Gives it back for a while, and takes it over again. */
+/* Restore the terminal while the program is stopped, and switch back to full screen. */
 void display_suspend(void);
 void display_resume(void);
 
-/* Whether it shows more than ASCII. */
+/* Returns whether the terminal shows Unicode. */
 bool display_is_unicode(void);
 
-/* Looks how large the terminal is now. */
+/* Reads the current size of the terminal. */
 void display_measure(size_t *ret_width, size_t *ret_height);
 
-/* Shows a grid. `anew`: also what should be there already. */
+/* Shows a grid. `redraw_all`: also cells that have not changed. */
 void display_show(const struct grid *grid, bool redraw_all);
 
-/* The next key that was pressed; false: there is none now. */
+/* Reads the next key without blocking. Returns false if there is none. */
 bool display_next_key(struct control_key *ret_key);
 
-/* Whether the terminal is gone, though it is said to have something to read. */
+/* Returns whether the terminal is gone: poll() reports input, but there is none. */
 bool display_is_gone(void);
 
 #endif

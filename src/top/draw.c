@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The whole picture: the first line, what is to be said below it, charts, panes, and the last line.
+ * The whole screen: the header, a note below it, charts, panes, details and the footer.
  */
 #include "top/draw.h"
 
@@ -13,7 +13,7 @@
 #include "base/text/utf8.h"
 #include "top/draw_internal.h"
 
-/* The lines above and below the help's own, and columns beside it that are worth it. */
+/* The title and the last line of the help; and how many columns must stay visible beside it. */
 enum { HELP_FRAME = 2, HELP_BESIDE = 16 };
 
 static const char *const help_lines[] = {
@@ -24,15 +24,15 @@ static const char *const help_lines[] = {
     "r                   reverse the order",
     "/                   show only rows with these words: user, name, id, state",
     "Esc                 show all rows again",
-    "x                   release the selected lease, after asking",
-    "c                   cancel the selected claim, after asking",
-    "p or Space          pause, and go on",
-    "Ctrl-L              draw everything anew",
+    "x                   release the selected lease (asks first)",
+    "c                   cancel the selected claim (asks first)",
+    "p or Space          pause or continue",
+    "Ctrl-L              redraw the screen",
     "h ?                 this help",
     "q Ctrl-C            quit",
     "",
-    "[|||   ] 45% is the load, HISTORY how it was before.",
-    "- is what nobody knows.",
+    "[|||   ] 45% is the load now, HISTORY the load before.",
+    "- means unknown.",
 };
 
 size_t draw_help_first(size_t wanted, size_t height)
@@ -54,7 +54,7 @@ struct quantity_text draw_clock(int64_t time)
     return clock;
 }
 
-/* How the devices stand, in many words or in few. */
+/* Appends the counts of devices, in many words or in few. */
 static void append_counts(struct text *out, struct view_census census, bool brief)
 {
     if (brief) {
@@ -77,8 +77,8 @@ static void append_waiting(struct text *out, size_t count, bool brief)
         text_append_format(out, ", %zu%s", count, brief ? " wait" : " waiting");
 }
 
-/* Which pool it is, as far as there is room: a path is told by its end. Appends nothing where there
- * is none for that. */
+/* Appends the name of the pool. A path that does not fit is cut to its end. Appends nothing if that
+ * does not fit either. */
 static void append_pool(const struct top_picture *picture, const struct grid *grid, size_t room,
                         struct text *out)
 {
@@ -103,7 +103,7 @@ static void append_pool(const struct top_picture *picture, const struct grid *gr
     text_finish(&pool);
 }
 
-/* As much as there is room for, in words that are fewer the less there is. */
+/* Draws the counts, the pool and the clock, as far as there is room. */
 static void draw_header(const struct top_picture *picture, size_t y, struct grid *grid)
 {
     struct view_census census = view_count_devices(picture->view);
@@ -131,20 +131,21 @@ static void draw_header(const struct top_picture *picture, size_t y, struct grid
     text_finish(&pool);
 }
 
-/* What is to be known about all that is shown; nothing when it is what it seems. */
+/* Appends a note about the whole screen: paused, old, or problems. Appends nothing for a live view
+ * without problems. */
 static enum style append_note(const struct top_picture *picture, struct text *out)
 {
     const struct problem_list *problems = &picture->view->snapshot.problems;
     struct quantity_text clock = draw_clock(picture->now);
 
     if (picture->paused) {
-        text_append_format(out, "paused at %s: p goes on", clock.text);
+        text_append_format(out, "paused at %s: p continues", clock.text);
         return STYLE_STRONG;
     }
     if (picture->state == FOLLOWER_SILENT)
         text_append_format(out, "as of %s: the daemon does not answer", clock.text);
     else if (picture->state == FOLLOWER_GONE)
-        text_append_format(out, "as of %s: the daemon is gone, dialling again", clock.text);
+        text_append_format(out, "as of %s: the daemon is gone, reconnecting", clock.text);
     if (picture->state == FOLLOWER_GONE && picture->reason != NULL && picture->reason[0] != '\0')
         text_append_format(out, " (%s)", picture->reason);
     if (picture->state != FOLLOWER_LIVE)
@@ -156,7 +157,7 @@ static enum style append_note(const struct top_picture *picture, struct text *ou
     return STYLE_WARNING;
 }
 
-/* The end of a text that there is room for, behind a mark. */
+/* Draws the end of a text that is too long, after a mark. */
 static void draw_text_end(struct grid *grid, size_t y, enum style style, const char *words)
 {
     size_t length = strlen(words);
@@ -184,7 +185,7 @@ static void draw_prompt(const struct top_picture *picture, size_t y, struct grid
 
 static void draw_footer(const struct top_picture *picture, size_t y, struct grid *grid)
 {
-    /* From the right they are left out where there is no room. */
+    /* Keys that do not fit are left out from the right. */
     static const char *const keys[] = {"q quit",   "h help",  "Tab pane",  "s sort",
                                        "/ filter", "p pause", "x release", "c cancel"};
     size_t x = 0;
@@ -213,7 +214,7 @@ static void draw_help(const struct top_picture *picture, struct grid *grid)
         if (strlen(help_lines[i]) + 4 > width)
             width = strlen(help_lines[i]) + 4;
     }
-    /* What would be seen beside it is too little to know what it is. */
+    /* A narrow strip beside the help would be unreadable: cover it. */
     if (width + HELP_BESIDE > grid->width)
         width = grid->width;
     height = height > grid->height ? grid->height : height;
@@ -235,7 +236,8 @@ static void draw_help(const struct top_picture *picture, struct grid *grid)
                                                      : "  any key: back");
 }
 
-/* How many bytes of whole words fit into a line; all that fit when a word is too long for one. */
+/* Returns how many bytes of whole words fit into a line, or how many bytes if a word is too long.
+ */
 static size_t measure_line(const char *words, size_t width)
 {
     size_t length = strlen(words);
@@ -256,7 +258,7 @@ static size_t measure_line(const char *words, size_t width)
     return length;
 }
 
-/* More than its line has room for of what is selected, in the two lines before the last. */
+/* Draws details of the selected row above the footer. */
 static void draw_detail(const struct top_picture *picture, const struct top_model *model,
                         struct layout_band band, struct grid *grid)
 {
@@ -279,7 +281,7 @@ static void draw_detail(const struct top_picture *picture, const struct top_mode
     text_finish(&words);
 }
 
-/* The body: charts and panes. */
+/* Draws the map, the charts and the panes. */
 static int draw_body(const struct top_picture *picture, struct top_model *model,
                      const struct layout *layout, struct grid *grid)
 {
@@ -307,7 +309,7 @@ int draw(const struct top_picture *picture, struct top_model *model, struct grid
     int code;
 
     if (picture->view == NULL) {
-        grid_put(grid, 0, 0, grid->width, STYLE_PLAIN, "looking at the pool");
+        grid_put(grid, 0, 0, grid->width, STYLE_PLAIN, "reading the pool");
         return 0;
     }
     style = append_note(picture, &note);
@@ -327,7 +329,7 @@ int draw(const struct top_picture *picture, struct top_model *model, struct grid
     draw_detail(picture, model, layout.detail, grid);
     if (picture->help)
         draw_help(picture, grid);
-    /* What is asked or answered is seen on every screen; beside the help, keys do what it says. */
+    /* Prompts and messages are shown on every screen. While the help is open, the keys are not. */
     if ((layout.footer.height > 0 && !picture->help) || picture->prompt != NULL ||
         picture->message != NULL)
         draw_footer(picture, grid->height - 1, grid);

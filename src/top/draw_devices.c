@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pane of the devices: one line for each, and for each further lease on it.
+ * The pane of devices: one line for each device, and one for each further lease on it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,10 +28,10 @@ static const struct pane_column columns[] = {
     {{.heading = "JOB", .priority = 86, .min = 12, .hide_unknown = true}, VIEW_COLUMN_JOB},
 };
 
-/* "62.6/80 GiB", and a little more. */
+/* Wide enough for "62.6/80 GiB". */
 enum { MEMORY_WORDS = 12 };
 
-/* How wide meters are on a screen of some width. */
+/* The widths of the meters in columns. */
 struct meters {
     size_t load;
     size_t history;
@@ -55,7 +55,7 @@ static struct meters meter_widths(size_t width)
     return (struct meters){0};
 }
 
-/* Adds what was written to a text, or that it is unknown. */
+/* Adds a cell with the text, or an unknown one if it is empty. Finishes the text. */
 static void add_text(struct table *table, enum style style, struct text *text)
 {
     table->failed |= text_failed(text);
@@ -96,7 +96,7 @@ static void add_memory(struct table *table, const struct device *device,
 
     if (device->memory_total.known) {
         view_append_memory(&cell, device, facts->memory);
-        /* So that bars stand below each other. */
+        /* Align the bars. */
         if (room > 0 && cell.length < MEMORY_WORDS)
             text_append_repeated(&words, ' ', MEMORY_WORDS - cell.length);
         text_append(&words, text_string(&cell));
@@ -111,7 +111,7 @@ static void add_memory(struct table *table, const struct device *device,
     add_text(table, STYLE_PLAIN, &cell);
 }
 
-/* Thousandths of some unit, in whole ones. */
+/* Adds a figure, which counts thousandths of a unit, in whole units. */
 static void add_figure(struct table *table, const struct figure *figure, const char *unit)
 {
     if (figure->known)
@@ -134,14 +134,15 @@ static void add_state(struct table *table, const struct slot_info *slot,
                           choice_name(slot_state_names, (int)slot->state));
 }
 
-/* "bob: python x.py (pid 77)". */
+/* Appends "bob: python x.py (pid 77)". */
 static void append_process(struct text *out, const struct device_process *process,
                            struct user_names *users)
 {
     const char *user = user_names_find_optional(users, process->uid);
 
-    text_append_format(out, "%s: %s (pid %" PRIu64 ")", user == NULL ? "somebody" : user,
-                       process->command == NULL ? "something" : process->command, process->pid);
+    text_append_format(out, "%s: %s (pid %" PRIu64 ")", user == NULL ? "unknown user" : user,
+                       process->command == NULL ? "unknown command" : process->command,
+                       process->pid);
 }
 
 static void append_squatters(struct text *out, const struct top_picture *picture,
@@ -171,12 +172,12 @@ static void append_lingering(struct text *out, const struct top_picture *picture
         if (!view_is_leftover(picture->view, slot, process))
             continue;
         append_process(out, process, picture->users);
-        text_append(out, " is left of a lease");
+        text_append(out, " still runs after its lease");
         return;
     }
 }
 
-/* "fan is loud (drained by root 2h5m ago)". */
+/* Appends "fan is loud (drained by root 2h5m ago)". */
 static void append_drain(struct text *out, const struct top_picture *picture,
                          const struct slot_info *slot, bool leased)
 {
@@ -205,7 +206,7 @@ void draw_append_device_note(struct text *out, const struct top_picture *picture
         append_lingering(out, picture, slot);
 }
 
-/* What is to be said of a device beside its lease. */
+/* Appends the note of the device to its first row, with a lease or without. */
 static void append_device_note(struct text *out, const struct top_picture *picture,
                                const struct top_row *row, bool leased)
 {

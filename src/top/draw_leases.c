@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The panes of the leases and of the queue.
+ * The panes of leases and of the queue, and the details of a row.
  */
 #include <inttypes.h>
 #include <string.h>

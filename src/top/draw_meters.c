@@ -34,7 +34,7 @@ void draw_append_bar(struct text *out, size_t room, struct optional_number thous
     text_append(out, words);
 }
 
-/* Which of the characters stands for a load; the first is for what is unknown. */
+/* Returns the index of the character for a load; 0: unknown. */
 static int chart_level(int value)
 {
     if (value < 0)
@@ -59,7 +59,7 @@ void draw_append_spark(struct text *out, const struct top_picture *picture, size
     }
 }
 
-/* How many devices have a chart. */
+/* Returns the number of devices in the pane. */
 static size_t count_devices(const struct top_model *model)
 {
     const struct top_list *list = &model->lists[PANE_DEVICES];
@@ -70,7 +70,7 @@ static size_t count_devices(const struct top_model *model)
     return devices;
 }
 
-/* How many charts stand side by side; at least one. */
+/* Returns how many charts fit side by side; at least one. */
 static size_t count_abreast(size_t devices, size_t width)
 {
     size_t max = (width + CHART_GAP) / (CHART_MIN + CHART_GAP);
@@ -97,12 +97,12 @@ size_t draw_chart_lines(const struct top_picture *picture, const struct top_mode
     return 0;
 }
 
-/* A column of a chart, from its foot up. */
+/* Draws one column of a chart. */
 static void draw_value(struct grid *grid, size_t x, struct layout_band band, int value)
 {
     size_t level = value < 0 ? 0 : (size_t)value * band.height * LEVELS / 1000;
 
-    /* Nothing to do is seen, too. */
+    /* A load of 0 is visible, too. */
     if (value >= 0 && level == 0)
         level = 1;
     for (size_t row = 0; row < band.height && level > 0; row++) {
@@ -137,17 +137,17 @@ static void draw_chart_title(const struct top_picture *picture, const struct slo
     text_finish(&span);
 }
 
-/* The first row of the devices that get a chart, so that the selected one is among them. */
+/* Returns how many devices to skip so that the selected one has a chart. */
 static size_t first_charted(const struct top_list *list, size_t count)
 {
-    size_t devices = 0; /* up to the selected one */
+    size_t devices = 0; /* up to the selected row */
 
     for (size_t i = 0; i <= list->selected_row && i < list->rows.count; i++)
         devices += !list->rows.items[i].continuation;
     return devices == 0 ? 0 : (devices - 1) / count * count;
 }
 
-/* One chart with its title. */
+/* Draws one chart with its title. */
 static void draw_chart(const struct top_picture *picture, size_t slot, bool first, size_t x,
                        size_t width, struct layout_band band, struct grid *grid)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pane: its title, and its rows as a table of which a part is seen.
+ * A pane: its title, and the visible part of its table.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 #include "base/text/utf8.h"
 #include "top/draw_internal.h"
 
-/* So many rows at most are measured so that columns stay where they are while one scrolls. */
+/* Up to this many rows are measured, so that columns do not move while the user scrolls. */
 enum { MEASURED = 512 };
 
-/* From the beginning of a state to the note behind it: "time-slice" and two blanks. */
+/* From the start of the state to the note after it: "time-slice" and two blanks. */
 enum { NOTE_DISTANCE = 12 };
 
 static const struct pane_kind *const kinds[PANE_COUNT] = {
@@ -20,7 +20,7 @@ static const struct pane_kind *const kinds[PANE_COUNT] = {
     [PANE_QUEUE] = &pane_queue,
 };
 
-/* "Devices 8", or "Devices 3 of 8" when the rest is filtered out. */
+/* Appends "Devices 8", or "Devices 3 of 8" if the filter hides the rest. */
 static void append_label(struct text *out, const struct top_model *model, int pane)
 {
     const struct top_list *list = &model->lists[pane];
@@ -34,7 +34,7 @@ static void append_label(struct text *out, const struct top_model *model, int pa
     text_append_format(out, "%zu", list->total);
 }
 
-/* The names of panes, the chosen one reversed. Returns the columns used. */
+/* Draws the names of panes, the active one reversed. Returns the columns used. */
 static size_t draw_labels(const struct top_model *model, enum top_pane pane, size_t y, bool alone,
                           struct grid *grid)
 {
@@ -60,7 +60,7 @@ static size_t draw_labels(const struct top_model *model, enum top_pane pane, siz
     return x;
 }
 
-/* "by load, falling", and which rows are seen when not all are. */
+/* Appends the order, such as "by load, descending", and which rows are shown if not all are. */
 static void describe_rows(const struct top_model *model, enum top_pane pane, struct text *out)
 {
     const struct top_list *list = &model->lists[pane];
@@ -74,7 +74,7 @@ static void describe_rows(const struct top_model *model, enum top_pane pane, str
         text_append_format(out, " with '%s' ", model->filter);
     if (pane == model->pane)
         text_append_format(out, " by %s%s ", choice_name(view_column_names, (int)list->column),
-                           falling ? ", falling" : "");
+                           falling ? ", descending" : "");
 }
 
 static void draw_title(const struct top_model *model, enum top_pane pane, size_t y, bool alone,
@@ -91,7 +91,7 @@ static void draw_title(const struct top_model *model, enum top_pane pane, size_t
     text_finish(&words);
 }
 
-/* The columns with a mark at the one that rows are sorted by. */
+/* Copies the columns, with a mark at the one that rows are sorted by. */
 static void mark_columns(const struct pane_kind *kind, const struct top_list *list, bool unicode,
                          struct table_column *columns, char *heading, size_t size)
 {
@@ -109,13 +109,13 @@ static void mark_columns(const struct pane_kind *kind, const struct top_list *li
     }
 }
 
-/* How many rows of a band the headings have: a single one is not for them. */
+/* Returns how many rows of a band the headings take: none if it has only one row. */
 static size_t heading_rows(struct layout_band band)
 {
     return band.height > 1 ? 1 : 0;
 }
 
-/* Puts the lines of a printed table on the grid: the headings, and from line `skipped` on. */
+/* Puts the lines of a printed table on the grid: the headings, and the rows after `skipped`. */
 static void put_lines(const char *lines, size_t skipped, struct layout_band band, struct grid *grid)
 {
     size_t line = 0;
@@ -129,7 +129,7 @@ static void put_lines(const char *lines, size_t skipped, struct layout_band band
     }
 }
 
-/* Where a heading begins in a row of the grid; its width when it is not there. */
+/* Returns the column where a heading begins; the width of the grid if it is not shown. */
 static size_t find_heading(const struct grid *grid, size_t y, const char *heading)
 {
     const struct grid_cell *cells = &grid->cells[y * grid->width];
@@ -146,7 +146,7 @@ static size_t find_heading(const struct grid *grid, size_t y, const char *headin
     return grid->width;
 }
 
-/* Behind the last character of a row. */
+/* Returns the column after the last character of a row. */
 static size_t find_end(const struct grid *grid, size_t y)
 {
     size_t x = grid->width;
@@ -156,7 +156,8 @@ static size_t find_end(const struct grid *grid, size_t y)
     return x;
 }
 
-/* The notes of the rows that are seen, each behind what its row has. */
+/* Draws the notes of the visible rows, each after the last cell of its row. Returns false if memory
+ * ran out. */
 static bool draw_notes(const struct top_picture *picture, const struct pane_kind *kind,
                        const struct top_list *list, struct layout_band band, struct grid *grid)
 {
@@ -194,7 +195,7 @@ static struct pane_facts find_facts(const struct pool_view *view, const struct g
     return facts;
 }
 
-/* The rows below their headings. */
+/* Draws the headings and rows. */
 static int draw_rows(const struct top_picture *picture, const struct pane_kind *kind,
                      const struct top_list *list, struct layout_band band, struct grid *grid)
 {
@@ -235,7 +236,7 @@ int draw_pane(const struct top_picture *picture, struct top_model *model, enum t
 
     if (band.height == 0)
         return 0;
-    /* Where there is room for one thing only, it is not the title. */
+    /* A band of fewer than 3 rows has no title. */
     if (band.height < 3)
         below = band;
     top_model_scroll(list, below.height > 1 ? below.height - 1 : 1);
@@ -244,7 +245,7 @@ int draw_pane(const struct top_picture *picture, struct top_model *model, enum t
     if (list->rows.count == 0) {
         if (band.height > 1)
             grid_put(grid, 1, band.y + 1, grid->width - 1, STYLE_FAINT,
-                     list->total > 0 ? "none passes the filter" : kinds[pane]->nothing);
+                     list->total > 0 ? "no row matches the filter" : kinds[pane]->nothing);
         return 0;
     }
     code = draw_rows(picture, kinds[pane], list, below, grid);

@@ -32,13 +32,13 @@ void grid_finish(struct grid *grid)
     *grid = (struct grid){0};
 }
 
-/* NULL: it is beside the grid. */
+/* Returns the cell; NULL: outside the grid. */
 static struct grid_cell *cell_at(const struct grid *grid, size_t x, size_t y)
 {
     return x < grid->width && y < grid->height ? &grid->cells[y * grid->width + x] : NULL;
 }
 
-/* Whoever loses one half of a wide character loses the other. */
+/* Blanks the other half of a wide character that is about to be overwritten in part. */
 static void split_wide(struct grid *grid, size_t x, size_t y)
 {
     struct grid_cell *cell = cell_at(grid, x, y);
@@ -50,12 +50,12 @@ static void split_wide(struct grid *grid, size_t x, size_t y)
         after->character = ' ';
 }
 
-/* A pen that goes over one row. */
+/* A position that moves along one row. */
 struct pen {
     struct grid *grid;
     size_t x;
     size_t y;
-    size_t end; /* the column that it stops before */
+    size_t end; /* the column after the last one */
     struct grid_cell *last;
 };
 
@@ -76,7 +76,7 @@ static void add_mark(struct grid_cell *cell, uint32_t mark)
     }
 }
 
-/* Writes one character. Returns whether there was room. */
+/* Writes one character. Returns whether it fits. */
 static bool write_character(struct pen *pen, enum style style, uint32_t character)
 {
     unsigned width = utf8_character_width(character);
@@ -113,7 +113,7 @@ size_t grid_put(struct grid *grid, size_t x, size_t y, size_t room, enum style s
 {
     size_t length = strlen(line);
     struct pen pen = place_pen(grid, x, y, room);
-    struct pen before = pen; /* where the cut mark would stand */
+    struct pen before = pen; /* the position for the cut mark */
 
     if (x >= pen.end || y >= grid->height)
         return 0;
@@ -143,7 +143,7 @@ size_t grid_put_right(struct grid *grid, size_t x, size_t y, size_t room, enum s
     return grid_put(grid, x, y, width < room ? width : room, style, line);
 }
 
-/* The style that begins here, with its length; 0: none does. */
+/* Finds the style sequence at the start of the line. Returns its length; 0: there is none. */
 static size_t find_style(const char *line, size_t length, enum style *ret_style)
 {
     static const enum style styles[] = {STYLE_STRONG, STYLE_FAINT, STYLE_GOOD, STYLE_WARNING,

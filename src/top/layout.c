@@ -2,19 +2,19 @@
 #include "top/layout.h"
 
 enum {
-    FRAME = 2,       /* rows of a pane beside its own: title and headings */
-    SEVERAL = 20,    /* rows from which on panes share the screen */
-    OTHERS = 4,      /* rows of a pane that keys do not go to, where there is too little room */
-    OTHERS_PART = 6, /* or this part of a large screen */
-    CHARTS_MIN = 5,  /* rows that charts are worth drawing in */
-    CHART_MAX = 12,  /* of one line of them, beyond which they do not tell more */
+    FRAME = 2,       /* title and headings of a pane */
+    SEVERAL = 20,    /* rows of a screen that shows several panes */
+    OTHERS = 4,      /* rows of a pane that keys do not go to, on a small screen */
+    OTHERS_PART = 6, /* or this fraction of a large screen */
+    CHARTS_MIN = 5,  /* the fewest rows for charts */
+    CHART_MAX = 12,  /* the most rows of one line of charts */
     DETAIL = 2,
-    DETAIL_MIN = 14, /* rows of a screen that has some to spare for details */
-    MAP_MIN = 10,    /* and for a line about all devices */
-    FOOTER_MIN = 5,  /* rows of a screen that has one to spare for the keys */
+    DETAIL_MIN = 14, /* the fewest rows of a screen with details */
+    MAP_MIN = 10,    /* with a map of all devices */
+    FOOTER_MIN = 5,  /* with a footer */
 };
 
-/* Takes rows from the top of what is left. */
+/* Takes rows from the top of the remaining band. */
 static struct layout_band take_rows(struct layout_band *left, size_t height)
 {
     struct layout_band band = {.y = left->y, .height = height};
@@ -26,13 +26,13 @@ static struct layout_band take_rows(struct layout_band *left, size_t height)
     return band;
 }
 
-/* An empty pane says so in its title's next row. */
+/* Returns the rows that a pane needs. An empty pane has a line that says so. */
 static size_t rows_needed(const struct layout_input *input, int pane)
 {
     return input->rows[pane] == 0 ? FRAME : FRAME + input->rows[pane];
 }
 
-/* The heights of the panes within so many rows. Returns what is left over. */
+/* Divides `room` rows among the panes. Returns the rows that are left over. */
 static size_t share_rows(const struct layout_input *input, size_t room, size_t heights[PANE_COUNT])
 {
     size_t others = room / OTHERS_PART > OTHERS ? room / OTHERS_PART : OTHERS;
@@ -48,7 +48,7 @@ static size_t share_rows(const struct layout_input *input, size_t room, size_t h
         heights[pane] = need < others ? need : others;
         left -= heights[pane];
     }
-    /* First whom the keys go to, then from the top. */
+    /* The pane that keys go to comes first, then from the top. */
     for (int turn = -1; turn < PANE_COUNT; turn++) {
         int pane = turn < 0 ? (int)input->pane : turn;
         size_t more = rows_needed(input, pane) - heights[pane];
@@ -61,7 +61,7 @@ static size_t share_rows(const struct layout_input *input, size_t room, size_t h
     return left;
 }
 
-/* With a map of the devices or without. */
+/* Computes the layout with or without a map of the devices. */
 static struct layout compute_layout(const struct layout_input *input, bool map)
 {
     struct layout_band left = {.height = input->height};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where on the screen things are, by its size and by how much there is to show. Pure.
+ * The layout of the screen, by its height and by the number of rows. Pure.
  */
 #ifndef TOP_LAYOUT_H
 #define TOP_LAYOUT_H
@@ -10,7 +10,7 @@
 
 #include "top/top_model.h"
 
-/* Rows of the screen; without a height: not shown. */
+/* Rows of the screen. Height 0: not shown. */
 struct layout_band {
     size_t y;
     size_t height;
@@ -18,18 +18,18 @@ struct layout_band {
 
 struct layout_input {
     size_t height;           /* of the screen */
-    enum top_pane pane;      /* that keys go to: it is always shown */
+    enum top_pane pane;      /* the pane that keys go to; always shown */
     size_t rows[PANE_COUNT]; /* of each pane, without titles and headings */
-    bool notes;              /* there is something to say below the first line */
-    size_t charts;           /* how many lines of charts there are to draw */
-    bool map;                /* all devices can be seen in one line */
-    bool detail;             /* there is more to say of what is selected */
+    bool notes;              /* there is a note below the header */
+    size_t charts;           /* lines of charts to draw */
+    bool map;                /* the map of all devices fits into one line */
+    bool detail;             /* show details of the selected row */
 };
 
 struct layout {
     struct layout_band header;
     struct layout_band note;
-    struct layout_band map; /* only where not all devices have a line of their own */
+    struct layout_band map; /* only if not all devices fit into their pane */
     struct layout_band charts;
     struct layout_band panes[PANE_COUNT]; /* with a title each */
     struct layout_band detail;

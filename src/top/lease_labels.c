@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "top/lease_labels.h"
 
-/* How many devices from this one on are each the next after the one before. */
+/* Returns the length of the run of consecutive devices that starts at `from`. */
 static size_t count_run(const struct device_id_list *devices, size_t from)
 {
     size_t count = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leases and their devices in few words. A failed allocation is remembered by the text.
+ * Short labels of leases. A failed allocation is remembered by the text.
  */
 #ifndef TOP_LEASE_LABELS_H
 #define TOP_LEASE_LABELS_H
@@ -11,7 +11,7 @@
 /* Appends devices as "nvidia0,nvidia1"; three and more in a row as "nvidia0-7". */
 void lease_label_append_devices(struct text *out, const struct device_id_list *devices);
 
-/* What a lease is for: its name, else its command. */
+/* Returns the name of the lease, or else its command. */
 const char *lease_label_job(const struct lease_info *lease);
 
 #endif

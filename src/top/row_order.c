@@ -33,7 +33,7 @@ static struct row_key text_key(const char *text, bool *ret_failed)
     return key;
 }
 
-/* What needs somebody comes first. */
+/* Returns the rank of a state. States that need attention come first. */
 static int64_t state_rank(enum slot_state state)
 {
     static const enum slot_state ranks[] = {
@@ -162,7 +162,7 @@ void row_order_sort(struct row_key *keys, size_t count, bool falling)
         qsort(keys, count, sizeof(*keys), falling ? compare_falling : compare_rising);
 }
 
-/* Fields are apart, so that no word is found across two of them. */
+/* Appends a field and a separator, so that no word matches across two fields. */
 static void append_field(struct text *fields, const char *field)
 {
     if (field != NULL)
@@ -179,7 +179,7 @@ static void append_lease(struct text *fields, const struct lease_info *lease,
     append_field(fields, lease->command);
 }
 
-/* The device and all who use it, with a lease or without. */
+/* Appends the texts of a device, of its leases, and of its squatters. */
 static void append_device(struct text *fields, const struct pool_view *view, size_t place,
                           struct user_names *users)
 {

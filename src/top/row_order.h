@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What rows are sorted by.
+ * Sorting and filtering of rows.
  */
 #ifndef TOP_ROW_ORDER_H
 #define TOP_ROW_ORDER_H
 
 #include "top/top_model.h"
 
-/* What a row is compared by; a text counts before the number. */
+/* The sort key of a row. If both keys have a text, the texts are compared, else the numbers. */
 struct row_key {
-    size_t place; /* among the rows as the pool has them: the last word */
+    size_t place; /* the index in the order of the pool; breaks ties */
     bool known;
     int64_t number;
-    char *text; /* owned; NULL: there is none */
+    char *text; /* owned; NULL: none */
 };
 
-/* The key of a row. A failed allocation of a text is *ret_failed. */
+/* Makes the key of a row. Sets *ret_failed if memory runs out. */
 struct row_key row_order_key(const struct top_row *row, enum view_column column,
                              const struct pool_view *view, struct user_names *users,
                              bool *ret_failed);
 
-/* Sorts keys: unknown ones last, whichever way it goes. */
+/* Sorts keys. Unknown ones come last in both directions. */
 void row_order_sort(struct row_key *keys, size_t count, bool falling);
 
-/* Whether a row has all words of a filter, in any case, in the texts that belong to it: ids, user,
- * name, command, state, model. A failed allocation is *ret_failed. */
+/* Returns whether the texts of a row (ids, user, name, command, state, model) contain all words of
+ * a filter. Upper and lower case are equal. Sets *ret_failed if memory runs out. */
 bool row_order_matches_filter(const struct top_row *row, const char *filter,
                               const struct pool_view *view, struct user_names *users,
                               bool *ret_failed);

@@ -19,14 +19,14 @@
 #include "top/draw.h"
 #include "view/follower.h"
 
-/* More claims than anybody scrolls through; the header counts them all. */
+/* How many claims are fetched. The header counts them all. */
 enum { CLAIMS_MAX = 5000 };
 
-/* What happens to leases and claims is seen this soon, unless devices are to be looked at less
- * often than once a second: one pace is the pace of all news. */
+/* How soon changes of leases and claims are shown. If devices are sampled less often than once a
+ * second, changes follow that interval: the follower has one interval for all news. */
 #define REFRESH_INTERVAL (DURATION_SECOND / 5)
 
-/* How long something that was done is told of. */
+/* How long the last line shows the result of an action. */
 #define MESSAGE_TIME (15 * DURATION_SECOND)
 
 struct top {
@@ -37,26 +37,26 @@ struct top {
     struct action action;
     struct grid grid;
     int signals;            /* a signalfd */
-    int ended_by;           /* the signal that ends us; 0: none */
-    bool quits;             /* somebody has had enough */
-    bool dirty;             /* something has changed since it was drawn */
-    bool redraw_all;        /* the screen is in disorder */
-    int64_t step;           /* of the history: how often devices are looked at */
-    int64_t since;          /* when it began, by clock_now() */
+    int ended_by;           /* the signal that ends the program; 0: none */
+    bool quits;             /* the loop must end */
+    bool dirty;             /* something has changed since the last drawing */
+    bool redraw_all;        /* the screen shows something else */
+    int64_t step;           /* of the history: the interval of device samples */
+    int64_t since;          /* the start of the program, by clock_now() */
     unsigned message_count; /* messages so far */
-    int64_t message_time;   /* when the last came, by clock_now() */
-    int64_t seen_time;      /* of the view that rows were made of */
-    int64_t paused_at;      /* the time that is shown while all stands still */
+    int64_t message_time;   /* of the last one, by clock_now() */
+    int64_t seen_time;      /* of the view that the rows come from */
+    int64_t paused_at;      /* the time that a paused screen shows */
 };
 
-/* ---- What is shown ---- */
+/* ---- Drawing ---- */
 
 static bool is_frozen(const struct top *top)
 {
     return top->control.paused || follower_get_state(&top->follower) != FOLLOWER_LIVE;
 }
 
-/* The daemon's time, unless all stands still. */
+/* Returns the daemon's time, or the time of the pause. */
 static int64_t shown_time(const struct top *top)
 {
     return top->control.paused ? top->paused_at : follower_time(&top->follower);
@@ -103,7 +103,7 @@ static int draw_screen(struct top *top, struct berth_error *error)
     return 0;
 }
 
-/* ---- What happens ---- */
+/* ---- Events ---- */
 
 static int apply_view(struct top *top, int news, struct berth_error *error)
 {
@@ -132,7 +132,7 @@ static int follow_pool(struct top *top, struct berth_error *error)
     if (news < 0)
         return news;
     follower_forget_ended(&top->follower);
-    /* Rows are places in the view, which any step may have replaced. */
+    /* Rows are indices into the view, which any step may have replaced. */
     if (news != 0 || before != follower_get_state(&top->follower) ||
         top->follower.view.snapshot.time != top->seen_time)
         return apply_view(top, news, error);
@@ -151,7 +151,7 @@ static void begin_command(struct top *top)
 
     if (top->action.command.type != 0) {
         control_show_message(&top->control, STYLE_WARNING,
-                             "one thing at a time: %s %" PRIu64 " is asked for",
+                             "wait: the daemon has not answered for %s %" PRIu64 " yet",
                              command_target(top->action.command), top->action.command.id);
         return;
     }
@@ -173,7 +173,7 @@ static void continue_command(struct top *top)
         return;
     top->dirty = true;
     if (code < 0)
-        control_show_message(&top->control, STYLE_BAD, "%s %" PRIu64 " is as it was: %s",
+        control_show_message(&top->control, STYLE_BAD, "cannot end %s %" PRIu64 ": %s",
                              command_target(command), command.id, error.message);
     else
         control_show_message(&top->control, STYLE_GOOD, "%s %" PRIu64 " is %s",
@@ -181,7 +181,7 @@ static void continue_command(struct top *top)
                              command.type == WIRE_STOP ? "being ended" : "cancelled");
 }
 
-/* Stops, as SIGTSTP that is on its way wants it, unless nobody is there to let us go on. */
+/* Lets the pending SIGTSTP stop the program. In an orphaned process group the kernel drops it. */
 static void suspend_self(struct top *top)
 {
     sigset_t only;
@@ -201,7 +201,7 @@ static int press_keys(struct top *top, struct berth_error *error)
     struct control_key key;
 
     while (!top->quits && display_next_key(&key)) {
-        /* Before there is anything to see, one can only leave. */
+        /* Before the first view, the only action is to quit. */
         int result = top->follower.has_view ? control_press(&top->control, key, &top->follower.view,
                                                             &top->users, (uint32_t)geteuid())
                      : key.kind == CONTROL_INTERRUPT || key.character == 'q' ? CONTROL_RESULT_QUIT
@@ -214,7 +214,7 @@ static int press_keys(struct top *top, struct berth_error *error)
             top->quits = true;
         if (result == CONTROL_RESULT_QUIT && key.kind == CONTROL_INTERRUPT)
             top->ended_by = SIGINT;
-        /* As the terminal would do, to all that it runs. */
+        /* As the terminal does: stop the whole process group. */
         if (result == CONTROL_RESULT_SUSPEND && kill(0, SIGTSTP) == 0)
             suspend_self(top);
         if (result == CONTROL_RESULT_REDRAW)
@@ -250,7 +250,7 @@ static void read_signals(struct top *top)
 
 /* ---- The loop ---- */
 
-/* A message is not left standing when it is long past. */
+/* Clears the message after MESSAGE_TIME. */
 static void expire_message(struct top *top)
 {
     struct control *control = &top->control;
@@ -264,7 +264,7 @@ static void expire_message(struct top *top)
     }
 }
 
-/* Nanoseconds until something moves by itself. */
+/* Returns the time until the next event without input, in nanoseconds. */
 static int64_t time_to_wait(const struct top *top)
 {
     int64_t wait = INT64_MAX;
@@ -300,7 +300,7 @@ static int run_once(struct top *top, struct berth_error *error)
 
     if (ppoll(waited, COUNT(waited), wait == INT64_MAX ? NULL : &time, NULL) < 0 && errno != EINTR)
         return error_set_errno(error, errno, "poll");
-    /* Before we may be stopped: what was typed may be somebody else's by the time we go on. */
+    /* Check this before a signal stops us: the input may be for another program after that. */
     if ((waited[0].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0 ||
         ((waited[0].revents & POLLIN) != 0 && display_is_gone()))
         top->quits = true;
@@ -315,7 +315,7 @@ static int run_once(struct top *top, struct berth_error *error)
     return code;
 }
 
-/* From here on signals are heard when we listen. Returns the descriptor, or -1. */
+/* Blocks the signals and returns a signalfd that reads them, or -1. */
 static int open_signals(sigset_t *ret_before)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH};
@@ -324,7 +324,7 @@ static int open_signals(sigset_t *ret_before)
 
     sigemptyset(&heard);
     for (size_t i = 0; i < COUNT(numbers); i++) {
-        /* What the starter wanted ignored, nohup say, stays so. */
+        /* A signal that the parent ignored (nohup) stays ignored. */
         if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
             sigaddset(&heard, numbers[i]);
     }

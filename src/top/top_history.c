@@ -3,7 +3,7 @@
 
 #include <berth/error.h>
 
-/* The place of a device's series; the count when there is none. */
+/* Returns the index of a device's series; the count if there is none. */
 static size_t find_series(const struct load_history *history, struct device_id id, size_t hint)
 {
     if (hint < history->count && device_id_equals(history->items[hint].id, id))
@@ -37,7 +37,7 @@ static int16_t *value_at(struct load_series *series, int64_t step)
     return &series->values[step % LOAD_HISTORY_LENGTH];
 }
 
-/* Goes on to a step, of which nothing is known yet. */
+/* Advances to a step; its values are unknown yet. */
 static void advance_to_step(struct load_history *history, int64_t step)
 {
     int64_t from = history->step;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How busy each device has been, in equal steps of time, as far back as a screen can show. Bounded,
- * however long it goes on. Zeroed memory is an empty history. Not for use by two threads at once.
+ * The utilization of each device in equal steps of time, as far back as a screen can show. Memory
+ * is bounded. Zeroed memory is an empty history. Not thread-safe.
  */
 #ifndef TOP_TOP_HISTORY_H
 #define TOP_TOP_HISTORY_H
@@ -17,28 +17,28 @@
 
 struct load_series {
     struct device_id id;
-    int64_t seen;                        /* the step in which the device was last there */
+    int64_t seen;                        /* the last step with this device */
     int16_t values[LOAD_HISTORY_LENGTH]; /* thousandths, or LOAD_HISTORY_UNKNOWN; by step modulo
                                             length */
 };
 
 struct load_history {
-    int64_t step; /* the newest */
+    int64_t step; /* the newest step */
     VECTOR_OF(struct load_series);
 };
 
-/* Takes down how busy the devices of a view are at a step, which is never before the last one; the
- * same step again replaces what was said of it. A single step that was left out counts as the one
- * before it; more are unknown. Devices that have been gone for the whole length are forgotten.
- * Fails with BERTH_ERROR_MEMORY. */
+/* Stores the utilization of the devices of a view at a step. Steps never go back; the same step
+ * again replaces its values. A single missing step repeats the value before it; more are unknown.
+ * Devices that have been gone for the whole length are dropped. Fails with BERTH_ERROR_MEMORY. */
 int top_history_add(struct load_history *history, int64_t step, const struct pool_view *view);
 
-/* What is known of a device; NULL: nothing. It is looked for at place `hint` first, its slot say.
- * Good until the next note. */
+/* Finds the values of a device; NULL: there are none. `hint` is the index to try first, such as the
+ * slot. Valid until the next top_history_add(). */
 const struct load_series *top_history_find(const struct load_history *history, struct device_id id,
                                            size_t hint);
 
-/* How busy the device was, `back` steps before the newest; LOAD_HISTORY_UNKNOWN also for NULL. */
+/* Returns the utilization `back` steps before the newest, in thousandths, or LOAD_HISTORY_UNKNOWN.
+ * `series` may be NULL. */
 int top_history_value(const struct load_history *history, const struct load_series *series,
                       size_t back);
 

@@ -9,7 +9,7 @@
 
 enum { COLUMNS_MAX = 12 };
 
-/* In the order in which they stand; the first is how the pool has them. */
+/* The columns to sort by, from left to right. The first is the order of the pool. */
 static const enum view_column columns[PANE_COUNT][COLUMNS_MAX] = {
     [PANE_DEVICES] = {VIEW_COLUMN_DEVICE, VIEW_COLUMN_MODEL, VIEW_COLUMN_LOAD, VIEW_COLUMN_MEMORY,
                       VIEW_COLUMN_TEMPERATURE, VIEW_COLUMN_POWER, VIEW_COLUMN_STATE,
@@ -60,7 +60,7 @@ void top_model_init(struct top_model *model, enum view_column column)
     *model = (struct top_model){.pane = PANE_DEVICES};
     for (int pane = 0; pane < PANE_COUNT; pane++)
         model->lists[pane].column = top_model_has_column(pane, column) ? column : columns[pane][0];
-    /* Keys go where the order was meant for. */
+    /* Keys go to the first pane that has the column. */
     while (model->pane < PANE_QUEUE && column != VIEW_COLUMN_NONE &&
            !top_model_has_column(model->pane, column))
         model->pane++;
@@ -72,7 +72,7 @@ void top_model_finish(struct top_model *model)
         vector_finish(&model->lists[pane].rows);
 }
 
-/* The first row of the thing at `place` of a pane; a device may have more. */
+/* Returns the first row of the item at `place` of a pane; a device may have more. */
 static struct top_row row_at(enum top_pane pane, size_t place, const struct pool_view *view)
 {
     struct top_row row = {TOP_NOTHING, TOP_NOTHING, TOP_NOTHING, TOP_NOTHING, false};
@@ -122,7 +122,7 @@ static size_t make_keys(const struct top_model *model, enum top_pane pane,
 
         if (!row_order_matches_filter(&row, model->filter, view, users, ret_failed))
             continue;
-        /* The first column is the order that they have. */
+        /* The first column is the order of the pool. */
         keys[count] = list->column == columns[pane][0]
                           ? (struct row_key){.known = true, .number = (int64_t)place}
                           : row_order_key(&row, list->column, view, users, ret_failed);
@@ -131,7 +131,7 @@ static size_t make_keys(const struct top_model *model, enum top_pane pane,
     return count;
 }
 
-/* Adds the rows of one thing. */
+/* Adds the rows of one item. */
 static bool add_rows(struct top_list *list, enum top_pane pane, size_t place,
                      const struct pool_view *view)
 {
@@ -189,7 +189,7 @@ static struct top_row_key make_row_key(const struct top_row *row, const struct p
     return key;
 }
 
-/* Finds what was selected, or at least its device; else what is in its place now. */
+/* Selects the same item again, or at least its device, or else the row at its place. */
 static void restore_selection(struct top_list *list, enum top_pane pane,
                               const struct pool_view *view)
 {

@@ -171,7 +171,7 @@ def test_watch_outlives_the_daemon(pool_of):
             terminal.wait_for(rb"leased.*train")
             [old] = pool.daemons()
             pool.end_daemon(signal.SIGKILL)
-            terminal.wait_for(rb"the daemon is gone, dialling again")
+            terminal.wait_for(rb"the daemon is gone, reconnecting")
             terminal.wait_for(rb"\x1b\[H")
             terminal.wait_for(rb"leased.*train")
             assert pool.daemons() != [old]
@@ -195,7 +195,7 @@ def test_watch_shows_what_happens(pool_of):
             waiting.wait_for_line("^running$")
             terminal.wait_for(rb"not free, nobody waits")
             pool.end_daemon(signal.SIGKILL)
-            terminal.wait_for(rb"the daemon is gone, dialling again")
+            terminal.wait_for(rb"the daemon is gone, reconnecting")
             pool.let_go(waiting)
         terminal.wait_for(rb"1 device, free, nobody waits")
         terminal.send("\x03")

@@ -148,7 +148,7 @@ def test_watch_outlives_its_daemon(sandbox, daemon):
         Follower(daemon.accept()).show(**held())
         terminal.wait_for(rb"2 devices, 1 free")
         daemon.close()
-        terminal.wait_for(rb"as it was at 2026-11-16T12:00:00.000Z: the daemon is gone, dialling again")
+        terminal.wait_for(rb"as it was at 2026-11-16T12:00:00.000Z: the daemon is gone, reconnecting")
         terminal.wait_for(rb"leased\S*\s+12  root")
         daemon.listen()
         Follower(daemon.accept(), epoch=2).show(slots=[slot(0), slot(1)])

@@ -160,7 +160,7 @@ def test_sort_and_reverse(pool_of, top):
 
     screen = top("--sort", "load")
     screen.until(lambda text: order(text) == ["nvidia1", "nvidia0", "nvidia2"], "the busiest first")
-    assert "by load, falling" in screen.text() and "LOAD▼" in screen.text()
+    assert "by load, descending" in screen.text() and "LOAD▼" in screen.text()
     screen.press("r")
     screen.until(lambda text: order(text) == ["nvidia0", "nvidia1", "nvidia2"], "the idlest first")
     screen.press("<", "<")
@@ -190,13 +190,13 @@ def test_help_and_pause(pool, top):
     screen = top()
     screen.shows("^nvidia0 ")
     screen.press("h")
-    screen.shows("release the selected lease, after asking")
+    screen.shows(r"release the selected lease \(asks first\)")
     screen.press("q")
-    screen.hides("after asking")
+    screen.hides("asks first")
     first = re.search(r"\d\d:\d\d:\d\d", screen.text())[0]
     screen.hides(first)
     screen.press("p")
-    seen = screen.shows(r"^paused at \d\d:\d\d:\d\d: p goes on")
+    seen = screen.shows(r"^paused at \d\d:\d\d:\d\d: p continues")
     assert first not in seen  # it is paused now, and not since something last happened
     holder = pool.hold()
     assert "2 free" in seen and "2 free" in screen.text()
@@ -233,7 +233,7 @@ def test_release_after_asking(pool, top):
     screen.press("x")
     screen.shows(question)
     screen.press("n")
-    screen.shows(f"^nothing was done to lease {holder.lease}")
+    screen.shows(f"^lease {holder.lease} was not changed")
     screen.press("2", "x")
     screen.shows(question)
     screen.resize(26, 8)  # which is no answer
@@ -271,7 +271,7 @@ def test_what_is_somebody_elses_is_refused(shared_machine_of, top):
     screen.press("x")
     screen.shows(rf"^Release {user_name(ALICE)}'s lease {holder.lease}, not yours\? y/N  \(hers, ")
     screen.press("y")
-    screen.shows(rf"^lease {holder.lease} is as it was: {holder.lease}: it belongs to another user")
+    screen.shows(rf"^cannot end lease {holder.lease}: {holder.lease}: it belongs to another user")
     shared_machine.let_go(holder)
 
 
@@ -290,7 +290,7 @@ def test_the_screen_lives_while_a_deed_is_done(sandbox, daemon, top):
     follower.show([slot(0, "LEASED"), slot(1)], [lease(12, ["nvidia0"], name="train")], [claim(13, 1)])
     screen.shows("2 devices: 1 free, 1 leased, 1 waiting")
     other.refuse(asked, "PERMISSION", "not\x1b[2J for you")
-    screen.shows(r"^lease 12 is as it was: not.\[2J for you")
+    screen.shows(r"^cannot end lease 12: not.\[2J for you")
 
 
 # ---- The daemon goes away ----
@@ -302,7 +302,7 @@ def test_the_daemon_is_restarted(pool, top):
     screen.shows("^nvidia0 .* free")
     daemon.kill()
     assert daemon.wait() == 0
-    seen = screen.shows(r"^as of \d\d:\d\d:\d\d: the daemon is gone, dialling again")
+    seen = screen.shows(r"^as of \d\d:\d\d:\d\d: the daemon is gone, reconnecting")
     assert "nvidia0" in seen
     daemon = start_daemon(pool)
     screen.hides("^as of ")
@@ -412,18 +412,18 @@ def test_the_terminal_goes_away(sandbox, pool):
 
 def test_no_terminal(pool):
     done = pool.berth("top", env={"TERM": "xterm"})
-    assert done == (2, "", "berth: top: expected a terminal for input and output, got none"
-                           " ('berth status' prints the same anywhere)\n")  # fmt: skip
+    assert done == (2, "", "berth: top: standard input and output must be a terminal"
+                           " ('berth status' works without)\n")  # fmt: skip
     assert pool.daemons() == []  # none was started for it
 
 
 @pytest.mark.parametrize(
     "kind, message",
     [
-        (None, "TERM: expected a kind of terminal, got none"),
-        ("", "TERM: expected a kind of terminal, got none"),
+        (None, "TERM: expected the type of the terminal, got nothing"),
+        ("", "TERM: expected the type of the terminal, got nothing"),
         ("nonsense", "TERM: expected a terminal that ncurses knows, got 'nonsense'"),
-        ("dumb", "TERM: expected a terminal with a cursor that moves, got 'dumb'"),
+        ("dumb", "TERM: expected a terminal with cursor movement, got 'dumb'"),
     ],
 )
 def test_terminals_that_cannot_do_it(pool, kind, message):

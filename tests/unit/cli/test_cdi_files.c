@@ -257,7 +257,7 @@ static void writing_fails(void **state)
     /* In the way of the file itself: what was begun goes. */
     assert_int_equal(mkdir("taken", 0700) | mkdir("taken/" CDI_FILE_NAME, 0700), 0);
     assert_fails(cdi_files_write("taken", &document, &error), BERTH_ERROR_IO, &error,
-                 "taken: Is a directory");
+                 "cannot write into taken: Is a directory");
     assert_int_equal(rmdir("taken/" CDI_FILE_NAME) | rmdir("taken"), 0);
     document.failed = true;
     assert_int_equal(cdi_files_write("made", &document, &error), BERTH_ERROR_MEMORY);

@@ -163,10 +163,10 @@ static void help_is_scrolled_no_further_than_its_end(void **state)
         top_screen_press(shown, CONTROL_DOWN);
         assert_shows(top_screen_draw(shown, 80, 8, true), "Up Down: more");
     }
-    assert_shows(text_string(&shown->text), "- is what nobody knows.\n");
+    assert_shows(text_string(&shown->text), "- means unknown.\n");
     assert_hides(text_string(&shown->text), "p or Space");
     top_screen_press(shown, CONTROL_UP);
-    assert_hides(top_screen_draw(shown, 80, 8, true), "- is what nobody knows.\n");
+    assert_hides(top_screen_draw(shown, 80, 8, true), "- means unknown.\n");
     top_screen_finish(shown);
 }
 
@@ -278,7 +278,7 @@ static void old_data_is_marked(void **state)
     shown->picture.state = FOLLOWER_GONE;
     shown->picture.reason = "nobody listens";
     assert_shows(top_screen_draw(shown, 100, 30, true),
-                 "as of 12:00:00: the daemon is gone, dialling again (nobody listens)\n");
+                 "as of 12:00:00: the daemon is gone, reconnecting (nobody listens)\n");
     assert_true(shown->grid.cells[shown->grid.width].reverse);
     shown->picture.state = FOLLOWER_SILENT;
     assert_shows(top_screen_draw(shown, 100, 30, true),
@@ -286,7 +286,7 @@ static void old_data_is_marked(void **state)
     shown->picture.state = FOLLOWER_LIVE;
     assert_hides(top_screen_draw(shown, 100, 30, true), "as of");
     top_screen_type(shown, "p");
-    assert_shows(top_screen_draw(shown, 100, 30, true), "paused at 12:00:00: p goes on\n");
+    assert_shows(top_screen_draw(shown, 100, 30, true), "paused at 12:00:00: p continues\n");
     top_screen_finish(shown);
 }
 
@@ -311,7 +311,7 @@ static void nothing_yet_is_said(void **state)
 
     (void)state;
     shown->picture.view = NULL;
-    assert_shows(top_screen_draw(shown, 80, 24, true), "looking at the pool\n");
+    assert_shows(top_screen_draw(shown, 80, 24, true), "reading the pool\n");
     top_screen_finish(shown);
 }
 

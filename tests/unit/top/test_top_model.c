@@ -158,7 +158,7 @@ static void a_filter_is_typed(void **state)
     (void)state;
     top_screen_type(shown, "/sickq");
     assert_shows(top_screen_draw(shown, 80, 24, true), "Show rows with: sickq_");
-    assert_shows(top_screen_draw(shown, 80, 24, true), "none passes the filter");
+    assert_shows(top_screen_draw(shown, 80, 24, true), "no row matches the filter");
     top_screen_press(shown, CONTROL_BACKSPACE);
     check_devices(shown, "3");
     assert_shows(top_screen_draw(shown, 80, 24, true), " 1 Devices 1 of 8 ");
@@ -295,7 +295,7 @@ static void releasing_is_asked_first(void **state)
                  "\nRelease lease 12? y/N  (train, 4000000000, nvidia0,nvidia1)\n");
     assert_shows(top_screen_draw(shown, 26, 8, true), "\nRelease lease 12? y/N  (t…\n");
     assert_int_equal(top_screen_type(shown, "n"), CONTROL_RESULT_NONE);
-    assert_shows(top_screen_draw(shown, 80, 24, true), "nothing was done to lease 12");
+    assert_shows(top_screen_draw(shown, 80, 24, true), "lease 12 was not changed");
     top_screen_type(shown, "x");
     assert_int_equal(top_screen_press(shown, CONTROL_ENTER), CONTROL_RESULT_NONE);
     top_screen_type(shown, "x");
@@ -348,7 +348,7 @@ static void a_question_is_withdrawn(void **state)
     change_view(shown, view_of_everything(8));
     top_screen_type(shown, "3c");
     change_view(shown, view_of(8));
-    assert_shows(text_string(&shown->control.message), "claim 17 waits no more");
+    assert_shows(text_string(&shown->control.message), "claim 17 no longer waits");
     top_screen_finish(shown);
 }
 

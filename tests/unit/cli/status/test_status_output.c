@@ -108,10 +108,10 @@ static void holders_and_the_queue_without_a_terminal(void **state)
         "nvidia3   -/80 GiB     -  sick\n"
         "\n"
         "QUEUE  CLAIM  USER        WAITING    STARTS  WANTS      JOB   WHY\n"
-        "    1     17  4000000001      12m  in 1h50m  4 devices  eval  0 of 4 devices fit and are "
-        "free: 3 are busy, 1 is sick\n"
-        "    2     18  4000000001      12m         -  1 device   -     user 5 holds 1 of at most 1 "
-        "device\n");
+        "    1     17  4000000001      12m  in 1h50m  4 devices  eval  needs 4: root holds 2 "
+        "(1h50m left), user 4000000000 holds 1, 1 is sick\n"
+        "    2     18  4000000001      12m         -  1 device   -     needs 1, but root holds 1 "
+        "of at most 1 device\n");
 }
 
 static void all_of_it_fits(void **state)
