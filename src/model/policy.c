@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* So many places are filled without allocating. */
+/* Up to this many places are filled without allocating. */
 enum { FEW_PLACES = 64 };
 
 static bool has_affinity(const struct policy_question *question, size_t slot)
@@ -15,7 +15,7 @@ static bool has_affinity(const struct policy_question *question, size_t slot)
            question->slots[slot].affinity == question->affinity;
 }
 
-/* Grows from the most preferred on; what has no rank comes last. */
+/* Returns a sort key: the best rank first, slots without a rank last. */
 static uint32_t order_of_rank(const struct policy_question *question, size_t slot)
 {
     return question->slots[slot].rank != 0 ? question->slots[slot].rank - 1 : UINT32_MAX;
@@ -50,14 +50,14 @@ int policy_compare(const struct policy *policy, const struct policy_question *qu
     return order != 0 ? order : policy_compare_equals(question, one, other);
 }
 
-/* The places that are not taken by required ones. */
+/* Returns the number of places that the required slots leave. */
 static size_t count_places_left(const struct policy_question *question)
 {
     return question->count - bitset_count(question->required);
 }
 
-/* Whether the lowest slots are as good as any: policy, ranks and affinity have nothing to say, or
- * nothing is left for them to decide. */
+/* Returns whether the lowest slots can be chosen without comparing: policy, ranks and affinity have
+ * no preference, or there is nothing left to decide. */
 static bool can_choose_lowest(const struct policy *policy, const struct policy_question *question)
 {
     if (policy->compare == NULL && !question->ranked &&
@@ -67,8 +67,8 @@ static bool can_choose_lowest(const struct policy *policy, const struct policy_q
            question->count == bitset_count(question->candidates);
 }
 
-/* Adds the lowest of those candidates that are to be avoided, or are not, while places are left.
- * Returns how many places are. */
+/* Adds the lowest candidates, either the avoided ones or the others, while places are left. Returns
+ * the number of places that are left. */
 static size_t add_lowest(const struct policy_question *question, bool avoided, size_t left,
                          struct bitset *chosen)
 {
@@ -92,7 +92,7 @@ static void choose_lowest(const struct policy_question *question, struct bitset 
     add_lowest(question, true, left, ret_chosen);
 }
 
-/* The best slots among those offered so far: a heap with the worst of them on top. */
+/* The best slots found so far: a heap with the worst of them on top. */
 struct best {
     const struct policy *policy;
     const struct policy_question *question;

@@ -4,14 +4,14 @@
 #include "base/text/quantity.h"
 
 static const struct choice end_descriptions[] = {
-    {"given back", LEASE_END_RELEASED},
+    {"released by its holder", LEASE_END_RELEASED},
     {"its holder ended", LEASE_END_DIED},
     {"the time limit", LEASE_END_EXPIRED},
-    {"it gave way to a claim", LEASE_END_REVOKED},
+    {"preempted by another claim", LEASE_END_REVOKED},
     {"released by request", LEASE_END_STOPPED},
     {"cancelled", LEASE_END_CANCELLED},
     {"not granted in time", LEASE_END_TIMED_OUT},
-    {"no device here could serve it any more", LEASE_END_IMPOSSIBLE},
+    {"no device of this pool can serve it any more", LEASE_END_IMPOSSIBLE},
     {"the lease around it ended", LEASE_END_PARENT},
     {"it was held but not used", LEASE_END_IDLE},
     {0},

@@ -179,7 +179,7 @@ int request_parse_device_count(const char *string, struct device_count *ret_coun
     return code;
 }
 
-/* Shares and durations are signed where they are formatted; beyond that the most will do. */
+/* Converts to the signed type that the formatting functions take. */
 static int64_t clamp_to_signed(uint64_t value)
 {
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
@@ -459,7 +459,7 @@ static void describe_filters(const struct request *request, struct text *out)
         text_append_format(out, ", capability %s or higher",
                            capability_format(request->min_cap).text);
     describe_ids(", only ", &request->wanted, out);
-    describe_ids(", rather not ", &request->avoided, out);
+    describe_ids(", avoiding ", &request->avoided, out);
 }
 
 void request_describe(const struct request *request, struct text *out)

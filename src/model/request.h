@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What somebody wants: how many devices, of what kind, shared how, for how long. Options, spec
- * files and messages all end up in this struct, and request_validate is the one place that says
- * whether it makes sense. A request owns its strings and lists.
+ * A request for devices: how many, of what kind, how they are shared, and for how long. Options,
+ * spec files and messages are all converted to this struct, and request_validate checks it. A
+ * request owns its strings and lists.
  */
 #ifndef MODEL_REQUEST_H
 #define MODEL_REQUEST_H
@@ -18,11 +18,13 @@
 #include "model/optional.h"
 #include "model/vendor.h"
 
-/* More devices or replicas than anybody has. */
+/* The maximum number of devices and of replicas. */
 #define REQUEST_COUNT_MAX 1000000
-/* The longest name, model, affinity key or policy name, in bytes. */
+/* The maximum length of a name, model, affinity key or policy name, in bytes. */
 #define REQUEST_TEXT_MAX 255
-/* The longest directory of MPS, in bytes: the sockets in it have to fit into an address. */
+/* The maximum length of an MPS directory, in bytes: paths of sockets in it must fit into an
+ * address.
+ */
 #define REQUEST_DIRECTORY_MAX 72
 /* Shares are counted in millionths of a device. */
 #define SHARE_WHOLE    1000000
@@ -30,14 +32,14 @@
 
 struct device_count {
     uint32_t min; /* of each replica */
-    uint32_t max; /* equal to `least` unless elastic */
-    bool all;     /* every device that passes; then the numbers do not count */
+    uint32_t max; /* equal to `min` unless elastic */
+    bool all;     /* every device that the request allows; `min` and `max` are ignored */
 };
 
 enum vendor_rule {
-    VENDOR_RULE_ONE,   /* any vendor, but never two in one replica */
-    VENDOR_RULE_MIXED, /* "any": also several vendors in one replica */
-    VENDOR_RULE_EXACT, /* the one in `vendor` */
+    VENDOR_RULE_ONE,   /* any vendor, but only one vendor per replica */
+    VENDOR_RULE_MIXED, /* "any": a replica may have devices of several vendors */
+    VENDOR_RULE_EXACT, /* only `vendor` */
 };
 
 enum sharing {
@@ -68,11 +70,11 @@ struct request {
     struct device_count gpus;
     uint32_t replicas;
 
-    struct device_id_list wanted;  /* only these, when there are any */
-    struct device_id_list avoided; /* not these if another will do */
+    struct device_id_list wanted;  /* only these; empty: all */
+    struct device_id_list avoided; /* these only if no other device fits */
     enum vendor_rule vendor_rule;
     enum vendor vendor;
-    char *model; /* substring in any case, or several with | between them; NULL: any */
+    char *model; /* substrings separated by |, case does not count; NULL: any */
     struct optional_number min_free;
     struct optional_number min_memory;
     struct capability min_cap;
@@ -80,10 +82,10 @@ struct request {
     enum sharing sharing;
     struct optional_number share;  /* millionths of a device */
     struct optional_number memory; /* bytes reserved on each device */
-    char *mps_pipe_dir;            /* of the MPS control daemon, absolute; NULL: the pool's own */
-    char *mps_log_dir;             /* likewise */
+    char *mps_pipe_dir; /* of the MPS control daemon, absolute; NULL: the pool's default */
+    char *mps_log_dir;  /* likewise */
 
-    struct optional_number cpus;        /* thousandths of a CPU for each replica, on its host */
+    struct optional_number cpus;        /* thousandths of a CPU of the host for each replica */
     struct optional_number host_memory; /* bytes of the host's memory for each replica */
 
     enum scheduling scheduling;
@@ -95,21 +97,21 @@ struct request {
     bool or_cpu;
 
     bool nonblock;
-    struct optional_number wait; /* nanoseconds to wait at most */
-    struct optional_number time; /* nanoseconds to hold at most */
-    char *name;                  /* for people, NULL: none */
+    struct optional_number wait; /* maximum waiting time in nanoseconds */
+    struct optional_number time; /* time limit of the lease in nanoseconds */
+    char *name;                  /* shown to users; NULL: none */
 };
 
-/* One device, one replica, exclusive, nothing else said. */
+/* Initialises a request for one device and one replica, exclusive, without other conditions. */
 void request_init(struct request *request);
 void request_finish(struct request *request);
 
-/* A request of its own with the same members, whatever *ret_request was. Fails with
- * BERTH_ERROR_MEMORY; *ret_request is untouched then. */
+/* Copies a request. Overwrites *ret_request without finishing it. Fails with BERTH_ERROR_MEMORY;
+ * *ret_request is untouched then. */
 int request_copy(struct request *ret_request, const struct request *from);
 
-/* Whether all members are the same, also those that do not count, such as the vendor when the rule
- * is not exact. What is unknown has no value that could differ. */
+/* Returns whether all members are equal, also those without effect, such as the vendor when the
+ * rule is not exact. The values of unknown members are ignored. */
 bool request_equals(const struct request *one, const struct request *other);
 
 /* The fields of a request that options and spec files spell differently, for messages. */
@@ -134,20 +136,20 @@ int request_validate(const struct request *request, struct berth_error *error);
 int request_validate_named(const struct request *request, const struct request_names *names,
                            const char **ret_field, struct berth_error *error);
 
-/* Reads a device count: N, `all`, or an elastic range LEAST-LIMIT. Fails with BERTH_ERROR_SYNTAX
- * or BERTH_ERROR_RANGE; *ret_count is untouched then. */
+/* Parses a device count: N, `all`, or an elastic range MIN-MAX. Fails with BERTH_ERROR_SYNTAX or
+ * BERTH_ERROR_RANGE; *ret_count is untouched then. */
 int request_parse_device_count(const char *string, struct device_count *ret_count,
                                struct berth_error *error);
 
-/* Whether --device or --avoid of the request has an id that is only an index. */
+/* Returns whether --device or --avoid of the request has an id that is only an index. */
 bool request_is_unresolved(const struct request *request);
 
-/* Gives the ids that are only an index their vendor, by the devices that are present. Fails with
- * BERTH_ERROR_INVALID, naming the option, where that is not clear. */
+/* Gives the ids that are only an index the vendor of the present device with that index. Fails with
+ * BERTH_ERROR_INVALID, and names the option, when no device or several devices have the index. */
 int request_resolve_devices(struct request *request, const struct device_id_list *present,
                             struct berth_error *error);
 
-/* Appends the request in words: "2 devices, model A100, at least 40 GiB free". */
+/* Appends the request as text: "2 devices, model A100, at least 40 GiB free". */
 void request_describe(const struct request *request, struct text *out);
 
 #endif

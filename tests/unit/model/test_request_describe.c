@@ -61,7 +61,7 @@ static void filters_are_described(void **state)
     check_described(request, "1 device, at least 0 B free, only nvidia2,nvidia0.1");
     assert_int_equal(device_id_list_parse(&request->avoided, "amd0,dri1", NULL), 0);
     check_described(request,
-                    "1 device, at least 0 B free, only nvidia2,nvidia0.1, rather not amd0,dri1");
+                    "1 device, at least 0 B free, only nvidia2,nvidia0.1, avoiding amd0,dri1");
 }
 
 static void sharing_and_time_are_described(void **state)

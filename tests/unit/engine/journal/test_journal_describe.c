@@ -82,7 +82,7 @@ static void requests_are_described(void **state)
                     "0 request 2 of uid 1000, groups 100,4294967295, within lease 6, masked to "
                     "amd0,nvidia1.2: all devices for each of 3 replicas, vendor dri, model A100, "
                     "at least 40 GiB free, at least 80 GiB of memory, capability 8.10 or higher, "
-                    "only nvidia0,amd1,dri2, rather not nvidia0.3, shared by time-slice, share "
+                    "only nvidia0,amd1,dri2, avoiding nvidia0.3, shared by time-slice, share "
                     "0.25, 1 GiB reserved, for at most 0s, spread, priority high, policy first, "
                     "affinity team, opportunistic, ranks, or on the CPU, not waiting, waiting 5 "
                     "ns, called train");
