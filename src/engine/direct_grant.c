@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leases that do not come of the queue, and leases that go back to it.
+ * Grants outside the queue (FAIRNESS.md section 7), and grants that are withdrawn (section 8).
  */
 #include "base/error.h"
 #include "engine/grant.h"
 #include "engine/internal.h"
 
-/* ---- Giving ---- */
+/* ---- Grants outside the queue ---- */
 
 static struct device_id_text device_name(const struct engine *engine, uint32_t slot)
 {
@@ -19,14 +19,13 @@ static int check_count(const struct engine_request *request, size_t count,
     if (request->replicas > 1)
         return error_set(error, BERTH_ERROR_INVALID,
                          "expected a request for 1 replica, got %u replicas", request->replicas);
-    /* Where all are accepted, what is here does not bound it further. */
     if (count == 0 || count < request->min || count > request->max)
         return error_set(error, BERTH_ERROR_INVALID, "expected %zu to %zu devices, got %zu",
                          request->min, request->max, count);
     return 0;
 }
 
-/* Whether the slot is one that the request could ever be granted beside the first. */
+/* Checks that the request accepts the slot, together with the slot `first`. */
 static int check_slot(const struct engine_request *request, uint32_t slot, uint32_t first,
                       struct berth_error *error)
 {
@@ -38,8 +37,7 @@ static int check_slot(const struct engine_request *request, uint32_t slot, uint3
                          engine->machine.devices.count, slot);
     if (!bitset_has(&request->accepts, slot)) {
         reason = filter_reason(engine_request_verdict(request, slot));
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "%s: expected a device that the request accepts, got that it %s",
+        return error_set(error, BERTH_ERROR_INVALID, "%s: not accepted by the request: it %s",
                          device_name(engine, slot).text,
                          reason != NULL ? reason
                                         : "is not one of the devices that \"all\" means here");
@@ -47,7 +45,7 @@ static int check_slot(const struct engine_request *request, uint32_t slot, uint3
     if (placement_search_group(&engine->search, &request->what, slot) !=
         placement_search_group(&engine->search, &request->what, first))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "%s: expected devices of one host and vendor, got %s of another",
+                         "%s and %s: expected devices of one host and vendor",
                          device_name(engine, first).text, device_name(engine, slot).text);
     return 0;
 }
@@ -64,7 +62,7 @@ static int check_room(const struct engine_request *request, uint32_t slot,
                      (unsigned long long)engine_slot_holder(ledger));
 }
 
-/* Puts the slots where those of a decision are, lowest first as in any decision. */
+/* Copies the slots to engine->chosen, the lowest first as in any decision. */
 static int choose_slots(const struct engine_request *request, const uint32_t *slots, size_t count,
                         struct berth_error *error)
 {
@@ -105,7 +103,7 @@ int engine_grant_slots(struct engine *engine, struct engine_request *request, co
     return code < 0 ? code : 0;
 }
 
-/* ---- Returning ---- */
+/* ---- Withdrawn grants ---- */
 
 struct claim *direct_grant_requeue(struct lease *held, int64_t arrived, int64_t deadline)
 {
@@ -143,7 +141,7 @@ int engine_return(struct engine *engine, uint64_t lease, int64_t arrived, int64_
         return error_set_memory(error);
     event.claim = claim->entry.link.id;
     event.request = claim->request->number;
-    /* Its time is not the engine's: the claim's arrival. */
+    /* The event's time is the claim's arrival, so engine_notify() cannot be used. */
     if (engine_wants_event(engine, EVENT_RETURNED))
         engine->sink.notify(engine->sink.context, &event);
     engine_refuse_impossible(engine);

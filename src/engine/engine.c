@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine as a whole: made, told the time, ended.
+ * Creates and destroys the engine, changes its rules and advances its time.
  */
 #include "engine/engine.h"
 
@@ -12,7 +12,7 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* After so long a grant that failed for lack of memory is tried again. */
+/* A grant that failed for lack of memory is tried again after this time. */
 static const int64_t retry_after = SECOND / 100;
 
 static const struct engine_settings default_settings = {
@@ -37,7 +37,7 @@ static struct engine_settings fill_defaults(const struct engine_settings *given)
     return settings;
 }
 
-/* The most slots that one decision may be about: every tenant of every slot. */
+/* Returns the maximum of slots in one decision: every tenant of every slot. */
 static size_t chosen_max(const struct engine *engine, const struct engine_settings *settings)
 {
     return engine->size * (settings->mps_tenants > settings->time_slice_tenants
@@ -45,7 +45,6 @@ static size_t chosen_max(const struct engine *engine, const struct engine_settin
                                : settings->time_slice_tenants);
 }
 
-/* The room to work in. */
 static int allocate_buffers(struct engine *engine)
 {
     size_t size = engine->size;
@@ -90,8 +89,7 @@ static int check_machine(const struct machine *machine, size_t size, struct bert
                          machine->devices.count);
     vector_for_each (device, &machine->devices) {
         if (device->host > 0 && device->host >= machine->hosts.count)
-            return error_set(error, BERTH_ERROR_INVALID,
-                             "%s: expected a known host, got %u",
+            return error_set(error, BERTH_ERROR_INVALID, "%s: expected a known host, got %u",
                              device_id_format(device->id).text, device->host);
     }
     return 0;
@@ -120,7 +118,7 @@ int engine_create(struct machine *machine, const struct engine_settings *setting
     list_init(&engine->accounts);
     list_init(&engine->orphans);
     if (allocate_buffers(engine) < 0) {
-        *machine = engine->machine; /* as it was, but for room at its end */
+        *machine = engine->machine; /* unchanged, except for spare capacity */
         engine->machine = (struct machine){0};
         engine_destroy(engine);
         return error_set_memory(error);
@@ -130,7 +128,7 @@ int engine_create(struct machine *machine, const struct engine_settings *setting
     return 0;
 }
 
-/* Requests may outlive what waits or is held: whoever opened them does not close them any more. */
+/* Frees requests that were not closed; claims and leases no longer matter. */
 static void free_requests(struct list *requests)
 {
     list_for_each (link, requests) {
@@ -187,7 +185,7 @@ void engine_destroy(struct engine *engine)
     free(engine);
 }
 
-/* Returns 0 or BERTH_ERROR_MEMORY. */
+/* Sets the maximum of tenants (FAIRNESS.md section 13). Returns 0 or BERTH_ERROR_MEMORY. */
 static int set_tenants(struct engine *engine, const struct engine_settings *settings)
 {
     uint32_t *chosen = reallocarray(engine->chosen, chosen_max(engine, settings), sizeof(*chosen));
@@ -259,7 +257,7 @@ int64_t engine_now(const struct engine *engine)
     return engine->now;
 }
 
-/* When something is due or a claim may rise. */
+/* Returns when the next timer fires or the next claim may rise by a class. */
 static int64_t find_next_due(const struct engine *engine)
 {
     int64_t next = engine->timers.count > 0 ? engine->timers.items[0]->at : TIME_NEVER;
@@ -289,7 +287,7 @@ static void expire_lease(struct lease *held)
     enum event_type type = forced ? EVENT_REVOKED : EVENT_EXPIRED;
 
     if (held->state != LEASE_HELD && held->state != LEASE_NOTICED) {
-        lifecycle_update_lease_timer(held); /* only those who wait are concerned */
+        lifecycle_update_lease_timer(held); /* it overstays: only reservations are concerned */
         return;
     }
     lifecycle_set_lease_state(held, forced ? LEASE_REVOKED : LEASE_EXPIRED);
@@ -298,7 +296,7 @@ static void expire_lease(struct lease *held)
         engine_notify(engine, (struct engine_event){.type = type, .lease = held->entry.link.id});
 }
 
-/* Does all that is due at the engine's time. */
+/* Handles everything that is due at the engine's time. */
 static void process_due(struct engine *engine)
 {
     while (engine->timers.count > 0 && engine->timers.items[0]->at <= engine->now) {

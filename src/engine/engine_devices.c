@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the engine is told about devices and limits.
+ * Changes of devices, blocks, loads, ranks and limits.
  */
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ void engine_refuse_impossible(struct engine *engine)
     }
 }
 
-/* Compiles a request again; what it contests changes with it. */
+/* Compiles a request again, and updates the slots that its lane contests. */
 static void recompile_request(struct engine_request *request)
 {
     if (request->waiting_count > 0)
@@ -92,7 +92,7 @@ static void notify_device(const struct engine *engine, uint32_t slot)
                               });
 }
 
-/* A slot changed: brings all scopes up to date. */
+/* Updates all scopes after a change of a slot. */
 static void refresh_slot(struct engine *engine, uint32_t slot)
 {
     list_for_each (link, &engine->scopes)
@@ -100,7 +100,7 @@ static void refresh_slot(struct engine *engine, uint32_t slot)
     engine_node_changed(engine, slot);
 }
 
-/* A device of this id that was here before comes back with new facts. */
+/* Replaces the facts of a device that was here before. */
 static void replace_device(struct engine *engine, size_t slot, struct device *device)
 {
     struct device *place = &engine->machine.devices.items[slot];
@@ -128,7 +128,7 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
     if (slot < devices->count) {
         replace_device(engine, slot, device);
     } else {
-        devices->items[devices->count++] = *device; /* there is room for `size` from the start */
+        devices->items[devices->count++] = *device; /* the capacity is `size` from the start */
         if (placement_search_add_slot(&engine->search, slot) < 0) {
             devices->count--;
             return error_set_memory(error);
@@ -228,7 +228,7 @@ void engine_set_load(struct engine *engine, uint32_t slot, const struct load *lo
     schedule_all(engine);
 }
 
-/* What policies look at changed, and so perhaps where reservations are. */
+/* Schedules after a change that only policies see: it may move the sets of reservations. */
 static void schedule_all_moved(struct engine *engine)
 {
     list_for_each (link, &engine->scopes)
@@ -254,7 +254,7 @@ void engine_set_weight(struct engine *engine, uint32_t slot, uint32_t weight)
     schedule_all_moved(engine);
 }
 
-/* Whether the lowest slots do for a request is not so any more, or is again. */
+/* Finds again which requests are simple, because ranks were set or removed. */
 static void reapply_limits(struct engine *engine)
 {
     list_for_each (link, &engine->scopes) {
@@ -299,7 +299,7 @@ static struct account *find_account(struct engine *engine, uint32_t key, bool is
     return NULL;
 }
 
-/* The limits changed: who is limited by which, and what they hold already. */
+/* Finds again which accounts limit each request, and how much they use. */
 static void apply_limits(struct engine *engine)
 {
     list_for_each (link, &engine->accounts)
@@ -311,7 +311,7 @@ static void apply_limits(struct engine *engine)
 
         for (size_t i = 0; i < held->request->account_count; i++) {
             held->request->accounts[i]->used += (uint64_t)held->request->share * held->slot_count;
-            held->touched |= LEASE_TOUCHED_REST; /* to be given back at its end */
+            held->touched |= LEASE_TOUCHED_REST; /* so that its end reduces the use */
         }
     }
     engine_refuse_impossible(engine);

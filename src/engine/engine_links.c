@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How devices reach each other, as far as it is told after the engine was made.
+ * Changes of the links between devices.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static int compare_pairs(const struct link *one, const struct link *other)
     return 0;
 }
 
-/* By pair, then by kind, of which a fabric's come first. */
+/* Orders by pair, then by kind, fabrics first. */
 static int compare_links(const void *one, const void *other)
 {
     const struct link *mine = one;
@@ -47,7 +47,7 @@ static int copy_links(struct link_list *to, const struct link_list *from)
     return 0;
 }
 
-/* Puts both together, which are sorted: of a pair that the second names, what it says. */
+/* Merges two sorted lists. The links of a pair come from `told` if it names the pair. */
 static int merge_links(const struct link_list *before, const struct link_list *told,
                        struct link_list *ret_list)
 {

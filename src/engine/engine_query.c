@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looking at the engine without changing it.
+ * Queries that do not change the engine.
  */
 #include "engine/internal.h"
 

@@ -17,7 +17,7 @@ static bool is_sick(const struct device *device)
     return device->health == HEALTH_SICK;
 }
 
-/* Whether somebody wants to hear of its health again. */
+/* Returns whether the change of health must be reported. */
 static bool health_differs(const struct device *before, const struct device *now)
 {
     if (is_sick(before) != is_sick(now))
@@ -27,7 +27,7 @@ static bool health_differs(const struct device *before, const struct device *now
             strcmp(before->health_reason, now->health_reason) != 0);
 }
 
-/* Whether both are the same piece of hardware: unknown when nothing tells. */
+/* Whether two devices are the same piece of hardware; unknown without UUID and PCI address. */
 enum sameness { SAME_UNKNOWN, SAME_YES, SAME_NO };
 
 static enum sameness compare_hardware(const struct device *one, const struct device *other)
@@ -47,8 +47,9 @@ static bool is_taken(const struct engine *engine, size_t slot)
     return view.taken;
 }
 
-/* Drivers count anew when a device has vanished, so that an id may come to mean another one. While
- * a lease is on either, by its old id, that one is not there: it would be given out twice. */
+/* Returns whether the id now means another device, while a lease is on either of the two. Drivers
+ * renumber their devices when one is gone. Such a device counts as gone, because otherwise it could
+ * be granted twice. */
 static bool is_renamed_under_a_lease(const struct engine *engine, size_t known,
                                      const struct device *from)
 {
@@ -61,12 +62,12 @@ static bool is_renamed_under_a_lease(const struct engine *engine, size_t known,
     return false;
 }
 
-/* Health and loads, and what nothing is decided by. */
+/* Applies health, load and the members that do not influence decisions. */
 static void observe_device(struct engine *engine, uint32_t slot, struct device *from)
 {
     engine_device_health(engine, slot, from->health);
     if (from->old) {
-        /* Who uses it now nobody knows; what was known stays. */
+        /* The processes are unknown now; those known before stay. */
         device_process_list_finish(&from->processes);
         from->processes = device_at(engine, slot)->processes;
         engine->machine.devices.items[slot].processes = (struct device_process_list){0};
@@ -77,7 +78,7 @@ static void observe_device(struct engine *engine, uint32_t slot, struct device *
     engine_device_observe(engine, slot, from);
 }
 
-/* Takes in a device that has a slot. */
+/* Applies the report of a device that has a slot. */
 static unsigned apply_known_device(struct engine *engine, uint32_t slot, struct device *from,
                                    bool fixed)
 {
@@ -92,7 +93,7 @@ static unsigned apply_known_device(struct engine *engine, uint32_t slot, struct 
     if ((changes & DEVICE_FACTS) != 0) {
         struct load load = from->load;
 
-        /* The same id in the same host: it cannot fail. */
+        /* Cannot fail: the id and the host are the same. */
         engine_device_add(engine, from, &slot, NULL);
         engine_set_load(engine, slot, &load);
         return changes;
@@ -113,7 +114,8 @@ static void apply_gone_device(struct engine *engine, uint32_t slot,
         handler->changed(handler->context, slot, DEVICE_GONE);
 }
 
-/* Whether what has this id is to be left alone: the id means another device than its slot does. */
+/* Returns whether the device must be ignored, because its id belongs to another device in a slot.
+ */
 static bool is_other_device(const struct engine *engine, size_t known, const struct device *from,
                             bool fixed)
 {
@@ -164,8 +166,8 @@ static void apply_missing_device(struct engine *engine, uint32_t slot, uint32_t 
         engine_device_mark_old(engine, slot);
 }
 
-/* The slots of the report's devices, which leave it one by one; the size of all sets for those that
- * are left alone. NULL: no memory. */
+/* Returns the slots of devices by their ids; engine->size for devices that were ignored. NULL: no
+ * memory. */
 static uint32_t *find_slots(const struct engine *engine, const struct device_id *ids, size_t count)
 {
     uint32_t *slots = calloc(count + 1, sizeof(*slots));
@@ -179,7 +181,7 @@ static uint32_t *find_slots(const struct engine *engine, const struct device_id 
     return slots;
 }
 
-/* Makes the links of the report, which name its devices, those of their slots. */
+/* Replaces the report's indices of devices in links by slots, and drops links without slots. */
 static void translate_links(struct link_list *links, const uint32_t *slots, size_t nowhere)
 {
     size_t kept = 0;
@@ -198,7 +200,7 @@ static void translate_links(struct link_list *links, const uint32_t *slots, size
     links->count = kept;
 }
 
-/* Takes in how the devices reach each other. */
+/* Applies the report's links. */
 static int apply_links(struct engine *engine, struct link_list *links, const struct device_id *ids,
                        size_t count, struct berth_error *error)
 {
@@ -213,7 +215,7 @@ static int apply_links(struct engine *engine, struct link_list *links, const str
     return code;
 }
 
-/* The ids of devices that are about to be taken. NULL: no memory. */
+/* Copies the ids of devices, which will move out of the report. NULL: no memory. */
 static struct device_id *copy_ids(const struct device_list *devices)
 {
     struct device_id *ids = calloc(devices->count + 1, sizeof(*ids));

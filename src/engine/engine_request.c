@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests as the engine keeps them: what each accepts, worked out once for many claims.
+ * Compiles requests: computes once, for many claims, which slots a request accepts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static enum filter_verdict filter_slot(const struct engine_request *request, uin
                         &request->scope->terms);
 }
 
-/* The first reason against a slot, with what the facts of the device say. */
+/* Returns the first reason against a slot; `facts` is the verdict of the facts alone. */
 static enum filter_verdict combine_verdict(const struct engine_request *request, uint32_t slot,
                                            enum filter_verdict facts)
 {
@@ -32,7 +32,7 @@ static enum filter_verdict combine_verdict(const struct engine_request *request,
         return FILTER_OUTSIDE;
     if (request->has_mask && !device_id_list_has(&request->mask, device->id))
         return FILTER_MASKED;
-    /* What a lease has, it may pass on within. */
+    /* Within a lease reserved devices do not matter (FAIRNESS.md section 11). */
     if (facts == FILTER_PASSES && scope->parent == NULL && reserved_device_excludes(request, slot))
         return FILTER_RESERVED;
     return facts;
@@ -43,7 +43,7 @@ enum filter_verdict engine_request_verdict(const struct engine_request *request,
     return combine_verdict(request, slot, filter_slot(request, slot));
 }
 
-/* A number for a text, or for a user; never 0. */
+/* Returns the key of the request's affinity, or of its user; never 0 if there is one. */
 static uint64_t affinity_of(const struct engine_request *request)
 {
     const char *key = request->what.affinity;
@@ -70,7 +70,8 @@ static void find_accounts(struct engine_request *request)
     }
 }
 
-/* Whether the smallest size is within the limits of an idle user. */
+/* Returns whether the limits allow the minimum size if the user holds nothing (FAIRNESS.md section
+ * 12). */
 static bool is_within_limits(const struct engine_request *request)
 {
     for (size_t i = 0; i < request->account_count; i++) {
@@ -80,7 +81,7 @@ static bool is_within_limits(const struct engine_request *request)
     return true;
 }
 
-/* Whether all that the request accepts lies in one group. */
+/* Returns whether all accepted slots are in one group. */
 static bool is_one_group(const struct engine_request *request)
 {
     const struct placement_search *search = &request->scope->engine->search;
@@ -133,7 +134,7 @@ static void find_accepted(struct engine_request *request)
         const struct device *device = &engine->machine.devices.items[slot];
         bool accepted;
 
-        /* Most devices are like their neighbours. */
+        /* Most devices have the same facts as the one before. */
         if (slot == 0 || !filter_is_alike(&request->what, device, device - 1)) {
             facts = filter_slot(request, slot);
             tenants = facts == FILTER_PASSES ? ledger_tenants(request, slot) : 0;
@@ -150,7 +151,7 @@ static void find_accepted(struct engine_request *request)
     }
 }
 
-/* What "all" leaves to other groups is not accepted. */
+/* Restricts a request for "all" to its group (FAIRNESS.md section 1). */
 static void drop_other_groups(struct engine_request *request)
 {
     const struct engine *engine = request->scope->engine;
@@ -163,7 +164,7 @@ static void drop_other_groups(struct engine_request *request)
     }
 }
 
-/* Work on a host without devices: there is nothing to claim. */
+/* Compiles a request for 0 devices, which accepts none. */
 static void compile_without_devices(struct engine_request *request)
 {
     bitset_clear(&request->accepts);
@@ -184,7 +185,7 @@ int engine_request_compile(struct engine_request *request)
     request->index = NULL;
     search->query = (struct placement_query){
         .request = &request->what,
-        /* The question is whether it fits, not where; so a policy need not rate nodes. */
+        /* Only whether it fits matters, not where: no policy needs to rate nodes. */
         .policy = request->policy->rate == NULL ? request->policy : &policy_first,
         .replicas = request->replicas,
         .avoided = &request->avoided,
@@ -227,8 +228,8 @@ void engine_request_free(struct engine_request *request)
     free(request);
 }
 
-/* Swift leases refer to their request without being counted, until that matters. Counts those that
- * there are. Returns how many. */
+/* Counts the references of leases that were granted on the fast path, which does not count them.
+ * Returns their number. */
 static size_t count_leases(struct engine_request *request)
 {
     request->fast_path = false;
@@ -249,7 +250,7 @@ void engine_request_unreference(struct engine_request *request)
 
     if (--request->references > 0 || count_leases(request) > 0)
         return;
-    /* Of one within a lease that ended it was told then. */
+    /* For a request within a lease, the event was sent when that lease ended. */
     if (request->scope != NULL && engine_wants_event(engine, EVENT_FORGOTTEN))
         engine_notify(engine,
                       (struct engine_event){.type = EVENT_FORGOTTEN, .request = request->number});
@@ -262,7 +263,7 @@ static int copy_party(struct engine_request *request, const struct party *party)
     request->parent = party->parent;
     request->group_count = party->group_count;
     request->groups = calloc(party->group_count + 1, sizeof(*request->groups));
-    /* A user and each group have at most one account each. */
+    /* The user and each group have at most one account. */
     request->accounts = calloc(party->group_count + 1, sizeof(struct account *));
     if (request->groups == NULL || request->accounts == NULL)
         return BERTH_ERROR_MEMORY;
@@ -272,7 +273,7 @@ static int copy_party(struct engine_request *request, const struct party *party)
     return party->mask == NULL ? 0 : device_id_list_copy(&request->mask, party->mask);
 }
 
-/* The scope that a party claims in, made when it is the first within its lease. */
+/* Finds the scope in which a party claims, and creates it for the first claim within a lease. */
 static int find_scope(struct engine *engine, const struct party *party, struct scope **ret_scope,
                       struct berth_error *error)
 {
@@ -291,8 +292,8 @@ static int find_scope(struct engine *engine, const struct party *party, struct s
     return *ret_scope == NULL ? error_set_memory(error) : 0;
 }
 
-/* Takes over what was compiled for another of the family, which accepts the same. Returns whether
- * there is one. */
+/* Copies the compiled members of another request of the family, which accepts the same slots.
+ * Returns whether there is one. */
 static bool copy_compiled(struct engine_request *request)
 {
     const struct engine_request *other = request_family_other(request);
@@ -323,7 +324,7 @@ static int fill_request(struct engine_request *request, const struct request *wh
         return error_set_memory(error);
     request->replicas =
         what->scheduling == SCHEDULING_BEST_EFFORT && !what->ranks ? 1 : what->replicas;
-    /* Once for all: what a lease was granted does not change with the rules. */
+    /* The share never changes later, even if the rules do (FAIRNESS.md section 13). */
     if (request->share == 0)
         request->share = filter_share(&request->what, &request->scope->terms);
     if (request_family_join(request) < 0)

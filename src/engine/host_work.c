@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Work on hosts that uses none of their devices.
+ * Work that occupies CPUs and memory of hosts, but no devices.
  */
 #include "base/error.h"
 #include "engine/internal.h"
 
-/* The first host that has room; SIZE_MAX: none. */
+/* Returns the first host that has room; SIZE_MAX: none has. */
 static size_t find_host_with_room(const struct engine *engine, const struct request *what)
 {
     for (size_t node = 0; node < engine->machine.hosts.count; node++) {

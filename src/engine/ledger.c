@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ledger: what leases take of slots, hosts and limits.
+ * The ledger: the usage of slots, hosts and limits by leases (FAIRNESS.md sections 1 and 9).
  */
 #include "engine/internal.h"
 
@@ -13,7 +13,7 @@ uint32_t ledger_tenants(const struct engine_request *request, uint32_t slot)
     if (request->what.sharing == SHARING_EXCLUSIVE)
         return 1;
     tenants = filter_tenants(&request->what, device, &scope->terms);
-    /* An even share may be that of earlier rules. */
+    /* The default share may be that of earlier rules. */
     return scope->terms.share / request->share < tenants ? scope->terms.share / request->share
                                                          : tenants;
 }
@@ -28,9 +28,9 @@ static uint64_t subtract_to_zero(uint64_t all, uint64_t part)
     return all > part ? all - part : 0;
 }
 
-/* How many fit into what was sampled as free, of which those have theirs yet to take who counted
- * with memory. Where all tenants did, that tells nothing which their reservations do not: what is
- * used is theirs. But who did not may have taken any of it. */
+/* Returns how many claims fit into the sampled free memory, less the amounts that tenants are
+ * counted with, since these may not have allocated theirs yet. The sample matters only beside a
+ * tenant that is counted with none, because that one may use any amount (FAIRNESS.md section 9). */
 static uint64_t fitting_in_sample(const struct engine_request *request, const struct device *device,
                                   const struct usage *usage)
 {
@@ -74,7 +74,7 @@ uint32_t ledger_left(const struct scope *scope, uint32_t slot, const struct usag
     return scope->terms.share - usage->brief.share;
 }
 
-/* How many fit by the memory that is reserved. */
+/* Returns how many claims fit beside the memory that the tenants are counted with. */
 static uint64_t fitting_beside(const struct engine_request *request, uint32_t slot,
                                const struct usage *usage)
 {
@@ -128,7 +128,7 @@ enum filter_verdict ledger_verdict(const struct engine_request *request, uint32_
     return FILTER_MEMORY_TAKEN;
 }
 
-/* What has a device alone counts with all of it. */
+/* Returns whether the request is a tenant that is counted with no memory. */
 static bool is_unreserved(const struct engine_request *request)
 {
     return request->memory == 0 && request->what.sharing != SHARING_EXCLUSIVE;
@@ -159,7 +159,8 @@ static bool uses_host(const struct engine_request *request)
     return request->what.cpus.known || request->what.host_memory.known;
 }
 
-/* Adds `sign` times what the replicas take; the host of each is that of its first device. */
+/* Adds `sign` times the CPUs and memory of the replicas. The host of a replica is that of its first
+ * device. */
 static void change_hosts(struct host_usage *hosts, const struct engine_request *request,
                          const uint32_t *slots, size_t slot_count, uint64_t sign)
 {

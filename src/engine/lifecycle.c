@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How claims come and go, and how leases end.
+ * Makes, refuses and cancels claims; ends, extends and drains leases.
  */
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "engine/grant.h"
 #include "engine/internal.h"
 
-/* Keeps what is rare from burdening what is frequent. */
+/* Keeps rare code out of the fast path. */
 #define NOT_INLINE __attribute__((noinline))
 
 /* ---- Claims ---- */
@@ -49,7 +49,7 @@ void lifecycle_refuse_claim(struct claim *claim, enum refusal reason)
     engine_request_unreference(request);
 }
 
-/* Why the request cannot be claimed with at all. Returns 0 when it can. */
+/* Checks that claims with the request are possible (FAIRNESS.md section 12). */
 static int check_possible(struct engine_request *request, struct berth_error *error)
 {
     if (request->scope == NULL)
@@ -61,8 +61,8 @@ static int check_possible(struct engine_request *request, struct berth_error *er
     return request->possible ? 0 : explain_never(request, error);
 }
 
-/* Whether nobody waits who comes after the lane: one that does may have lost a reservation to it,
- * and so no longer keep others from devices. */
+/* Returns whether no lane comes after this one. A later claim may have lost a reservation to this
+ * lane's claim, and so may bar fewer devices to other claims. */
 static bool is_last_lane(const struct engine_request *request)
 {
     const struct lane_list *lanes = &request->scope->lanes;
@@ -115,12 +115,13 @@ int lifecycle_grant_chosen(struct engine_request *request, const struct claim_ow
     return CLAIM_GRANTED;
 }
 
-/* Whether the request may start now: 1 with the slots chosen, 0 or an error. */
+/* Returns 1 if the request may start now, with the slots in engine->chosen; 0 if not; or an error.
+ */
 static int find_start(struct engine_request *request, struct berth_error *error)
 {
     int code;
 
-    /* The short way: nobody waits and any empty slot does. */
+    /* No claim waits, and any empty slots do. */
     if (request->simple && request->scope->lanes.count == 0)
         return place_request_simple(request);
     code = check_possible(request, error);
@@ -135,7 +136,7 @@ NOT_INLINE static int claim_slowly(struct engine_request *request, int64_t deadl
 {
     int code;
 
-    /* Who wants the same and waits already comes first. */
+    /* Earlier claims of the same lane come first. */
     if (request->waiting_count > 0)
         return enqueue_claim(request, deadline, owner, ret_id, error);
     code = find_start(request, error);
@@ -187,8 +188,8 @@ int engine_cancel(struct engine *engine, uint64_t claim_id, struct berth_error *
                          (unsigned long long)claim_id);
     request = claim->request;
     scope = request->scope;
-    /* Behind another claim of its lane it bars nothing that the other does not bar too. But a later
-     * one may be given way now. */
+    /* Behind another claim of its lane it bars only what that claim bars too. But a later claim may
+     * now get devices of opportunistic leases. */
     helps = (list_first(&request->waiting) == &claim->in_lane &&
              (request->waiting_count == 1 || scope->lanes.count > 1)) ||
             scope->opportunistic_leases > scope->opportunistic_leaving;
@@ -232,7 +233,7 @@ int engine_pick(struct engine *engine, struct engine_request *request, uint32_t 
 
 /* ---- Leases ---- */
 
-/* Only what a grant says is ever set in `granted`, so the rest need not be cleared each time. */
+/* Uses engine->granted, whose other members are always 0, so that they need not be cleared. */
 void engine_notify_granted(const struct lease *held, bool waited)
 {
     struct engine *engine = held->request->engine;
@@ -261,8 +262,8 @@ void lifecycle_set_lease_state(struct lease *held, enum lease_state state)
     scope->opportunistic_leaving += preempt_is_leaving(held);
 }
 
-/* Whoever is over its limit is asked to go, and forced when the grace is over. That takes its time
- * too. */
+/* Returns when the lease overstays: twice the grace after its limit (FAIRNESS.md section 3). At its
+ * limit a lease gets notice, and force follows after the grace, which takes time as well. */
 static int64_t overstays_from(const struct lease *held)
 {
     int64_t grace = held->request->engine->settings.grace;
@@ -281,7 +282,7 @@ void lifecycle_update_lease_timer(struct lease *held)
     int64_t now = held->request->engine->now;
     int64_t at = held->expires;
 
-    /* From then on those who wait for it see it otherwise. */
+    /* The next event is the overstay, which changes reservations. */
     if (held->state != LEASE_HELD && held->state != LEASE_NOTICED && at != TIME_NEVER && at <= now)
         at = lifecycle_lease_overstays(held) ? TIME_NEVER : overstays_from(held);
     if (held->state == LEASE_NOTICED && held->force_at < at)
@@ -343,7 +344,7 @@ void lifecycle_end_inner_scope(struct lease *held)
     list_for_each (link, &inner_scope->requests) {
         struct engine_request *request = container_of(link, struct engine_request, in_scope);
 
-        /* It is of no use any more, however long its opener keeps it. */
+        /* The request is useless from now on, even while its opener keeps it. */
         if (engine_wants_event(engine, EVENT_FORGOTTEN))
             engine_notify(
                 engine, (struct engine_event){.type = EVENT_FORGOTTEN, .request = request->number});

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who may share a device by MPS with whom: one control daemon serves a device, as one user and in
- * one pair of directories. What has the same of both is a domain, and has a number.
+ * Domains: requests that may share a device by MPS with each other (FAIRNESS.md section 10). One
+ * control daemon serves a device, as one user and in one pair of directories. Requests with the
+ * same user and directories have the same domain.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "engine/internal.h"
 #include "model/mps_directories.h"
 
-/* Its members are where the domain's are. */
+/* Copies the members that determine the directories. */
 static int copy_directories(struct request *to, const struct request *from)
 {
     request_init(to);
@@ -25,7 +26,7 @@ static int copy_directories(struct request *to, const struct request *from)
     return 0;
 }
 
-/* A domain that nobody refers to, made when there is none; NULL: no memory. */
+/* Returns a domain without references, a new one if there is none; NULL: no memory. */
 static struct mps_domain *find_spare_domain(struct engine *engine)
 {
     struct mps_domain *domain;
@@ -37,7 +38,7 @@ static struct mps_domain *find_spare_domain(struct engine *engine)
     return vector_append(&engine->domains);
 }
 
-/* The domain that the request belongs to; NULL: there is none yet. */
+/* Returns the domain that the request belongs to; NULL: there is none yet. */
 static struct mps_domain *find_domain(const struct engine_request *request)
 {
     struct mps_domain *domain;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a request and a ledger to a set of slots.
+ * Places a request: finds a set of slots for it.
  */
 #include <string.h>
 
 #include "engine/internal.h"
 
-/* The chosen slots fit, since `chosen` has room for every tenant of every slot. */
+/* Copies the slots to `chosen`, which has room for every tenant of every slot. */
 static void copy_chosen_slots(struct engine *engine)
 {
     const struct placement_search *search = &engine->search;
@@ -48,7 +48,7 @@ static const uint32_t *find_host_room(const struct engine_request *request,
     return engine->host_room;
 }
 
-/* Fills in what a policy sees of a slot. */
+/* Fills in the policy's view of a slot. */
 static void fill_policy_slot(const struct ledger_slot *ledger, struct policy_slot *view)
 {
     view->tenants = ledger->usage.brief.tenants;
@@ -61,7 +61,6 @@ const uint32_t *engine_idle_host_room(const struct engine_request *request)
 {
     struct engine *engine = request->scope->engine;
 
-    /* Zeroed: nothing is leased. */
     memset(engine->future_hosts, 0, engine->host_count * sizeof(*engine->future_hosts));
     return find_host_room(request, engine->future_hosts);
 }
@@ -76,7 +75,7 @@ static uint32_t left_by_usage(const struct placement_search *search, size_t slot
                                                : &scope->ledger[slot].usage);
 }
 
-/* Places replicas by searching through the groups. */
+/* Places the replicas by a search through the groups of devices. */
 static int place_by_search(const struct node_question *question, size_t max)
 {
     const struct engine_request *request = question->request;
@@ -123,7 +122,7 @@ static int place_by_search(const struct node_question *question, size_t max)
     return code;
 }
 
-/* Places one replica on the node that offers best, with as many devices as can be. */
+/* Places one replica on the best node, with as many devices as possible. */
 static int place_by_offers(struct node_question *question, size_t max)
 {
     struct engine *engine = question->request->engine;
@@ -144,8 +143,9 @@ static int place_by_offers(struct node_question *question, size_t max)
     return 1;
 }
 
-/* The draw is the number of the claim that is placed, or will be when it comes now: as long as it
- * waits it is the same, so that what is kept for it does not move by chance. */
+/* Returns the random number for policies: the id of the claim that is placed, or the id that it
+ * will get. It stays the same while the claim waits, so that its reservation does not move at
+ * random. */
 static uint64_t draw_for(const struct engine_request *request)
 {
     const struct engine *engine = request->engine;
@@ -182,7 +182,7 @@ int place_request(const struct engine_request *request, const struct bitset *leg
     return place_by_offers(&question, max);
 }
 
-/* The lowest empty slots that the request accepts. */
+/* Chooses the lowest empty slots that the request accepts. */
 static int place_on_accepted(const struct engine_request *request, size_t count)
 {
     const struct scope *scope = request->scope;

@@ -19,8 +19,8 @@ int engine_expect(struct engine *engine, const struct request *requests, const u
         sum += weights[i];
     }
     if (code == 0 && sum == 0)
-        code = error_set(error, BERTH_ERROR_INVALID,
-                         "expected at least one weight above 0, got none");
+        code =
+            error_set(error, BERTH_ERROR_INVALID, "expected at least one weight above 0, got none");
     if (code < 0) {
         expected_list_finish(&list);
         return code;

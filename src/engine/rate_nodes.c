@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nodes by what they have to offer: a replica of a request whose policy rates nodes goes to the one
- * that offers best. Every node is asked, unless what they said before still holds (index.c).
+ * Rates nodes: a replica of a request whose policy rates nodes goes to the node with the best bid.
+ * rating_index.c caches the bids of nodes that have not changed.
  */
 #include "engine/internal.h"
 
 struct policy_question rate_nodes_tie_breaker(const struct engine_request *request)
 {
-    /* Without devices there is none that could be preferred. */
+    /* A request for 0 devices has no preferred devices. */
     if (request->what.gpus.max == 0 && !request->what.gpus.all)
         return (struct policy_question){.machine = &request->engine->machine};
     return (struct policy_question){
@@ -34,7 +34,8 @@ static bool can_use_slot(const struct node_question *question, uint32_t slot)
            ledger_room(request, slot, usage_of(question, slot)) > 0;
 }
 
-/* Shows the devices of the node. What decides among equals is shown of those that may be taken. */
+/* Fills in the node's devices. Ranks and affinity are filled in only for those that may be taken.
+ */
 static void fill_devices(const struct node_question *question, struct node_view *view)
 {
     struct scope *scope = question->request->scope;
@@ -55,7 +56,7 @@ static void fill_devices(const struct node_question *question, struct node_view 
     }
 }
 
-/* Shows by whom each device is held. */
+/* Fills in the holder of each device. */
 static void fill_held(const struct node_question *question, struct node_view *view)
 {
     const struct scope *scope = question->request->scope;
@@ -77,8 +78,8 @@ static void fill_held(const struct node_question *question, struct node_view *vi
     view->node.held = view->held;
 }
 
-/* Shows how long the node is busy: until the last of its leases ends. Of a device that is shared,
- * that is said by the oldest. */
+/* Fills in how long the node is busy: until the last of its leases ends. For a shared device the
+ * oldest lease counts. */
 static void fill_busy_time(const struct node_question *question, struct node_view *view)
 {
     const struct scope *scope = question->request->scope;
@@ -111,7 +112,7 @@ static uint64_t vendor_mask(const struct node_view *view, enum vendor vendor)
     return mask;
 }
 
-/* Rates the node for those of its candidates that are in the mask. */
+/* Rates the node with only the candidates in the mask. */
 static struct bid rate_candidates(const struct node_question *question, struct node_view *view,
                                   uint64_t mask, struct policy_offer *ret_offer)
 {
@@ -127,7 +128,7 @@ static struct bid rate_candidates(const struct node_question *question, struct n
     return node_view_rate(view, request->policy, &demand, ret_offer);
 }
 
-/* Rates what each vendor has to offer. */
+/* Rates the node once for each vendor, and returns the best bid. */
 static struct bid rate_vendors(const struct node_question *question, struct node_view *view,
                                struct policy_offer *ret_offer)
 {
@@ -177,7 +178,7 @@ struct bid rate_nodes_bid(const struct node_question *question, size_t node,
     return rate_vendors(question, &view, ret_offer);
 }
 
-/* Asks every node. Returns the best, with its offer, or SIZE_MAX. */
+/* Rates every node. Returns the best with its offer; SIZE_MAX: no node fits. */
 static size_t rate_all_nodes(const struct node_question *question, struct policy_offer *ret_offer)
 {
     struct policy_question equals = rate_nodes_tie_breaker(question->request);

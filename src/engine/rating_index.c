@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each node has to offer to a request, kept until the node changes. The bids are the leaves of
- * a tournament: each inner place has the winner of the two below it, so that the best of all is at
- * the top. A decision asks only the nodes that changed since the last one for the same request.
+ * Caches the bids of nodes for a request until a node changes. The bids are the leaves of a
+ * tournament tree: each inner place has the winner of the two places below it, and the top has the
+ * best bid. A decision rates only the nodes that changed since the last decision for the request.
  */
 #include <stdlib.h>
 
 #include "engine/internal.h"
 
-/* With fewer nodes, asking each is as quick. */
+/* With fewer nodes, rating each is as fast. */
 enum { NODES_MIN = 16 };
 
 struct node_index {
-    uint64_t seen;     /* changes that it knows of */
+    uint64_t seen;     /* number of changes that the bids include */
     size_t leaves;     /* a power of 2 */
     struct bid *bids;  /* by node */
-    uint32_t *winners; /* place 1 is the top, those below place i are 2i and 2i + 1 */
+    uint32_t *winners; /* place 1 is the top; places 2i and 2i + 1 are below place i */
 };
 
 void rating_index_finish_changes(struct node_changes *changes)
@@ -78,7 +78,7 @@ static int start_changes(struct engine *engine)
         rating_index_finish_changes(changes);
         return BERTH_ERROR_MEMORY;
     }
-    /* Swift claims note nothing down. */
+    /* Claims on the fast path note no changes, so requests must leave it. */
     list_for_each (link, &engine->root.requests)
         container_of(link, struct engine_request, in_scope)->fast_path = false;
     return 0;
@@ -119,7 +119,7 @@ static uint32_t winner_of(const struct node_index *index, size_t place,
                : other;
 }
 
-/* The node's bid is new: plays its games again, until what it says does not matter any more. */
+/* Updates the winners above a node after its bid changed, until a winner stays the same. */
 static void update_winners(struct node_index *index, uint32_t node,
                            const struct policy_question *equals)
 {
@@ -166,7 +166,7 @@ static void rate_changed_nodes(struct node_index *index, const struct node_quest
 
 int rating_index_find(const struct node_question *question, size_t *ret_node)
 {
-    /* The index is no part of what the request says. */
+    /* The index is a cache, so a const request may change it. */
     struct engine_request *request = (struct engine_request *)question->request;
     struct engine *engine = request->engine;
     struct policy_question equals = rate_nodes_tie_breaker(request);

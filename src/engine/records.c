@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of claims and leases, and when something is due for them. Records come in chunks and
- * are used again, so that a claim that is granted at once allocates nothing.
+ * The memory of claims and leases, and their timers. Records are allocated in chunks and recycled,
+ * so that a claim that is granted at once allocates nothing.
  */
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 enum { CLAIMS_OF_CHUNK = 256, LEASES_OF_CHUNK = 32 };
 
-/* Room for every record's timer, so that setting one cannot fail. */
+/* Makes room for every record's timer, so that setting a timer cannot fail. */
 static int reserve_timers(struct engine *engine, size_t more)
 {
     size_t records =
@@ -132,7 +132,7 @@ void records_finish(struct engine *engine)
     vector_finish(&engine->timers);
 }
 
-/* Whether one is due before the other: by time, then by number. */
+/* Returns whether one timer fires before the other: by time, then by id. */
 static bool is_due_before(const struct engine_entry *one, const struct engine_entry *other)
 {
     return one->at != other->at ? one->at < other->at : one->link.id < other->link.id;

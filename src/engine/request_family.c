@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests that differ in nothing but their time limits, their classes and what is for people. What
- * one of them cannot be placed on, no other can; and who takes longer is kept from more. So a walk
- * through thousands of claims looks at few.
+ * Families: requests that differ only in time limit, class and descriptive members. If one request
+ * does not fit, no request of the family with the same or a longer time limit fits. So a walk
+ * through thousands of claims has to place only a few.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static uint64_t hash_request(const struct engine_request *request)
     return hash;
 }
 
-/* What tells claims apart that wait, but not where they may be placed. */
+/* Returns the request without the members that do not influence its placement. */
 static struct request without_times(const struct request *what)
 {
     struct request request = *what;
@@ -54,7 +54,7 @@ static bool is_same_family(const struct engine_request *one, const struct engine
            request_equals(&first, &second);
 }
 
-/* The family of this number that the request belongs to; NULL: there is none yet. */
+/* Returns the family with this hash that the request belongs to; NULL: there is none yet. */
 static struct request_family *find_family(const struct engine_request *request, uint64_t number)
 {
     struct id_link *link = id_map_find(&request->engine->families, number);

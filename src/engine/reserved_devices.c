@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices that only some people may have.
+ * Devices that are reserved for some users and groups (FAIRNESS.md section 6).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "engine/internal.h"
 
-/* What there is to give within a lease: the parent's part of each device. */
+/* Sets the terms within a lease: the parent's part is the whole device (FAIRNESS.md section 11). */
 static void set_terms(struct scope *scope)
 {
     const struct engine_settings *settings = &scope->engine->settings;
@@ -18,7 +18,7 @@ static void set_terms(struct scope *scope)
         return;
     scope->terms.share = parent->request->share;
     scope->terms.memory = parent->request->scope->terms.memory;
-    /* Who shares a device without reserved memory has none to give on. */
+    /* A shared lease without reserved memory has no memory to reserve. */
     if (parent->request->what.sharing != SHARING_EXCLUSIVE)
         scope->terms.memory = optional_number_of(
             parent->request->what.memory.known ? parent->request->what.memory.value : 0);
@@ -61,7 +61,7 @@ int scope_init(struct scope *scope, struct engine *engine, struct lease *parent)
     for (uint32_t slot = 0; parent != NULL && slot < size; slot++)
         scope->slots[slot].rank = engine->root.slots[slot].rank;
     for (uint32_t slot = 0; slot < engine->machine.devices.count; slot++) {
-        if (parent != NULL) { /* what was said of the device holds within too */
+        if (parent != NULL) { /* the device's work counts within a lease too */
             scope->slots[slot].queued = engine->root.slots[slot].queued;
             scope->slots[slot].active = engine->root.slots[slot].active;
             scope->slots[slot].weight = engine->root.slots[slot].weight;
@@ -95,7 +95,7 @@ void scope_finish(struct scope *scope)
     free(scope->slots);
     free(scope->host_usage);
     free(scope->wanted_by);
-    /* A scope that could not be made is finished again with the engine. */
+    /* A scope whose creation failed is finished a second time with the engine. */
     scope->ledger = NULL;
     scope->slots = NULL;
     scope->host_usage = NULL;
@@ -109,7 +109,8 @@ void scope_finish(struct scope *scope)
     vector_finish(&scope->endings);
 }
 
-/* Blocks keep a device from being given out; what a lease has, it may pass on within. */
+/* Returns whether the slot is usable (FAIRNESS.md section 1). Within a lease, blocks do not matter
+ * (section 11). */
 static bool is_usable(const struct scope *scope, uint32_t slot)
 {
     const struct device *device = &scope->engine->machine.devices.items[slot];
@@ -120,7 +121,7 @@ static bool is_usable(const struct scope *scope, uint32_t slot)
     return scope->parent == NULL ? status->blocks == 0 : bitset_has(&scope->members, slot);
 }
 
-/* Whether a shared slot may have room for somebody. */
+/* Returns whether a shared slot may have room for another tenant. */
 static bool has_part_left(const struct scope *scope, const struct usage *usage)
 {
     uint32_t max = usage->brief.sharing == SHARING_MPS ? scope->terms.mps_tenants

@@ -351,8 +351,8 @@ MUTATIONS = (
     (
         "a-gift-of-several-vendors",
         "direct_grant.c",
-        "if (placement_search_group(&engine->search, slot) !=\n"
-        "        placement_search_group(&engine->search, first))",
+        "if (placement_search_group(&engine->search, &request->what, slot) !=\n"
+        "        placement_search_group(&engine->search, &request->what, first))",
         "if (false)",
         (3,),
     ),
@@ -430,8 +430,8 @@ MUTATIONS = (
     (
         "the-search-knows-no-rank",
         "place_request.c",
-        "search->ranked = engine->ranked > 0;",
-        "search->ranked = false;",
+        ".ranked = engine->ranked > 0,",
+        ".ranked = false,",
         (12,),
     ),
     (

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The whole state as the fewest events that restore it.
+ * Writes the whole state as the fewest events that restore it.
  */
 #include <stdlib.h>
 
@@ -193,8 +193,8 @@ static void write_entry(const struct dump *dump, const struct engine_entry *entr
     }
 }
 
-/* Requests of the pool, then claims and leases by id, each lease followed by the requests that are
- * made within it. */
+/* Writes the requests of the pool, then claims and leases by id, and after each lease the requests
+ * within it. */
 static void write_all(const struct dump *dump)
 {
     const struct engine_request **request;

@@ -53,7 +53,7 @@ static void append_time(struct text *out, const char *lead, int64_t time)
     text_append(out, quantity_format_decimal(time, TIME_DECIMALS).text);
 }
 
-/* A time limit, or nothing when there is none. */
+/* Appends a time limit; nothing if there is none. */
 static void append_until(struct text *out, int64_t time)
 {
     if (time != TIME_NEVER)
@@ -101,7 +101,7 @@ static void append_party(struct text *out, const struct party *party)
                            device_id_format(*id).text);
 }
 
-/* What request_describe leaves out because it says nothing of the devices. */
+/* Appends the members that request_describe() leaves out because they do not describe devices. */
 static void append_manner(struct text *out, const struct request *what)
 {
     if (what->scheduling != SCHEDULING_UNSAID)
@@ -132,7 +132,7 @@ static void append_device(struct text *out, const struct engine_event *event)
     }
 }
 
-/* The numbers that the event is about. */
+/* Appends the ids in the event. */
 static void append_numbers(struct text *out, const struct engine_event *event)
 {
     if (event->type == EVENT_DEVICE || event->type == EVENT_SLOT)

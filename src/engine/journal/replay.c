@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Restoring: events done over again without deciding anything, and the state as events.
+ * Replays events: restores the state without any decision.
  */
 #include <stdlib.h>
 
@@ -70,7 +70,7 @@ static int replay_forgotten(struct engine *engine, const struct engine_event *ev
     return 0;
 }
 
-/* Whether no claim or lease to come may have this number. */
+/* Returns whether a new claim or lease cannot have this id. */
 static bool is_used(struct engine *engine, uint64_t id)
 {
     return id == 0 || engine_find_claim(engine, id) != NULL ||
@@ -92,7 +92,7 @@ static int replay_queued(struct engine *engine, const struct engine_event *event
     return 0;
 }
 
-/* Whether the slots can carry the lease beside what is there. */
+/* Returns whether the slots have room for the lease. */
 static bool slots_fit(const struct engine_request *request, const struct engine_event *event)
 {
     const struct scope *scope = request->scope;
@@ -258,7 +258,7 @@ static int replay_slot(struct engine *engine, const struct engine_event *event,
 
     if (event->slot >= engine->machine.devices.count || (event->lease != 0 && parent == NULL))
         return refuse_event(event, "the slot or the lease is unknown", error);
-    /* Nobody may be within the lease any more. */
+    /* There may be no scope within the lease yet. */
     scope = event->lease == 0 ? &engine->root : scope_within(parent);
     if (scope == NULL)
         return error_set_memory(error);
@@ -294,7 +294,7 @@ static replay_function *const functions[EVENT_TYPES] = {
     [EVENT_COUNTERS] = replay_counters, [EVENT_RETURNED] = replay_returned,
 };
 
-/* The time is that of an event. Returns whether it moved. */
+/* Sets the time to that of an event. Returns whether it moved. */
 static bool move_time(struct engine *engine, int64_t now)
 {
     if (now <= engine->now)

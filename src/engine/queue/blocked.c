@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What blocked claims bar to those that come after them: groups and their reservations, as
- * docs/FAIRNESS.md says.
+ * Blocked claims: their groups and reservations, and the slots that they bar to later claims
+ * (FAIRNESS.md sections 3 and 4).
  */
 #include <stdlib.h>
 
@@ -37,7 +37,7 @@ void blocked_reset(struct blocked_claims *walk)
     bitset_clear(&walk->opportunistic_closed);
 }
 
-/* Room for one more head, with its sets. */
+/* Makes room for one more head, with its sets. */
 static int reserve_head(struct blocked_claims *walk)
 {
     struct blocked_head *head;
@@ -57,7 +57,8 @@ static int reserve_head(struct blocked_claims *walk)
     return 0;
 }
 
-/* The groups with a known start become one with what is closed: their regions are barred. */
+/* Adds a claim to the groups with an unknown start. Groups with a known start that accept one of
+ * its slots join them, and their regions are barred as a whole. */
 static void close_groups(struct blocked_claims *walk, const struct bitset *accepts)
 {
     for (size_t i = 0; i < walk->count; i++) {
@@ -75,7 +76,8 @@ static void close_groups(struct blocked_claims *walk, const struct bitset *accep
     bitset_unite(&walk->closed, accepts);
 }
 
-/* Joins the claim to the groups that it competes with. Returns whether there are any. */
+/* Adds a claim to all groups that accept one of its slots, and makes these one group. Returns
+ * whether there are any. */
 static bool join_groups(struct blocked_claims *walk, const struct bitset *accepts)
 {
     struct blocked_head *joined = NULL;
@@ -98,8 +100,8 @@ static bool join_groups(struct blocked_claims *walk, const struct bitset *accept
     return joined != NULL;
 }
 
-/* Finds the set of a reservation, unless it is found: not before somebody asks for it. Nothing that
- * it depends on changes in the meantime. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Computes the set of a reservation when it is first needed. Nothing that it depends on changes
+ * before that. Returns 0 or BERTH_ERROR_MEMORY. */
 static int place_head(struct blocked_head *head)
 {
     int code = head->placed ? 0 : reservation_place(head->request, head->start, &head->set);
@@ -108,14 +110,14 @@ static int place_head(struct blocked_head *head)
     return code;
 }
 
-/* Makes the blocked claim the first of a new group. Returns as blocked_add. */
+/* Makes the blocked claim the first of a new group. Returns like blocked_add(). */
 static int add_group(struct blocked_claims *walk, const struct engine_request *request)
 {
     const struct scope *scope = request->scope;
     struct blocked_head *head;
     int code = 0;
 
-    /* Without time limits and helpers nothing tells when it will start. */
+    /* Without time limits and opportunistic leases the start is unknown. */
     if (scope->limited > 0 || scope->opportunistic_leases > 0) {
         if (reserve_head(walk) < 0)
             return BERTH_ERROR_MEMORY;
@@ -134,7 +136,7 @@ static int add_group(struct blocked_claims *walk, const struct engine_request *r
     head->placed = false;
     bitset_copy(&head->region, &request->accepts);
     walk->count++;
-    /* What is to be imagined for the sake of helpers is not to be mixed with this. */
+    /* Preemption uses the same scratch memory later, so the set must be computed now. */
     return scope->opportunistic_leases > 0 && place_head(head) < 0 ? BERTH_ERROR_MEMORY
                                                                    : BLOCKED_START_KNOWN;
 }
@@ -158,7 +160,7 @@ int blocked_add(struct blocked_claims *walk, const struct engine_request *reques
     return add_group(walk, request);
 }
 
-/* Whether a claim that starts now is sure to have ended at that time. */
+/* Returns whether a claim that starts now is certain to end before that time. */
 static bool ends_before(const struct engine_request *request, int64_t start)
 {
     int64_t now = request->scope->engine->now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why a claim waits, why it can never be, and what is reserved for it.
+ * Explains why a claim waits or is impossible, and shows reservations.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static enum filter_verdict verdict_of_block(uint32_t blocks)
     return FILTER_PASSES;
 }
 
-/* What is in the way of the request on a slot right now. */
+/* Returns the first reason why the request cannot use a slot now. */
 static enum filter_verdict verdict_now(const struct engine_request *request, uint32_t slot,
                                        const struct bitset *allowed)
 {
@@ -104,7 +104,7 @@ static enum filter_verdict verdict_now(const struct engine_request *request, uin
 struct explain_holding {
     uint32_t uid;
     size_t devices;
-    int64_t until; /* the last lease ends at its time limit; TIME_NEVER: one has none */
+    int64_t until; /* the latest time limit; TIME_NEVER: a lease has none */
 };
 
 struct explain_holdings {
@@ -251,8 +251,8 @@ int explain_never(struct engine_request *request, struct berth_error *error)
     return code;
 }
 
-/* Walks through the lanes that are served before the claim. Returns how many claims those have, or
- * an error. */
+/* Walks through the claims before this one, and adds the blocked ones to the walk. Returns the
+ * number of claims, or an error. */
 static int64_t block_claims_before(const struct claim *claim)
 {
     struct scope *scope = claim->request->scope;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When waiting claims will start, as far as time limits tell: each in turn at the earliest time at
- * which the leases and the claims before it leave the room. A guess for people, not a promise.
+ * Estimates when waiting claims start, from time limits: each claim in order starts at the earliest
+ * time at which the leases and the claims before it leave room. An estimate for users, not a
+ * promise.
  */
 #include "engine/internal.h"
 
-/* So many claims are looked at; who waits behind more has no forecast. */
+/* Maximum of claims in a forecast. Claims further back have no estimate. */
 enum { CLAIMS_MAX = 64 };
 
-/* A claim that is taken to have started. */
+/* A claim that is assumed to start, and its end. */
 struct guess {
     const struct engine_request *request;
     int64_t end;
-    size_t first; /* of its slots */
+    size_t first; /* index of its slots in the forecast */
     size_t count;
 };
 
@@ -22,7 +23,7 @@ struct forecast {
         VECTOR_OF(uint32_t);
     } slots;
     struct time_list times;
-    struct bitset unknown; /* accepted by claims before it whose start is not known */
+    struct bitset unknown; /* slots that claims with an unknown start accept */
 };
 
 static int add_time(struct forecast *forecast, int64_t time)
@@ -73,8 +74,8 @@ static int place_at_time(const struct forecast *forecast, const struct engine_re
     return place_request(request, NULL, engine->future, engine->future_hosts, NULL);
 }
 
-/* The earliest time at which the request is placeable; its slots are chosen then. Returns 1, 0 or
- * an error. */
+/* Finds the earliest time at which the request is placeable, with its slots in engine->chosen.
+ * Returns 1, 0 (never) or an error. */
 static int find_time(const struct forecast *forecast, const struct engine_request *request,
                      int64_t *ret_start)
 {
@@ -95,7 +96,7 @@ static int find_time(const struct forecast *forecast, const struct engine_reques
     return place_at_time(forecast, request, best);
 }
 
-/* Takes the claim to have started on the chosen slots. */
+/* Assumes that the claim starts on the chosen slots at that time. */
 static int assume_started(struct forecast *forecast, const struct engine_request *request,
                           int64_t time)
 {
@@ -121,7 +122,7 @@ static int assume_started(struct forecast *forecast, const struct engine_request
     return add_time(forecast, guess->end);
 }
 
-/* One claim after the other up to the one asked for. Returns 0 or an error. */
+/* Forecasts all claims in order up to `wanted`. Returns 0 or an error. */
 static int forecast_claims(struct forecast *forecast, const struct claim *wanted,
                            int64_t *ret_start)
 {
@@ -137,7 +138,7 @@ static int forecast_claims(struct forecast *forecast, const struct claim *wanted
         size_t max;
         bool limited = ledger_is_limited(request, &max);
 
-        /* For an opportunistic claim no lease gives way, and others come first at any time. */
+        /* The start of an opportunistic claim is unknown: any ordinary claim comes before it. */
         code = limited || request->what.opportunistic ||
                        bitset_intersects(&forecast->unknown, &request->accepts)
                    ? 0

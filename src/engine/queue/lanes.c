@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The queue. Every request that has waiting claims is a lane; lanes stand in the order in which
- * their first claims are served.
+ * The queue (FAIRNESS.md section 2). Every request that has waiting claims is a lane. The lanes are
+ * in the order of their first claims: by class after ageing, then by arrival.
  */
 #include <string.h>
 
 #include "engine/internal.h"
 
+/* Returns the claim's class, which rises by one for each age_step of waiting. */
 static inline enum priority aged_class(const struct engine *engine, const struct claim *claim)
 {
     enum priority class = claim->request->what.priority;
@@ -30,14 +31,13 @@ static struct claim *first_claim(const struct engine_request *request)
     return container_of(list_first(&request->waiting), struct claim, in_lane);
 }
 
-/* Whether the first claim of one lane comes before that of the other. */
 static bool comes_before(const struct engine_request *one, const struct engine_request *other)
 {
     return one->lane_class != other->lane_class ? one->lane_class > other->lane_class
                                                 : one->lane_id < other->lane_id;
 }
 
-/* How many lanes come before one with this key, in an ordered list. */
+/* Returns how many lanes of an ordered list come before a lane with this key. */
 static size_t find_position(const struct lane_list *lanes, const struct engine_request *key)
 {
     size_t low = 0;
@@ -189,7 +189,7 @@ void lane_remove(struct claim *claim)
     insert_lane(&scope->lanes, request);
 }
 
-/* Orders the lanes again that come after the first `kept`. */
+/* Orders all lanes after the first `kept` again. */
 static void reorder_lanes(struct scope *scope, size_t kept)
 {
     size_t count = scope->lanes.count;
@@ -208,7 +208,7 @@ void lanes_age(struct scope *scope)
 {
     const struct engine_request last_of_high = {.lane_class = PRIORITY_HIGH, .lane_id = UINT64_MAX};
 
-    /* Those of the highest class rise no more. */
+    /* Lanes of the highest class cannot rise. */
     reorder_lanes(scope, find_position(&scope->lanes, &last_of_high));
 }
 
@@ -239,7 +239,7 @@ static bool is_served_before(const struct claim *one, const struct claim *other)
                                     : one->entry.link.id < other->entry.link.id;
 }
 
-/* Moves the lane at `place` down to where its next claim belongs in the heap of a walk. */
+/* Moves the lane at `place` down in the heap of a walk, to the place of its next claim. */
 static void sift_lane_down(struct lane_list *heap, size_t place)
 {
     struct engine_request *lane = heap->items[place];
@@ -267,7 +267,7 @@ void lanes_rewind(struct scope *scope)
         heap->items[i] = scope->lanes.items[i];
         heap->items[i]->cursor = first_claim(heap->items[i]);
     }
-    /* The lanes are ordered by their first claims, as of their last ordering. */
+    /* Classes may have risen since the lanes were last ordered. */
     for (size_t i = heap->count / 2; i > 0; i--)
         sift_lane_down(heap, i - 1);
     scope->walk_began = false;
@@ -279,7 +279,7 @@ struct claim *lanes_next(struct scope *scope)
     struct claim *next;
     const struct list_link *link;
 
-    /* The lane that was walked through last has its next claim in front, or none. */
+    /* Remove the lane of the last claim if it has no further claim. */
     if (scope->walk_began && heap->count > 0 && heap->items[0]->cursor == NULL)
         heap->items[0] = heap->items[--heap->count];
     if (heap->count == 0)

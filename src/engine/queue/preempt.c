@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opportunistic leases give way: which of them get notice so that waiting claims can start. It is
- * worked out on an imagined ledger, on which claims start one after the other as leases go.
+ * Preemption (FAIRNESS.md section 5): chooses the opportunistic leases that get notice, so that
+ * waiting claims can start. It simulates a ledger on which leases end and claims start one after
+ * the other.
  */
 #include <string.h>
 
@@ -12,7 +13,7 @@ bool preempt_is_leaving(const struct lease *held)
     return held->request->what.opportunistic && held->state != LEASE_HELD;
 }
 
-/* What goes makes room for what starts, but not below what is held now. */
+/* Counts towards the limit what claims take beyond the amount that leases give back. */
 static void simulate_account_use(struct account *account)
 {
     uint64_t more = account->started > account->gone ? account->started - account->gone : 0;
@@ -47,7 +48,7 @@ static void simulate_restore(struct engine *engine, const struct lease *held)
     ledger_add_hosts(engine->simulated_hosts, held->request, held->slots, held->slot_count);
 }
 
-/* The ledger as it is, but without the leases that are going. */
+/* Starts with the present ledger, without the opportunistic leases that already have notice. */
 static void simulate_begin(struct scope *scope)
 {
     struct engine *engine = scope->engine;
@@ -75,14 +76,14 @@ static int place_simulated(const struct engine_request *request, struct blocked_
     return place_request(request, &engine->legal, engine->simulated, engine->simulated_hosts, NULL);
 }
 
-/* Whether the lease holds a slot that the request may use. */
+/* Returns whether the lease holds a slot that the request may use. */
 static bool is_in_the_way(const struct lease *held, const struct engine_request *request,
                           struct blocked_claims *walk)
 {
     struct engine *engine = request->engine;
 
     bitset_copy(&engine->legal, &request->accepts);
-    /* With helpers about, sets are known from the beginning: nothing can fail. */
+    /* Cannot fail: with opportunistic leases all sets were computed at once (blocked.c). */
     (void)blocked_bar_slots(walk, request, &engine->legal);
     for (uint32_t i = 0; i < held->slot_count; i++) {
         if (bitset_has(&engine->legal, held->slots[i]))
@@ -97,7 +98,7 @@ static bool may_be_chosen(const struct lease *held, const struct scope *scope)
            held->state == LEASE_HELD && !held->chosen;
 }
 
-/* Leaves alone what turned out not to be needed, the oldest first. */
+/* Drops the candidates that turn out to be unnecessary, the oldest first. */
 static int spare_unneeded(const struct engine_request *request, struct blocked_claims *walk,
                           const struct lease *oldest)
 {
@@ -121,8 +122,8 @@ static int spare_unneeded(const struct engine_request *request, struct blocked_c
     return place_simulated(request, walk);
 }
 
-/* Ends the choice for one claim: what is still a candidate goes when the claim could start, or all
- * of them stay. */
+/* Ends the choice for one claim: the remaining candidates are chosen if the claim starts, else
+ * restored. */
 static void end_choice(struct engine *engine, bool starts)
 {
     list_for_each (link, &engine->leases) {
@@ -137,7 +138,7 @@ static void end_choice(struct engine *engine, bool starts)
     }
 }
 
-/* Chooses leases that let the claim start: none, or the youngest. Returns as place_request. */
+/* Chooses leases that let the claim start: none, or the youngest. Returns like place_request(). */
 static int choose_leases(const struct engine_request *request, struct blocked_claims *walk)
 {
     struct engine *engine = request->engine;
@@ -159,7 +160,7 @@ static int choose_leases(const struct engine_request *request, struct blocked_cl
     return code;
 }
 
-/* The claim takes its imagined slots; limits count it for the time being. */
+/* Starts the claim on the chosen slots in the simulation. Limits count it until the end. */
 static void simulate_grant(const struct engine_request *request)
 {
     struct engine *engine = request->engine;
@@ -183,7 +184,7 @@ static void simulate_finish(struct engine *engine)
     }
 }
 
-/* Goes through the waiting claims and chooses leases. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Chooses leases for all waiting claims in order. Returns 0 or BERTH_ERROR_MEMORY. */
 static int choose_for_all(struct scope *scope)
 {
     struct blocked_claims *walk = &scope->engine->walk;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reservations: when a blocked claim will be placeable as time limits tell, and where.
+ * Reservations (FAIRNESS.md section 3): when and where a blocked claim will be placeable, according
+ * to time limits.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/internal.h"
 
-/* Whether a lease is taken to be there at that time. One that is over its limit is on its way out,
- * unless that takes too long. */
+/* Returns whether a lease is assumed to exist at that time. A lease past its limit is assumed to be
+ * gone, unless it overstays. */
 static bool is_present_at(const struct lease *held, int64_t time)
 {
     if (held->request->what.opportunistic)
@@ -18,14 +19,16 @@ static bool is_present_at(const struct lease *held, int64_t time)
     return lifecycle_lease_overstays(held);
 }
 
-/* Whether a lease is taken to be there once those that give way are gone. */
+/* Returns whether a lease is assumed to exist after the leases with notice are gone. */
 static bool is_not_leaving(const struct lease *held, int64_t time)
 {
     (void)time;
     return !preempt_is_leaving(held);
 }
 
-/* Puts into the engine's `future` what those of the scope's leases take that are there. */
+/* Fills the engine's `future` with the usage by those of the scope's leases for which `there` is
+ * true.
+ */
 static void predict_usage(const struct scope *scope, bool (*there)(const struct lease *, int64_t),
                           int64_t time)
 {
@@ -57,7 +60,7 @@ static int place_at_time(const struct engine_request *request, int64_t time)
     return place_request(request, NULL, engine->future, engine->future_hosts, &engine->not_now);
 }
 
-/* Places the request where those that give way make room for it. Returns as place_request. */
+/* Places the request as if the leases with notice were gone. Returns like place_request(). */
 static int place_after_preemption(const struct engine_request *request)
 {
     const struct scope *scope = request->scope;
@@ -67,7 +70,7 @@ static int place_after_preemption(const struct engine_request *request)
     return place_request(request, NULL, engine->future, engine->future_hosts, NULL);
 }
 
-/* Places the request at its start. Returns as place_request. */
+/* Places the request at its start. Returns like place_request(). */
 static int place_reserved(const struct engine_request *request, int64_t start)
 {
     const struct scope *scope = request->scope;
@@ -91,7 +94,7 @@ static int compare_endings(const void *one, const void *other)
     return (first->id > second->id) - (first->id < second->id);
 }
 
-/* Whether the lease is still there and has this limit. Records of leases are never freed. */
+/* Returns whether the lease still exists and has this limit. Records of leases are never freed. */
 static bool is_current_ending(const struct ending *ending)
 {
     const struct lease *held = ending->held;
@@ -99,7 +102,7 @@ static bool is_current_ending(const struct ending *ending)
     return held->entry.link.id == ending->id && held->expires == ending->at;
 }
 
-/* Adds the limited leases that came since the last time, in any order. */
+/* Adds the leases with a time limit that were granted since the last call, in any order. */
 static int gather_new_endings(struct scope *scope, struct ending_list *list)
 {
     struct engine *engine = scope->engine;
@@ -125,8 +128,8 @@ static int gather_new_endings(struct scope *scope, struct ending_list *list)
     return 0;
 }
 
-/* Brings the scope's list of leases that end by their limits up to date: those that are left of
- * what it had, merged with those that came. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Updates the scope's list of leases with a time limit: removes those that are gone and merges new
+ * ones. Returns 0 or BERTH_ERROR_MEMORY. */
 static int gather_endings(struct scope *scope)
 {
     struct ending_list *list = &scope->endings;
@@ -170,12 +173,12 @@ static int64_t later_of(int64_t now, int64_t time)
     return time > now ? time : now;
 }
 
-/* ---- Requests whose devices need only be counted ---- */
+/* ---- Counted requests: empty devices only need to be counted ---- */
 
-/* Empty devices, counted by group until there are enough for all replicas. */
+/* Counts empty devices by group until there are enough for all replicas. */
 struct counting {
     const struct engine_request *request;
-    size_t rows; /* replicas that there is room for */
+    size_t rows; /* replicas that have room */
 };
 
 static struct counting start_counting(const struct engine_request *request)
@@ -186,7 +189,7 @@ static struct counting start_counting(const struct engine_request *request)
     return (struct counting){.request = request};
 }
 
-/* One more is empty. Returns whether there are enough. */
+/* Counts one more empty slot. Returns whether there are enough. */
 static bool count_slot(struct counting *counting, size_t slot)
 {
     const struct engine_request *request = counting->request;
@@ -233,7 +236,8 @@ bool reservation_counted_fits(const struct engine_request *request, const struct
     return count_empty(&counting, set);
 }
 
-/* Whether the slot comes free with this tenant, where so many of them are gone before it. */
+/* Returns whether the slot becomes free when this tenant ends; `gone` counts the tenants that ended
+ * before. */
 static bool is_last_tenant(const struct engine_request *request, uint32_t slot, uint32_t *gone)
 {
     const struct ledger_slot *ledger = &request->scope->ledger[slot];
@@ -242,7 +246,8 @@ static bool is_last_tenant(const struct engine_request *request, uint32_t slot, 
            bitset_has(&request->accepts, slot) && engine_has_free_memory(request, slot);
 }
 
-/* When there are enough, if leases end one after the other. Returns 1, or 0 when that never is. */
+/* Finds the time at which enough slots are empty, if leases end one after the other. Returns 1, or
+ * 0 if there is no such time. */
 static int count_endings(const struct engine_request *request, int64_t *ret_start)
 {
     const struct scope *scope = request->scope;
@@ -272,14 +277,14 @@ static int count_endings(const struct engine_request *request, int64_t *ret_star
 
 /* ---- Any request ---- */
 
-/* The time at a place: now, then when leases end. */
+/* Returns the time with this index: now, then the ends of leases. */
 static int64_t time_at(const struct scope *scope, size_t place)
 {
     return place == 0 ? scope->engine->now
                       : later_of(scope->engine->now, scope->endings.items[place - 1].at);
 }
 
-/* What is free now is better left to others. */
+/* Avoids slots that are free now, so that other claims can use them until the start. */
 static void avoid_free(const struct engine_request *request)
 {
     const struct scope *scope = request->scope;
@@ -291,7 +296,7 @@ static void avoid_free(const struct engine_request *request)
         engine->not_now.words[i] |= scope->empty.levels[0][i];
 }
 
-/* The same by trying. */
+/* Finds the first time at which the request is placeable. Returns 1, 0 (never) or an error. */
 static int try_endings(const struct engine_request *request, int64_t *ret_start)
 {
     const struct scope *scope = request->scope;
@@ -301,7 +306,7 @@ static int try_endings(const struct engine_request *request, int64_t *ret_start)
 
     if (code != 1)
         return code < 0 ? code : 0;
-    /* What is placeable once stays so: leases only end. */
+    /* A binary search works because leases only end: a placeable request stays placeable. */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who may start: the walk through the lanes, for those that wait and for those that come.
+ * Decides which claims may start (FAIRNESS.md sections 3 and 4): walks through the lanes, for
+ * waiting claims and for a new claim.
  */
 #include "engine/grant.h"
 #include "engine/internal.h"
 
-/* What there is room on at all. */
+/* Returns the slots that have room for any claim. */
 static struct bitset *slots_with_room(struct scope *scope)
 {
     struct engine *engine = scope->engine;
@@ -16,14 +17,14 @@ static struct bitset *slots_with_room(struct scope *scope)
     return &engine->legal;
 }
 
-/* Whether all there is room on is the request's to take. */
+/* Returns whether no slot with room is barred to the request. */
 static bool is_all_legal(const struct engine_request *request, const struct blocked_claims *walk)
 {
     return !walk->barring && (!request->what.opportunistic || request->scope->pending == 0);
 }
 
-/* Whether the request does not fit, seen at a glance: without a search, and without the sets of
- * reservations where they do not matter. */
+/* Returns whether the request cannot fit, by a quick check: without a search, and without the sets
+ * of reservations. */
 static bool is_hopeless(const struct engine_request *request, const struct blocked_claims *walk)
 {
     struct bitset *open;
@@ -35,7 +36,8 @@ static bool is_hopeless(const struct engine_request *request, const struct block
     return !reservation_counted_fits(request, open);
 }
 
-/* Finds slots for the request behind those that were walked through. Returns as place_request. */
+/* Finds slots for the request, behind the claims of the walk so far. Returns like place_request().
+ */
 static int find_slots(const struct engine_request *request, struct blocked_claims *walk)
 {
     struct scope *scope = request->scope;
@@ -57,7 +59,7 @@ static int find_slots(const struct engine_request *request, struct blocked_claim
     return place_request(request, legal, NULL, scope->host_usage, NULL);
 }
 
-/* Whether nothing is left for those behind: every slot with room is barred. */
+/* Returns whether every slot with room is barred, so that no later claim may start. */
 static bool is_all_barred(const struct scope *scope, const struct blocked_claims *walk)
 {
     size_t words = (scope->engine->size + 63) / 64;
@@ -75,8 +77,7 @@ bool schedule_grant_matters(const struct engine_request *request)
            request->scope->opportunistic_leases > 0;
 }
 
-/* Turns the first claim of a lane into a lease on the chosen slots. Returns 1 or
- * BERTH_ERROR_MEMORY. */
+/* Grants the chosen slots to the first claim of a lane. Returns 1 or BERTH_ERROR_MEMORY. */
 static int grant_first(struct engine_request *request)
 {
     struct engine *engine = request->engine;
@@ -96,7 +97,7 @@ static int grant_first(struct engine_request *request)
     return 1;
 }
 
-/* Grants in order whatever may start. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Grants in order all claims that may start. Returns 0 or BERTH_ERROR_MEMORY. */
 static int grant_due(struct scope *scope)
 {
     struct blocked_claims *walk = &scope->engine->walk;
@@ -116,8 +117,9 @@ static int grant_due(struct scope *scope)
             bool again = walk->barring && schedule_grant_matters(request);
 
             code = grant_first(request);
-            /* The lane may have moved back: look here again. Or one that was passed may start now:
-             * who barred it is held by a limit, or has its reservation elsewhere. */
+            /* The lane may have moved back, so the same place is next. A claim that was passed may
+             * start now if the claim that barred it is held by a limit, or its reservation moved:
+             * then the walk starts again. */
             if (code == 1 && again) {
                 blocked_reset(walk);
                 place = 0;
@@ -170,7 +172,7 @@ int schedule_evaluate(struct engine_request *request)
     size_t before;
     size_t max;
 
-    /* Who wants the same and waits already comes first, and does not get it. */
+    /* Earlier claims of the same lane come first, and they cannot start. */
     if (request->waiting_count > 0 || engine_scope_is_full(scope))
         return 0;
     blocked_reset(walk);

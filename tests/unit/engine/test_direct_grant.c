@@ -236,16 +236,15 @@ static void it_must_be_what_the_request_says(void **state)
     check_not_given(&world, "gpus=2", twice, 2, BERTH_ERROR_INVALID,
                     "nvidia1: expected each device once, got it twice");
     check_not_given(&world, "gpus=2", mixed, 2, BERTH_ERROR_INVALID,
-                    "nvidia0: expected devices of one host and vendor, got amd0 of another");
+                    "nvidia0 and amd0: expected devices of one host and vendor");
     check_not_given(&world, "vendor=amd", all, 1, BERTH_ERROR_INVALID,
-                    "nvidia0: expected a device that the request accepts, got that it is another "
-                    "vendor's");
-    check_not_given(&world, "gpus=all", mixed, 2, BERTH_ERROR_INVALID,
-                    "amd0: expected a device that the request accepts, got that it is not among "
-                    "those that \"all\" means here");
+                    "nvidia0: not accepted by the request: it has another vendor");
+    check_not_given(
+        &world, "gpus=all", mixed, 2, BERTH_ERROR_INVALID,
+        "amd0: not accepted by the request: it is not one of the devices that \"all\" means here");
     engine_device_gone(world.engine, 1);
     check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_INVALID,
-                    "nvidia1: expected a device that the request accepts, got that it is gone");
+                    "nvidia1: not accepted by the request: it is gone");
     given_slots(&world, "gpus=2 vendor=any", mixed, 2);
     world_finish(&world);
 }
@@ -263,8 +262,7 @@ static void within_a_lease_it_gets_what_that_has(void **state)
     assert_int_equal(lease_in(&world, lease).parent, 1);
     within = world_request(&world, "parent=1");
     check_not_given(&world, "parent=1", all, 1, BERTH_ERROR_INVALID,
-                    "nvidia0: expected a device that the request accepts, got that it is outside "
-                    "the lease");
+                    "nvidia0: not accepted by the request: it is outside the lease");
     check_not_given(&world, "parent=1", all + 1, 1, BERTH_ERROR_BUSY,
                     "nvidia1: no room beside lease 2");
     released(&world, 1);

@@ -223,7 +223,7 @@ static void every_block_keeps_a_device_back_and_has_its_words(void **state)
         const char *words;
     } rows[] = {
         {BLOCK_SQUATTED, "1 is used without a lease"},
-        {BLOCK_DIRTY, "1 is not clean yet"},
+        {BLOCK_DIRTY, "1 is not cleaned up yet"},
         {BLOCK_DRAINED, "1 is drained"},
         {BLOCK_ELSEWHERE, "1 is held by another pool"},
         {BLOCK_ASLEEP, "1 is asleep"},

@@ -40,8 +40,7 @@ static void a_slow_starter_keeps_what_it_reserved(void **state)
     world_init_eighty(&world, "nvidia0");
     slow = granted_to(&world, "sharing=time-slice memory=60");
     waits_with(&world, "sharing=time-slice min-free=21");
-    check_why(&world, 2, "needs 1: 1 has too little memory left beside what its tenants reserved",
-              TIME_NEVER);
+    check_why(&world, 2, "needs 1: 1 has too little unreserved memory", TIME_NEVER);
     cancelled(&world, 2);
     granted_to(&world, "sharing=time-slice min-free=20");
     waits_with(&world, "sharing=time-slice min-free=1");
@@ -86,8 +85,7 @@ static void what_others_use_without_a_reservation_cannot_be_reserved(void **stat
     granted_to(&world, "sharing=time-slice");
     sampled(&world, 0, 20);
     waits_with(&world, "sharing=time-slice memory=40");
-    check_why(&world, 2, "needs 1: 1 has too little memory left beside what its tenants reserved",
-              TIME_NEVER);
+    check_why(&world, 2, "needs 1: 1 has too little unreserved memory", TIME_NEVER);
     world_forget(&world);
     sampled(&world, 0, 39);
     check_told(&world, "");
@@ -202,8 +200,8 @@ static void within_a_lease_there_is_what_it_reserved(void **state)
     world_init_eighty(&world, "nvidia0");
     granted_to(&world, "sharing=time-slice memory=40");
     check_impossible(&world, "parent=1 min-free=41",
-                     "requested 1 device, at least 41 B free, but the only device here has less "
-                     "memory or an unknown amount");
+                     "requested 1 device, at least 41 B free, but the only device here has too "
+                     "little or unknown memory");
     granted_to(&world, "parent=1 sharing=time-slice share=10 memory=30");
     waits_with(&world, "parent=1 sharing=time-slice share=10 min-free=11");
     cancelled(&world, 3);

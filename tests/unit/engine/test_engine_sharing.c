@@ -121,12 +121,12 @@ static void memory_is_reserved_only_where_it_is_known(void **state)
     world_init(&world, "nvidia0");
     check_impossible(&world, "sharing=mps memory=1",
                      "requested 1 device, shared by mps, 1 B reserved, but the only device here "
-                     "has less memory than is to be reserved, or an unknown amount");
+                     "has less memory than requested, or an unknown amount");
     world_finish(&world);
     world_init_memory(&world, 100);
     check_impossible(&world, "sharing=mps memory=101",
                      "requested 1 device, shared by mps, 101 B reserved, but the only device here "
-                     "has less memory than is to be reserved, or an unknown amount");
+                     "has less memory than requested, or an unknown amount");
     world_finish(&world);
 }
 

@@ -290,10 +290,10 @@ static void facts_decide_which_devices_are_accepted(void **state)
     check_gets(&world, "model=a100", "granted lease 3: slots 3");
     check_impossible(&world, "min-memory=101",
                      "requested 1 device, at least 101 B of memory, but none of 4 devices is "
-                     "suitable: 4 have less memory or an unknown amount");
+                     "suitable: 4 have too little or unknown memory");
     check_impossible(&world, "min-cap=9.1",
                      "requested 1 device, capability 9.1 or higher, but none of 4 devices is "
-                     "suitable: 4 have a lower or unknown capability");
+                     "suitable: 4 have a lower or unknown compute capability");
     world_finish(&world);
 }
 
@@ -310,7 +310,7 @@ static void a_partitioned_device_is_leased_by_its_partitions_only(void **state)
     check_gets(&world, NULL, "granted lease 2: slots 2");
     check_impossible(&world, "device=nvidia0",
                      "requested 1 device, only nvidia0, but none of 3 devices is suitable: 1 is "
-                     "leased by its partitions, 2 are not among the wanted");
+                     "split into partitions, 2 are not named in the request");
     world_finish(&world);
 }
 

@@ -233,7 +233,7 @@ static void the_memory_of_a_lease_is_all_there_is_within(void **state)
     granted_to(&world, "parent=1 sharing=time-slice memory=20");
     check_impossible(&world, "parent=1 sharing=time-slice memory=51",
                      "requested 1 device, shared by time-slice, 51 B reserved, but the only device "
-                     "here has less memory than is to be reserved, or an unknown amount");
+                     "here has less memory than requested, or an unknown amount");
     world_finish(&world);
 }
 

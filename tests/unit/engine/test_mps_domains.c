@@ -56,10 +56,10 @@ static void it_is_said_whose_mps_is_in_the_way(void **state)
     world_init(&world, "nvidia0");
     granted_to(&world, "sharing=mps uid=1 pipe=/p");
     waits_with(&world, "sharing=mps uid=2");
-    check_why(&world, 2, "needs 1: 1 is shared by mps of another user", TIME_NEVER);
+    check_why(&world, 2, "needs 1: 1 runs MPS for another user", TIME_NEVER);
     cancelled(&world, 2);
     waits_with(&world, "sharing=mps uid=1");
-    check_why(&world, 3, "needs 1: 1 is shared by mps in another directory", TIME_NEVER);
+    check_why(&world, 3, "needs 1: 1 runs MPS in another directory", TIME_NEVER);
     world_finish(&world);
 }
 

@@ -96,7 +96,7 @@ static void best_effort_places_as_many_as_fit(void **state)
     check_answer(&asked, "now: nvidia0,nvidia1 | nvidia2,nvidia3");
     placement_case_mark(&asked, &asked.busy, "nvidia1");
     check_why(&asked, "not now: nvidia0,nvidia2",
-              "needs 2 for each of 2 replicas, 3 free: 1 is busy; enough for 1 of 2 replicas now");
+              "needs 2, 3 free: 1 is busy; enough for 1 of 2 replicas now");
     placement_case_mark(&asked, &asked.busy, FOUR);
     check_answer(&asked, "not now");
     placement_case_finish(&asked);
@@ -351,10 +351,9 @@ static void the_policy_chooses(void **state)
     placement_case_write(&asked, &placement, &found);
     /* Two at a time, nvidia0 would be left over; so it is in both. */
     assert_string_equal(text_string(&found), "now: nvidia0,nvidia2 | nvidia0,nvidia1");
-    assert_string_equal(
-        text_string(&placement.why),
-        "3 of 4 devices fit and have room: 1 has less memory than is to be reserved, "
-        "or an unknown amount; highest takes the highest slots");
+    assert_string_equal(text_string(&placement.why),
+                        "3 of 4 devices fit and have room: 1 has less memory than requested, or an "
+                        "unknown amount; highest takes the highest slots");
     text_finish(&found);
     placement_finish(&placement);
     placement_case_finish(&asked);

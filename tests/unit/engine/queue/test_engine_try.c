@@ -267,7 +267,7 @@ static void what_cannot_be_shared_is_impossible(void **state)
     world_init(&world, "nvidia0,amd0");
     check_impossible(&world, "sharing=mps device=amd0",
                      "requested 1 device, only amd0, shared by mps, but none of 2 devices is "
-                     "suitable: 1 is not among the wanted, 1 cannot be shared by mps");
+                     "suitable: 1 is not named in the request, 1 does not support MPS");
     world_finish(&world);
 }
 

@@ -59,7 +59,7 @@ static void a_claim_before_it_that_wants_something_else_does_not_delay_it(void *
     granted_to(&world, "time=70");
     waits_with(&world, "device=nvidia0");
     check_why(&world, waits_with(&world, "device=nvidia1"),
-              "needs 1: user 0 holds 1, 1 is not among the wanted; 1 claim is before it", 70);
+              "needs 1: user 0 holds 1, 1 is not named in the request; 1 claim is before it", 70);
     world_finish(&world);
 }
 
@@ -116,7 +116,7 @@ static void low_memory_is_said(void **state)
     (void)state;
     world_init(&world, "nvidia0");
     check_why(&world, waits_with(&world, "min-free=10"),
-              "needs 1: 1 has too little free memory or an unknown amount", TIME_NEVER);
+              "needs 1: 1 has too little or unknown free memory", TIME_NEVER);
     world_finish(&world);
 }
 
