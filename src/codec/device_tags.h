@@ -33,11 +33,11 @@ enum device_tag {
     DEVICE_TAG_FREQUENCY = 22,     /* figure: hertz */
     DEVICE_TAG_PROCESSES = 23,     /* items: enum process_tag */
     DEVICE_TAG_TILES = 24,         /* maybe */
-    DEVICE_TAG_ORDINAL = 25,       /* maybe; only of what is leased */
-    DEVICE_TAG_FIRST_TILE = 26,    /* maybe; only of what is leased */
+    DEVICE_TAG_ORDINAL = 25,       /* maybe; only of leased devices */
+    DEVICE_TAG_FIRST_TILE = 26,    /* maybe; only of leased devices */
 };
 
-/* Of a process that uses the device; never renumber, only append. */
+/* The tags of a process that uses a device. Never renumber, only append. */
 enum process_tag {
     PROCESS_TAG_PID = 1,          /* number */
     PROCESS_TAG_UID = 2,          /* maybe */
@@ -53,15 +53,15 @@ enum process_tag {
     PROCESS_TAG_OWNER = 12,       /* maybe; only from the probe */
 };
 
-/* Of a link between two devices of a list; never renumber, only append. */
+/* The tags of a link between two devices of a list. Never renumber, only append. */
 enum link_tag {
-    LINK_TAG_ONE = 1,   /* number: a place in the list */
+    LINK_TAG_ONE = 1,   /* number: an index into the list */
     LINK_TAG_OTHER = 2, /* number */
     LINK_TAG_KIND = 3,  /* number: enum link_kind; unknown ones are refused */
     LINK_TAG_LANES = 4, /* number */
 };
 
-/* Of a problem in a report; never renumber, only append. */
+/* The tags of a problem in a report. Never renumber, only append. */
 enum problem_tag {
     PROBLEM_TAG_BACKEND = 1, /* text, cut; required */
     PROBLEM_TAG_MESSAGE = 2, /* text, cut; required */
@@ -71,7 +71,7 @@ enum problem_tag {
 #define PROCESS_TEXT_MAX 1024
 #define DEVICE_NODES_MAX 256
 
-/* struct device, but for its host; what it reads is to be finished with tagged_finish or
+/* struct device without its host. The caller finishes a decoded device with tagged_finish or
  * device_finish. */
 extern const struct tagged_table device_tagged;
 

@@ -4,8 +4,8 @@
 #include "base/count.h"
 #include "model/request.h"
 
-/* The enums that are written: their values never change. The largest of each is the limit in the
- * table below, to be moved when one is appended. */
+/* The values of encoded enums never change. The largest value of each enum is the limit in the
+ * table below; raise it when a value is appended. */
 _Static_assert(VENDOR_NVIDIA == 0 && VENDOR_AMD == 1 && VENDOR_INTEL == 2 && VENDOR_APPLE == 3 &&
                    VENDOR_DRI == 4,
                "vendors are part of the format");

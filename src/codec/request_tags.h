@@ -41,7 +41,7 @@ enum request_tag {
     REQUEST_TAG_MPS_LOG_DIR = 30,   /* text */
 };
 
-/* struct request; what it reads is to be finished with tagged_finish or request_finish. */
+/* struct request. The caller finishes a decoded request with tagged_finish or request_finish. */
 extern const struct tagged_table request_tagged;
 
 #endif

@@ -58,7 +58,7 @@ static void make_digest(const struct tagged_table *table, struct tagged_digest *
     }
 }
 
-/* The table's own, or one in `room` as long as that is not ready. */
+/* Returns the table's digest, or one in `room` while another thread computes the table's. */
 static const struct tagged_digest *get_digest(const struct tagged_table *table,
                                               struct tagged_digest *room)
 {
@@ -67,7 +67,7 @@ static const struct tagged_digest *get_digest(const struct tagged_table *table,
 
     if (state == DIGEST_READY)
         return own;
-    /* Whoever comes first works it out for all. */
+    /* The first thread computes it for all. */
     if (state == DIGEST_NONE &&
         __atomic_compare_exchange_n(&own->state, &state, DIGEST_BEGUN, false, __ATOMIC_ACQUIRE,
                                     __ATOMIC_ACQUIRE)) {
@@ -84,7 +84,7 @@ static const struct tagged_digest *get_digest(const struct tagged_table *table,
     return room;
 }
 
-/* The tags that may be other than the default. */
+/* Returns the tags whose members may differ from their default. */
 static uint64_t find_candidates(const struct tagged_table *table,
                                 const struct tagged_digest *digest, const void *whole)
 {
@@ -108,7 +108,7 @@ static uint64_t find_candidates(const struct tagged_table *table,
 
 /* ---- Writing ---- */
 
-/* The most common kind, in one piece. */
+/* Writes a field of the most common kind without calls by pointer. */
 static int write_number(const struct tagged_field *field, size_t tag, uint64_t number,
                         struct text *out)
 {
@@ -165,7 +165,7 @@ int tagged_write(const struct tagged_table *table, uint32_t type_bit, const void
     return 0;
 }
 
-/* Finds tag and value of the field at span->at and goes on to the next one. */
+/* Reads the tag and the value's range of the field at span->at, and moves to the next field. */
 static int read_field_header(const struct tagged_reading *reading, struct tagged_span *span,
                              size_t *ret_tag, struct tagged_span *ret_value)
 {
@@ -210,7 +210,7 @@ static int read_field(const struct tagged_reading *reading, const struct tagged_
     return field->kind->read(reading, field, value, whole);
 }
 
-/* Whether nothing is missing of `required`, which was to be within the span. */
+/* Checks that all required fields are present. `span` is the struct's range, for the message. */
 static int check_required(const struct tagged_reading *reading, const struct tagged_table *table,
                           struct tagged_span span, uint64_t required, uint64_t seen,
                           const void *whole)

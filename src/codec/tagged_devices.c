@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kinds of fields that describe devices, and those with many of something.
+ * The kinds of fields that describe devices, and lists of values.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ enum {
     PCI_FUNCTIONS = 8,
 };
 
-/* Whether the value has the one size that it may have. */
+/* Checks that the value has exactly this size. */
 static int check_size(const struct tagged_reading *reading, const struct tagged_field *field,
                       struct tagged_span value, size_t size)
 {
@@ -153,9 +153,9 @@ const struct tagged_kind tagged_figure = {
     .read = figure_read,
 };
 
-/* ---- Many ---- */
+/* ---- Lists of values with lengths ---- */
 
-/* Finds the next of a row of values that each say how long they are, and moves on. */
+/* Reads the length of the next value of a list, and moves to the value after it. */
 static int read_part_header(const struct tagged_reading *reading, const struct tagged_field *field,
                             struct tagged_span *span, struct tagged_span *ret_part)
 {
@@ -252,7 +252,7 @@ const struct tagged_kind tagged_strings = {
     .finish = strings_finish,
 };
 
-/* A vector of anything. */
+/* The layout of every vector (base/vector.h). */
 struct items {
     VECTOR_OF(void);
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The members of structs that tables of fields describe, by their places.
+ * Access to the members of structs by their offsets, for the kinds of fields.
  */
 #ifndef CODEC_TAGGED_INTERNAL_H
 #define CODEC_TAGGED_INTERNAL_H
@@ -22,7 +22,7 @@ static inline const void *tagged_const_member(const void *whole, size_t offset)
     return (const unsigned char *)whole + offset;
 }
 
-/* A member of 1, 2, 4 or 8 bytes. */
+/* Loads a member of 1, 2, 4 or 8 bytes. */
 static inline uint64_t tagged_load(const void *member, size_t size)
 {
     uint64_t wide = 0;
@@ -64,7 +64,7 @@ static inline void tagged_store(void *member, size_t size, uint64_t number)
     }
 }
 
-/* What a number is when its field is missing. */
+/* Returns the default of a number. */
 static inline uint64_t tagged_default(const struct tagged_field *field, uint32_t type_bit)
 {
     bool counts = field->default_types == 0 || (field->default_types & type_bit) != 0;
@@ -72,7 +72,7 @@ static inline uint64_t tagged_default(const struct tagged_field *field, uint32_t
     return counts ? field->default_value : 0;
 }
 
-/* Pointers to different types are stored alike, const or not. */
+/* Load and store a pointer of any type. */
 static inline const void *tagged_load_pointer(const struct tagged_field *field, const void *whole)
 {
     const void *pointer;
@@ -87,9 +87,8 @@ static inline void tagged_store_pointer(const struct tagged_field *field, void *
     memcpy(tagged_member(whole, field->offset), &pointer, sizeof(pointer));
 }
 
-/* A device's id, in TAGGED_ID_SIZE bytes. Appending fails with BERTH_ERROR_INVALID for what is
- * none.
- */
+/* Write and read a device id of TAGGED_ID_SIZE bytes. They fail with BERTH_ERROR_INVALID and
+ * _SYNTAX for an invalid id. */
 enum { TAGGED_ID_SIZE = 9 };
 int tagged_append_id(struct text *out, struct device_id id);
 int tagged_get_id(const struct tagged_reading *reading, const struct tagged_field *field, size_t at,

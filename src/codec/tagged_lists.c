@@ -66,7 +66,7 @@ const struct tagged_kind tagged_text = {
     .finish = free_pointer,
 };
 
-/* A line for people is worth more cut than a message that cannot be sent. */
+/* Cuts a text that is too long: a text that is cut is better than a message that cannot be sent. */
 static int words_write(const struct tagged_field *field, const void *whole, struct text *out)
 {
     static const char cut_mark[] = "...";
@@ -91,7 +91,7 @@ const struct tagged_kind tagged_words = {
 
 /* ---- Lists ---- */
 
-/* How many items of one size the value has. */
+/* Computes the number of items of one size in the value. */
 static int parse_count(const struct tagged_reading *reading, const struct tagged_field *field,
                        struct tagged_span value, size_t item_size, size_t *ret_count)
 {
@@ -263,9 +263,9 @@ const struct tagged_kind tagged_ids = {
     .finish = ids_finish,
 };
 
-/* ---- What is pointed to ---- */
+/* ---- Pointers to structs ---- */
 
-/* A zeroed struct for the member to point to; NULL: no memory. */
+/* Allocates a zeroed struct for the member to point to. Returns NULL when there is no memory. */
 static void *allocate_inner(const struct tagged_reading *reading, const struct tagged_field *field,
                             void *whole, size_t size)
 {

@@ -6,7 +6,7 @@
 #include "base/text/quantity.h"
 #include "wire/wire_tables.h"
 
-/* Where the header's parts are. */
+/* Offsets in the header. */
 enum { TYPE_AT = 1, LENGTH_AT = 4, NUMBER_AT = 8 };
 
 static const struct choice type_names[] = {
@@ -62,7 +62,7 @@ static int report_encode_failure(struct text *out, size_t start, int code,
     if (code == BERTH_ERROR_LIMIT)
         return error_set(error, code, "message: expected at most %d bytes, got %zu",
                          WIRE_MESSAGE_MAX, length);
-    return error_set(error, code, "message: expected values within their limits, got one beyond");
+    return error_set(error, code, "message: expected values within their limits, got one above");
 }
 
 int wire_encode(const struct wire_message *message, struct text *out, struct berth_error *error)

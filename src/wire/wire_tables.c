@@ -6,9 +6,9 @@
 #include "codec/request_tags.h"
 #include "wire/wire.h"
 
-/* What only the daemon says and a client only shows (state, end, sharing, priority of others) may
- * be any number: a later daemon knows more of them. What the daemon has to act by (hold, the
- * request) may not. */
+/* Enums that the daemon sends and clients only show (state, end, sharing, priority) may have any
+ * value, because a later daemon may add values. Enums that the daemon acts on (hold, those of the
+ * request) must be known. */
 _Static_assert(SLOT_STATE_GONE == 9 && LEASE_END_IDLE == 10 && LEASE_HOLD_NOTHING == 2 &&
                    WIRE_SECTION_QUEUE == 3 && WIRE_FOLLOW == 13 && WIRE_NEWS == 74 &&
                    SLOT_BLOCK_ELSEWHERE == 8 && WIRE_NEWS_ALL == 15 && HISTOGRAM_BUCKETS == 13,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The members of messages by their tags; only this room includes it.
+ * The tags of messages. Only src/wire includes this header.
  */
 #ifndef WIRE_WIRE_TABLES_H
 #define WIRE_WIRE_TABLES_H
@@ -140,7 +140,7 @@ enum wire_claim_tag {
     WIRE_CLAIM_OPPORTUNISTIC = 13, /* flag */
 };
 
-/* struct wire_message, but for type and number. */
+/* struct wire_message without type and number. */
 extern const struct tagged_table wire_tagged;
 
 #endif

@@ -281,7 +281,7 @@ static void check_not_encoded(const struct wire_message *message, int wanted_cod
 
 static void what_could_not_be_read_is_not_written(void **state)
 {
-    static const char beyond[] = "message: expected values within their limits, got one beyond";
+    static const char beyond[] = "message: expected values within their limits, got one above";
     static char text[WIRE_TEXT_MAX + 2];
     struct slot_info slot = {0};
     struct wire_message message = {.type = WIRE_CLAIM, .inventory = text};
