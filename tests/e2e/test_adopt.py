@@ -136,12 +136,12 @@ def test_refusals(sandbox, daemon, process, error, code):
         (["0"], "expected a pid such as 4711, got '0'"),
         (["4294967297"], "expected a pid such as 4711, got '4294967297'"),
         (["--", "-5"], "expected a pid such as 4711, got '-5'"),
-        (["1", "--replicas", "2"], "--replicas: needs a command (see 'berth run')"),
-        (["1", "--replicas", "2", "--scheduling", "best-effort"], "--replicas: needs a command (see 'berth run')"),
+        (["1", "--replicas", "2"], "--replicas: goes with berth run, submit, reserve, wait and plan only"),
+        (["1", "--scheduling", "best-effort"], "--scheduling: goes with berth run, submit, reserve, wait and plan only"),
         (["1", "--sharing", "mps"], "--sharing mps: needs a command (see 'berth run')"),
-        (["1", "--ranks"], "--ranks: needs a command (see 'berth run')"),
-        (["1", "--or-cpu"], "--or-cpu: needs a command (see 'berth run')"),
-        (["1", "-n", "x"], "--gpus: expected a number of devices"),
+        (["1", "--ranks"], "--ranks: goes with berth run and submit only"),
+        (["1", "--or-cpu"], "--or-cpu: goes with berth run only"),
+        (["1", "-n", "4x"], "--gpus: expected a number of devices"),
         (["1", "--notfy", "x"], "no option '--notfy' here, did you mean --notify?"),
     ],
 )
@@ -201,7 +201,7 @@ def test_waits_its_turn(pool_of, process):
         assert program.wait() == 0
         assert program.text() == "2\n"
     assert pool.berth("adopt", process.pid, "-n1").stderr == (
-        f"berth: adopt: process {process.pid} is under lease 2 already\n"
+        f"berth: adopt: process {process.pid} already has lease 2\n"
     )
 
 
@@ -218,7 +218,7 @@ def test_interrupted_while_it_waits(pool_of, process):
 
 
 def test_process_without_devices(pool_of, process):
-    found = f"expected a process that uses devices, got that {process.pid} uses none; say how many it is to get"
+    found = f"process {process.pid} uses no device; request some, for example with -n 1"
     assert pool_of(1).berth("adopt", process.pid) == (125, "", f"berth: adopt: {found}\n")
 
 
@@ -241,4 +241,4 @@ def test_time_limit_ends_the_process(pool_of, process):
 def test_not_within_a_lease(pool_of, process):
     done = pool_of(1).berth("run", "berth", "adopt", str(process.pid), "-n1")
     assert done.code == 2
-    assert done.stderr == "berth: adopt: expected one replica for a process, and no lease around it\n"
+    assert done.stderr == "berth: adopt: cannot adopt a process with several replicas or inside another lease\n"

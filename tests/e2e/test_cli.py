@@ -53,6 +53,37 @@ def test_help_of_a_verb(sandbox, verb):
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
+# The options of a request that only some verbs take.
+NOT_FOR_ALL = {
+    "replicas": {"run", "submit", "reserve", "wait", "plan"},
+    "scheduling": {"run", "submit", "reserve", "wait", "plan"},
+    "mps-pipe-dir": {"run", "submit", "reserve", "wait", "plan"},
+    "mps-log-dir": {"run", "submit", "reserve", "wait", "plan"},
+    "wait": {"run", "submit", "reserve", "wait", "adopt"},
+    "nonblock": {"run", "submit", "reserve", "wait", "adopt"},
+    "pin": {"run", "submit"},
+    "label": {"run", "submit"},
+    "ranks": {"run", "submit"},
+    "rank-mask": {"run", "submit"},
+    "backend": {"run", "submit"},
+    "master-port": {"run", "submit"},
+    "interface": {"run", "submit"},
+    "uuid": {"run", "submit", "reserve"},
+    "or-cpu": {"run"},
+}
+
+
+@pytest.mark.parametrize("verb", ["run", "submit", "reserve", "wait", "plan", "adopt"])
+def test_a_verb_lists_and_takes_only_its_own_options(sandbox, verb):
+    listed = set(re.findall(r"^ .*--([a-z-]+)", berth(sandbox, verb, "--help").stdout, re.MULTILINE))
+    for option, verbs in NOT_FOR_ALL.items():
+        assert (option in listed) == (verb in verbs), option
+        if verb not in verbs:
+            done = berth(sandbox, verb, f"--{option}")
+            assert done.code == 2
+            assert re.fullmatch(rf"berth: {verb}: --{option}: goes with berth [a-z, ]+ only\n", done.stderr)
+
+
 @pytest.mark.parametrize("columns, least, most", [(20, 30, 50), (60, 50, 60), (90, 80, 90), (500, 80, 96)])
 def test_help_fits_the_terminal(sandbox, columns, least, most):
     done = berth(sandbox, "plan", "--help", env={"COLUMNS": columns})

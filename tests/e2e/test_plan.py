@@ -151,9 +151,9 @@ def test_every_policy_is_described(sandbox, source_root):
         ("dgx-a100", ["-n", "8", "--busy", "nvidia0"], "topology",
          "needs 8, 7 free: 1 is busy"),
         ("workstation", ["--vendor", "amd"], "first",
-         "needs 1: 1 is sick, 3 are another vendor's"),
+         "needs 1: 1 is sick, 3 have another vendor"),
         ("workstation", ["--device", "nvidia2", "--min-free", "20G"], "first",
-         "needs 1: 1 has too little free memory or an unknown amount, 3 are not among the wanted"),
+         "needs 1: 1 has too little or unknown free memory, 3 are not named in the request"),
     ],
 )
 def test_not_now(plan, example, args, policy, why):
@@ -179,7 +179,7 @@ def test_not_now(plan, example, args, policy, why):
         ("workstation", ["-n", "3"],
          "requested 3 devices, but all devices of a replica must have one vendor, unless vendor is any"),
         ("mig", ["-n", "4"],
-         "requested 4 devices, but only 3 of 4 devices are suitable: 1 is leased by its partitions"),
+         "requested 4 devices, but only 3 of 4 devices are suitable: 1 is split into partitions"),
     ],
 )
 def test_never(plan, example, args, why):
@@ -207,10 +207,10 @@ def test_no_device_at_all(sandbox):
         (["--share", "0.5"], "share: goes with sharing mps or time-slice, got sharing exclusive"),
         (["--sharing", "mps", "--vendor", "amd"],
          "sharing: mps works on nvidia devices only, got another vendor"),
-        (["--sharing", "mps", "-n", "2"], "sharing: mps gives one device to each process: expected 1 "
-                                          "device or ranks, got several devices"),
-        (["--ranks", "--scheduling", "best-effort"],
-         "scheduling: ranks start together: expected gang or spread, got best-effort"),
+        (["--sharing", "mps", "-n", "2"], "sharing: mps gives one device to each process: expected gpus "
+                                          "1 or ranks, got several devices"),
+        (["--ranks"], "--ranks: goes with berth run and submit only"),
+        (["--wait", "5m"], "--wait: goes with berth run, submit, reserve, wait and adopt only"),
         (["-n", "A100:1", "--model", "H100"],
          "model: expected one, got 'A100' with gpus and 'H100' with model"),
         (["--opportunistic", "--priority", "low"],
@@ -220,7 +220,7 @@ def test_no_device_at_all(sandbox):
         (["--policy", "topologie"], refusal("topologie")),
         (["--must", "nvidia9"], "--must: no device named nvidia9 here; there are nvidia0 to nvidia7"),
         (["--device", "9"], "--device: no device with index 9 here; there are nvidia0 to nvidia7"),
-        (["--label"], "label: goes with ranks or several replicas, got neither"),
+        (["--label"], "--label: goes with berth run and submit only"),
         (["python"], "expected only options, got 'python'"),
     ],
 )

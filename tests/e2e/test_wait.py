@@ -89,7 +89,7 @@ def test_end_of_a_claim(pool_of):
         (["x"], "expected an id such as 12, got 'x'"),
         (["1", "2"], "expected one id, got 2"),
         (["-n2", "1"], "expected an id or a request, got both"),
-        (["-n", "x"], "--gpus: expected a number of devices"),
+        (["-n", "4x"], "--gpus: expected a number of devices"),
     ],
 )
 def test_wrong_usage(pool, args, wanted):
