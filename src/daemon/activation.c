@@ -45,7 +45,7 @@ int activation_listener(int *ret_listener, bool *ret_owned, struct berth_error *
         option_of(FIRST_HANDED, SO_TYPE) != SOCK_SEQPACKET ||
         option_of(FIRST_HANDED, SO_ACCEPTCONN) != 1)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "LISTEN_FDS: expected a local SEQPACKET socket that listens, got another");
+                         "LISTEN_FDS: expected a listening local SEQPACKET socket, got another");
     fcntl(FIRST_HANDED, F_SETFD, FD_CLOEXEC);
     fcntl(FIRST_HANDED, F_SETFL, O_NONBLOCK);
     *ret_listener = FIRST_HANDED;

@@ -109,8 +109,8 @@ static int find_claimant(struct connection *connection, const struct wire_messag
     if (descriptor < 0 || find_owner(connection, pid, &uid, groups) < 0) {
         if (descriptor >= 0)
             close(descriptor);
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "no running process has the pid %d", (int)pid);
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "no running process has the pid %d",
+                         (int)pid);
     }
     close(descriptor);
     if (!rights_may_decide(connection, uid))
@@ -118,9 +118,8 @@ static int find_claimant(struct connection *connection, const struct wire_messag
                          (int)pid);
     around = job_around(pool, pid, uid);
     if (around != NULL)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "process %d is under lease %" PRIu64 " already", (int)pid,
-                         around->by_id.id);
+        return error_set(error, BERTH_ERROR_INVALID, "process %d already has lease %" PRIu64,
+                         (int)pid, around->by_id.id);
     *claimant = (struct claimant){
         .uid = uid,
         .groups = groups->items,
@@ -189,8 +188,8 @@ static int narrow(const struct pool *pool, const struct slot_list *slots,
     if (!message->present && !request->gpus.all &&
         (slots->count < request->gpus.min || slots->count > request->gpus.max))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "expected %u devices, got that process %d uses %zu already",
-                         request->gpus.min, (int)message->pid, slots->count);
+                         "requested %u devices, but process %d already uses %zu", request->gpus.min,
+                         (int)message->pid, slots->count);
     if (vector_reserve(&wanted, slots->count) < 0)
         return error_set_memory(error);
     vector_for_each (slot, slots) {
@@ -200,7 +199,7 @@ static int narrow(const struct pool *pool, const struct slot_list *slots,
             !device_id_list_has(&request->wanted, id)) {
             vector_finish(&wanted);
             return error_set(error, BERTH_ERROR_INVALID,
-                             "expected other devices, got that process %d uses %s already",
+                             "process %d already uses %s, which was not requested",
                              (int)message->pid, device_id_format(id).text);
         }
         wanted.items[wanted.count++] = id;
@@ -259,8 +258,7 @@ static int try(struct connection *connection, struct wire_message *message,
         code = find_slots(pool, &claimant, &slots, error);
     if (code == 0 && slots.count == 0 && message->present)
         code = error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected a process that uses devices, got that %d uses none; say how "
-                         "many it is to get",
+                         "process %d uses no device; request some, for example with -n 1",
                          (int)claimant.pid);
     if (code == 0 && slots.count > 0)
         code = narrow(pool, &slots, message, error);
@@ -309,7 +307,7 @@ int adopt(struct connection *connection, struct wire_message *message, struct be
     if (message->hold != LEASE_HOLD_PROCESS || message->request == NULL || message->parent != 0 ||
         message->request->replicas > 1)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "expected one replica for a process, and no lease around it");
+                         "cannot adopt a process with several replicas or inside another lease");
     /* What the client may see says nothing of the process. */
     string_list_finish(&message->masks);
     code = try(connection, message, error);

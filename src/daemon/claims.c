@@ -43,7 +43,7 @@ static int check_inventory(const struct pool *pool, const char *wanted, struct b
     if (wanted == NULL || (here != NULL && strcmp(here, wanted) == 0))
         return 0;
     return error_set(error, BERTH_ERROR_INVALID,
-                     "expected a pool on the inventory %s, got one on %s", wanted,
+                     "expected a pool of the inventory %s, got one of %s", wanted,
                      here == NULL ? "this machine's hardware" : here);
 }
 
@@ -54,10 +54,11 @@ static int find_parent(const struct connection *connection, uint64_t id, uint64_
     const struct job *job = job_of_id(connection->pool, id);
 
     if (job == NULL || job->by_lease.id == 0 || job->state != JOB_HELD || job_is_preparing(job))
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "BERTH_LEASE: expected a lease of this pool, got %" PRIu64
-                         ", which is none (or ends, or has ended)",
-                         id);
+        return error_set(
+            error, BERTH_ERROR_NOT_FOUND,
+            "BERTH_LEASE: lease %" PRIu64
+            " does not exist, or it ends or has ended; unset it with: unset BERTH_LEASE",
+            id);
     if (job->holder->uid != connection->uid && connection->uid != 0)
         return error_set(error, BERTH_ERROR_PERMISSION,
                          "BERTH_LEASE: lease %" PRIu64 " belongs to another user", id);
@@ -73,7 +74,7 @@ static int check_rights(struct connection *connection, struct request *request,
 
     if (request->priority == PRIORITY_HIGH && !rights_may_use_high(connection))
         return error_set(error, BERTH_ERROR_PERMISSION,
-                         "--priority high: only those whom the configuration allows may use it");
+                         "--priority high: the configuration does not allow this for you");
     if (!request->time.known && rules->default_time != 0)
         request->time = optional_number_of((uint64_t)rules->default_time);
     if (longest != 0 && (!request->time.known || request->time.value > (uint64_t)longest))
@@ -148,7 +149,7 @@ static void tell_former(const struct job *job, const struct connection *connecti
 
     if (job->by_lease.id != 0 || job->connection == NULL || job->connection == connection)
         return;
-    error_set(&error, BERTH_ERROR_CANCELLED, "another connection goes on with this claim");
+    error_set(&error, BERTH_ERROR_CANCELLED, "another connection has taken over this claim");
     connection_refuse(job->connection, job->number, &error);
 }
 
@@ -159,7 +160,7 @@ static void attach(struct connection *connection, struct wire_message *message, 
     struct berth_error error = BERTH_ERROR_INIT;
 
     if (!is_its_client(connection, job)) {
-        error_set(&error, BERTH_ERROR_INVALID, "expected a token of one's own, got one in use");
+        error_set(&error, BERTH_ERROR_INVALID, "token already in use by another client");
         connection_refuse(connection, message->number, &error);
         return;
     }
@@ -261,7 +262,7 @@ static int check_wait(const struct connection *connection, const struct request 
                       struct berth_error *error)
 {
     return request->nonblock
-               ? error_set(error, BERTH_ERROR_BUSY, "it would have to wait")
+               ? error_set(error, BERTH_ERROR_BUSY, "no free device (--nonblock)")
                : user_check_waiting(connection->user, connection->pool->packet_length, error);
 }
 
@@ -330,15 +331,13 @@ static int claim(struct connection *connection, struct wire_message *message,
     if (message->token[0] == 0 && message->token[1] == 0)
         return error_set(error, BERTH_ERROR_INVALID, "expected a token, got none");
     if (message->resume)
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected to go on with a lease, got that this pool knows nothing of it");
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "cannot resume: no such lease in this pool");
     if (message->hold == LEASE_HOLD_NOTHING &&
         (message->request == NULL || !message->request->time.known))
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "expected a time limit for a lease that nobody holds, got none");
+        return error_set(error, BERTH_ERROR_INVALID, "a lease without a holder needs a time limit");
     if (connection->job_count >= JOBS_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
-                         "expected at most %d claims on a connection, got more", JOBS_MAX);
+                         "too many claims on one connection: the maximum is %d", JOBS_MAX);
     code = journal_file_reserve(&pool->journal, room, error);
     if (code == 0 && message->pid != 0)
         return adopt(connection, message, error);
@@ -390,7 +389,7 @@ static int wait_for_grant(struct connection *connection, const struct wire_messa
     struct watcher *watcher;
 
     if (request->nonblock)
-        return error_set(error, BERTH_ERROR_BUSY, "it would have to wait");
+        return error_set(error, BERTH_ERROR_BUSY, "no free device (--nonblock)");
     watcher = watcher_new(connection, message->number, asked, error);
     if (watcher == NULL)
         return error == NULL ? BERTH_ERROR_LIMIT : error->code;

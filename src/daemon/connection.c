@@ -89,7 +89,7 @@ static void keep_packet(struct connection *connection, const void *bytes, size_t
     text_append_bytes(&connection->out, &lead, LENGTH_SIZE);
     text_append_bytes(&connection->out, bytes, length);
     if (text_failed(&connection->out) || connection->unread > OUT_MAX || !is_bounded) {
-        log_closing(connection, "it does not read what it asked for");
+        log_closing(connection, "the client does not read its answers");
         doom(connection);
     }
 }

@@ -110,13 +110,12 @@ static int check(struct connection *connection, const struct wire_message *messa
 
     if (!rights_is_admin(connection))
         return error_set(error, BERTH_ERROR_PERMISSION,
-                         "only root, the pool's owner and its admins take devices out of service");
+                         "only root, the pool's owner and its admins may drain devices");
     if (message->device_ids.count == 0)
         return error_set(error, BERTH_ERROR_INVALID, "expected devices, got none");
     vector_for_each (id, &message->device_ids) {
         if (device_list_find(devices, *id) == devices->count)
-            return error_set(error, BERTH_ERROR_NOT_FOUND,
-                             "expected a device of this pool, got %s, which it does not have",
+            return error_set(error, BERTH_ERROR_NOT_FOUND, "no device named %s in this pool",
                              device_id_format(*id).text);
     }
     return 0;

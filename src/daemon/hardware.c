@@ -274,8 +274,7 @@ static void is_due(struct timer *timer)
     if (!hardware->probe.is_open) {
         start(hardware);
     } else if (hardware->is_asked) {
-        error_set(&error, BERTH_ERROR_TIMED_OUT,
-                  "berth-probe: expected an answer within %s, got none",
+        error_set(&error, BERTH_ERROR_TIMED_OUT, "berth-probe: no answer within %s",
                   quantity_format_duration(hardware->deadline).text);
         lose(hardware, &error);
     } else {
@@ -358,7 +357,7 @@ void hardware_explain(const struct pool *pool, struct berth_error *error)
                   problem->backend, problem->message);
     } else if (!hardware->has_report) {
         error_set(error, BERTH_ERROR_NO_DEVICE,
-                  "this pool has no devices yet: the hardware has not answered");
+                  "this pool has no devices yet: the hardware is still being probed");
     }
 }
 

@@ -348,7 +348,7 @@ struct watcher *watcher_new(struct connection *connection, uint64_t number, stru
     struct watcher *watcher;
 
     if (connection->watcher_count >= WATCHERS_MAX) {
-        error_set(error, BERTH_ERROR_LIMIT, "this connection waits for too much already");
+        error_set(error, BERTH_ERROR_LIMIT, "too many waiting requests on this connection");
         return NULL;
     }
     if (user_check_waiting(connection->user, connection->pool->packet_length, error) < 0)

@@ -133,7 +133,7 @@ int journal_file_reserve(struct journal_file *file, size_t need, struct berth_er
     if (file->size - file->used >= need + SPARE)
         return 0;
     if (grow(file, need + SPARE) < 0)
-        return error_set_errno(error, errno, "the pool's journal");
+        return error_set_errno(error, errno, "cannot write the pool's journal");
     return 0;
 }
 

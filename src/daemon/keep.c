@@ -438,7 +438,7 @@ int keep_anew(struct pool *pool, struct berth_error *error)
     int code = dump_all(pool, &content);
 
     if (code < 0)
-        error_set(error, code, "the pool's journal: %s", berth_error_describe(code));
+        error_set(error, code, "cannot write the pool's journal: %s", berth_error_describe(code));
     else
         code = journal_file_make(&pool->journal, pool->journal_path, &content, error);
     text_finish(&content);

@@ -45,13 +45,12 @@ static struct job *job_to_change(struct connection *connection, const struct wir
 
     if (job == NULL) {
         fail(connection, message, BERTH_ERROR_NOT_FOUND,
-             ended_find(connection->pool, message->id) != NULL
-                 ? "it has ended already"
-                 : "no claim or lease of this number is here");
+             ended_find(connection->pool, message->id) != NULL ? "already ended"
+                                                               : "no claim or lease has this id");
         return NULL;
     }
     if (!rights_may_decide(connection, job->holder->uid)) {
-        fail(connection, message, BERTH_ERROR_PERMISSION, "it belongs to another user");
+        fail(connection, message, BERTH_ERROR_PERMISSION, "belongs to another user");
         return NULL;
     }
     return job;
@@ -66,15 +65,15 @@ void message_release(struct connection *connection, struct wire_message *message
         return;
     if (job->connection != connection) {
         fail(connection, message, BERTH_ERROR_PERMISSION,
-             "only its holder gives a lease back; others stop it");
+             "only the holder can give a lease back; use 'berth release'");
         return;
     }
     if (job->by_lease.id == 0) {
-        fail(connection, message, BERTH_ERROR_INVALID, "it waits: cancel it");
+        fail(connection, message, BERTH_ERROR_INVALID, "still queued; use 'berth cancel'");
         return;
     }
     if (job->state == JOB_DRAINING) {
-        fail(connection, message, BERTH_ERROR_NOT_FOUND, "it has ended already");
+        fail(connection, message, BERTH_ERROR_NOT_FOUND, "already ended");
         return;
     }
     if (message->exit_code.known)
@@ -101,8 +100,7 @@ void message_cancel(struct connection *connection, struct wire_message *message)
         return;
     }
     if (job->by_lease.id != 0) {
-        fail(connection, message, BERTH_ERROR_INVALID,
-             "it waits no more, it has its devices: release it");
+        fail(connection, message, BERTH_ERROR_INVALID, "already granted; use 'berth release'");
         return;
     }
     engine_cancel(pool->engine, job->by_id.id, NULL);
@@ -117,7 +115,7 @@ void message_stop(struct connection *connection, struct wire_message *message)
     if (job == NULL)
         return;
     if (job->by_lease.id == 0) {
-        fail(connection, message, BERTH_ERROR_INVALID, "it still waits: cancel it");
+        fail(connection, message, BERTH_ERROR_INVALID, "still queued; use 'berth cancel'");
         return;
     }
     ending_begin(pool, job, LEASE_END_STOPPED, pool_now(pool) + pool->rules.grace);
@@ -142,22 +140,22 @@ void message_extend(struct connection *connection, struct wire_message *message)
     if (job == NULL)
         return;
     if (job->by_lease.id == 0 || !engine_get_lease(pool->engine, job->by_lease.id, &view)) {
-        fail(connection, message, BERTH_ERROR_INVALID, "it still waits, and has no end to move");
+        fail(connection, message, BERTH_ERROR_INVALID, "still queued, so it has no time limit yet");
         return;
     }
     if (job->end != 0) {
-        fail(connection, message, BERTH_ERROR_INVALID, "it is being ended");
+        fail(connection, message, BERTH_ERROR_INVALID, "already ending");
         return;
     }
     if (view.expires == TIME_NEVER) {
-        fail(connection, message, BERTH_ERROR_INVALID, "it has no time limit to move");
+        fail(connection, message, BERTH_ERROR_INVALID, "has no time limit to extend");
         return;
     }
     expires = later(view.expires, message->duration);
     longest = rights_longest_time(connection);
     if (longest != 0 && expires - view.granted > longest && !rights_is_admin(connection)) {
         error_set(&error, BERTH_ERROR_PERMISSION,
-                  "%" PRIu64 ": expected to hold it for at most %s in all, got %s", message->id,
+                  "%" PRIu64 ": expected at most %s in total, got %s", message->id,
                   quantity_format_duration(longest).text,
                   quantity_format_duration(expires - view.granted).text);
         connection_refuse(connection, message->number, &error);
@@ -195,8 +193,7 @@ void message_watch(struct connection *connection, struct wire_message *message)
         return;
     }
     if (job_of_id(pool, message->id) == NULL) {
-        fail(connection, message, BERTH_ERROR_NOT_FOUND,
-             "no claim or lease of this number is here");
+        fail(connection, message, BERTH_ERROR_NOT_FOUND, "no claim or lease has this id");
         return;
     }
     watcher = watcher_new(connection, message->number, NULL, &error);

@@ -63,7 +63,7 @@ static int take_lock(int descriptor, const char *path, struct berth_error *error
             return error_set_errno(error, errno, "%s", path);
         nanosleep(&pause, NULL);
     }
-    return error_set(error, BERTH_ERROR_BUSY, "%s: another daemon has this socket", path);
+    return error_set(error, BERTH_ERROR_BUSY, "%s: in use by another daemon", path);
 }
 
 /* The machine's own directory is gone with every boot. What fails is told by what comes next. */
@@ -103,7 +103,7 @@ static int explain_lock(const char *path, int number, struct berth_error *error)
         return error_set_errno(error, number, "%s", path);
     return error_set(error, BERTH_ERROR_PERMISSION,
                      "%s: expected a file of user %ju, got one of user %ju, who ran the daemon "
-                     "before; berthd --user, started by root, takes over what root has left",
+                     "before; root can take over the files of root with berthd --user",
                      path, (uintmax_t)geteuid(), (uintmax_t)status.st_uid);
 }
 

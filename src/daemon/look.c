@@ -59,7 +59,8 @@ void message_handle(struct connection *connection, struct wire_message *message)
         return;
     }
     error_set(&error, BERTH_ERROR_INVALID,
-              "expected a message that this version knows, got type %d", (int)message->type);
+              "unknown message type %d; the client may be newer than the daemon",
+              (int)message->type);
     connection_refuse(connection, message->number, &error);
 }
 
@@ -131,7 +132,7 @@ void message_explain(struct connection *connection, struct wire_message *message
         return;
     }
     if (job == NULL || job->by_lease.id != 0) {
-        error_set(&error, BERTH_ERROR_NOT_FOUND, "%" PRIu64 ": no waiting claim has this number",
+        error_set(&error, BERTH_ERROR_NOT_FOUND, "%" PRIu64 ": no queued claim has this id",
                   message->id);
         connection_refuse(connection, message->number, &error);
         return;

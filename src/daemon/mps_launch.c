@@ -62,7 +62,7 @@ static void want_directory(int line, const char *path, uid_t owner, mode_t mode)
     bool is_made = mkdir(path, mode) == 0;
 
     if (!is_made && errno != EEXIST)
-        give_up(line, "%s: cannot make it: %s", path, strerror(errno));
+        give_up(line, "cannot create %s: %s", path, strerror(errno));
     if (lstat(path, &status) < 0)
         give_up(line, "%s: %s", path, strerror(errno));
     if (!S_ISDIR(status.st_mode))
@@ -100,11 +100,11 @@ static void make_directory(int line, const char *path, uid_t uid, bool is_given)
         snprintf(above, sizeof(above), "%s", path);
         *strrchr(above, '/') = '\0';
         if (mkdir(above, PRIVATE_MODE) < 0 && errno != EEXIST)
-            give_up(line, "%s: cannot make it: %s", above, strerror(errno));
+            give_up(line, "cannot create %s: %s", above, strerror(errno));
         mkdir(path, PRIVATE_MODE);
     }
     if (stat(path, &status) < 0)
-        give_up(line, "%s: cannot make it: %s", path, strerror(errno));
+        give_up(line, "cannot create %s: %s", path, strerror(errno));
     if (!S_ISDIR(status.st_mode))
         give_up(line, "%s: expected a directory, got something else", path);
     if (faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0)
@@ -150,7 +150,7 @@ static void clear_place(int line, const char *pipe)
     snprintf(path, sizeof(path), "%s/%s", pipe, names[0]);
     alive = is_alive(path);
     if (alive > 0)
-        give_up(line, "%s: another MPS control daemon works there", pipe);
+        give_up(line, "%s: in use by another MPS control daemon", pipe);
     for (size_t i = 0; alive == 0 && i < COUNT(names); i++) {
         snprintf(path, sizeof(path), "%s/%s", pipe, names[i]);
         unlink(path);
@@ -197,7 +197,7 @@ static _Noreturn void be_child(const struct mps_launch *launch, int line, int ou
     number = persona_become(&site->persona, &home);
     if (number != 0)
         give_up(line, "cannot become user %u: %s", (unsigned)uid,
-                number == ESRCH ? "the user database does not know it" : strerror(number));
+                number == ESRCH ? "no such user" : strerror(number));
     make_directory(line, site->pipe, uid, site->is_pipe_given);
     make_directory(line, site->log, uid, site->is_log_given);
     clear_place(line, site->pipe);

@@ -55,8 +55,9 @@ static bool try_defaults(struct mps *mps)
             return true;
     }
     text_clear(&mps->fault);
-    text_append(&mps->fault, PROGRAM_NAME ": not in /usr/bin, /usr/local/bin, /bin or /usr/sbin "
-                                          "(mps_control in the configuration names another)");
+    text_append(&mps->fault,
+                PROGRAM_NAME ": not found in /usr/bin, /usr/local/bin, /bin or /usr/sbin "
+                             "(set mps_control in the configuration)");
     return false;
 }
 
@@ -90,13 +91,12 @@ int mps_check(struct pool *pool, const struct request *request, uint32_t uid,
     if (request->sharing != SHARING_MPS || !has_nvidia(pool))
         return 0;
     if (mps_program(pool) == NULL)
-        return error_set(error, BERTH_ERROR_IMPOSSIBLE,
-                         "sharing mps: expected the MPS control program, got %s",
+        return error_set(error, BERTH_ERROR_IMPOSSIBLE, "sharing mps: cannot use MPS: %s",
                          text_string(&pool->mps->fault));
     if (uid != pool->owner && !pool->mps->may_become_others)
         return error_set(error, BERTH_ERROR_IMPOSSIBLE,
-                         "sharing mps: expected a daemon that may become user %u, got one without "
-                         "CAP_SETUID and CAP_SETGID",
+                         "sharing mps: the daemon cannot become user %u: it has no CAP_SETUID and "
+                         "CAP_SETGID",
                          uid);
     return 0;
 }
@@ -234,7 +234,7 @@ static void refuse(struct pool *pool, struct job *job, const struct control *con
 
     if (job->end != 0)
         return;
-    text_append_format(&words, "the MPS control daemon of %s could not be started: %s",
+    text_append_format(&words, "cannot start the MPS control daemon of %s: %s",
                        device_id_format(device->id).text, why);
     /* Without memory it is refused for its end. */
     if (guard != NULL)
@@ -270,7 +270,7 @@ static bool prepare_slot(struct pool *pool, struct job *job, const struct lease_
     if (control->state == MPS_NONE || control->state == MPS_PAUSING)
         mps_start(control, &site);
     else if (is_other && (control->state == MPS_READY || control->state == MPS_STARTING))
-        refuse(pool, job, control, "another one works there for the lease around it");
+        refuse(pool, job, control, "the lease around it already uses one there");
     mps_site_finish(&site);
     return control->state != MPS_READY || job->end != 0;
 }

@@ -181,9 +181,10 @@ void message_follow(struct connection *connection, struct wire_message *message)
 
     forget_other(connection);
     if ((message->kinds & WIRE_NEWS_ALL) == 0)
-        error_set(&error, BERTH_ERROR_INVALID,
-                  "expected a kind of news that this version knows, got the set %u",
-                  message->kinds);
+        error_set(
+            &error, BERTH_ERROR_INVALID,
+            "unknown kind of notification in the set %u; the client may be newer than the daemon",
+            message->kinds);
     else
         watcher = watcher_new(connection, message->number, NULL, &error);
     if (watcher == NULL) {

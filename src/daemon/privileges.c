@@ -39,7 +39,7 @@ static const struct right {
      .lack = "cannot signal other users' processes: CAP_KILL"},
     {.key = "sees",
      .capabilities = BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH),
-     .lack = "cannot see what other users' processes are: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"},
+     .lack = "cannot identify other users' processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"},
     {.key = "mps",
      .capabilities = BIT(CAP_SETUID) | BIT(CAP_SETGID),
      .lack = "cannot run MPS for other users: CAP_SETUID and CAP_SETGID",
@@ -168,7 +168,7 @@ static int go_through(const struct privileges_user *user, const char *path, cons
         else if (!give && !mine)
             code =
                 error_set(error, BERTH_ERROR_PERMISSION,
-                          "%s: expected a directory for the socket alone, to give it to user %ju, "
+                          "%s: expected a directory with only the socket, to give it to user %ju, "
                           "got %s in it",
                           path, (uintmax_t)user->uid, quote(entry->d_name).text);
     }
@@ -192,8 +192,8 @@ static int give_all(const struct privileges_user *user, const char *path, const 
     if (code == 0 && status.st_uid == 0)
         code = go_through(user, path, stem, directory, false, error);
     if (code == 0 && fchownat(directory, "", user->uid, user->gid, AT_EMPTY_PATH) < 0)
-        code = error_set_errno(error, errno, "%s: cannot give it to user %ju", path,
-                               (uintmax_t)user->uid);
+        code =
+            error_set_errno(error, errno, "cannot give %s to user %ju", path, (uintmax_t)user->uid);
     if (code == 0)
         code = go_through(user, path, stem, directory, true, error);
     close(directory);

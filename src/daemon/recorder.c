@@ -206,7 +206,7 @@ static void fail(struct recorder *recorder, const char *reason)
     if (recorder->has_written && recorder->failures > FAILURES_OF_GOOD_ONES)
         recorder->failures = FAILURES_OF_GOOD_ONES;
     recorder->has_written = false;
-    snprintf(words, sizeof(words), "berth-recorder: %s; past leases are not written down", reason);
+    snprintf(words, sizeof(words), "berth-recorder: %s; leases are not recorded", reason);
     set_problem(recorder, recorder->failed, sizeof(recorder->failed), words);
     start_after(recorder, recorder_restart_after(recorder->failures));
 }
@@ -220,9 +220,9 @@ static void describe_end(const struct offspring_end *end, const char *said, char
     if (end->failure != 0)
         snprintf(words, size, "cannot be started: %s", strerror(end->failure));
     else if (end->is_killed)
-        snprintf(words, size, "it was ended by signal %d%s%.200s", end->number, colon, said);
+        snprintf(words, size, "ended by signal %d%s%.200s", end->number, colon, said);
     else
-        snprintf(words, size, "it ended with exit code %d%s%.200s", end->number, colon, said);
+        snprintf(words, size, "ended with exit code %d%s%.200s", end->number, colon, said);
 }
 
 /* Closes what there is of it; it need not have ended. */
@@ -280,10 +280,11 @@ static void timeout_is_over(struct timer *timer)
     struct recorder *recorder = container_of(timer, struct recorder, timeout);
     char words[BERTH_ERROR_MESSAGE_SIZE];
 
-    snprintf(words, sizeof(words),
-             "berth-recorder: expected it to go on within %s, got that it hangs, perhaps with the "
-             "disk of %s; past leases are not written down",
-             quantity_format_duration(recorder->timeout_time).text, recorder->pool->history_path);
+    snprintf(
+        words, sizeof(words),
+        "berth-recorder: no progress within %s, perhaps because of the disk of %s; leases are not "
+        "recorded",
+        quantity_format_duration(recorder->timeout_time).text, recorder->pool->history_path);
     set_problem(recorder, recorder->hanging, sizeof(recorder->hanging), words);
 }
 

@@ -383,8 +383,8 @@ int restore_read(struct pool *pool, struct berth_error *error)
     join_all(pool);
     if (reading.has_pool && reading.other_devices && anybody_holds(pool))
         return error_set(error, BERTH_ERROR_BUSY,
-                         "%s: expected the devices that leases are held on, got that it has "
-                         "changed; end them first",
+                         "%s: has changed, and leases are held on its former devices; end these "
+                         "leases first",
                          pool->settings.inventory == NULL ? "this machine's hardware"
                                                           : pool->settings.inventory);
     drains_restored(pool, !reading.has_pool || reading.other_devices);

@@ -356,7 +356,7 @@ static bool test_answered(struct pool *pool, struct watcher *watcher)
     if (code == CLAIM_WAITS && watcher->deadline > pool_now(pool))
         return false;
     if (code == CLAIM_WAITS)
-        code = error_set(&error, BERTH_ERROR_TIMED_OUT, "it would still have to wait");
+        code = error_set(&error, BERTH_ERROR_TIMED_OUT, "not granted within the time of --wait");
     if (code < 0)
         connection_refuse(watcher->connection, watcher->number, &error);
     else

@@ -152,10 +152,9 @@ int user_connect(struct pool *pool, uint32_t uid, struct user **ret_user, struct
         user_charge_message(user, 0);
         if (user->connections >= max)
             code = error_set(error, BERTH_ERROR_LIMIT,
-                             "expected at most %u connections of one user, got more", max);
+                             "too many connections of one user: the maximum is %u", max);
         else if (pool->users.connections >= pool->users.connections_max)
-            code = error_set(error, BERTH_ERROR_LIMIT,
-                             "expected at most %zu connections of all users, got more",
+            code = error_set(error, BERTH_ERROR_LIMIT, "too many connections: the maximum is %zu",
                              pool->users.connections_max);
         if (code < 0) {
             user_close(user);
@@ -212,7 +211,7 @@ static void silence_is_over(struct timer *timer)
     struct pool *pool = container_of(users, struct pool, users);
     struct berth_error error = BERTH_ERROR_INIT;
 
-    error_set(&error, BERTH_ERROR_TIMED_OUT, "expected a message within %s of connecting, got none",
+    error_set(&error, BERTH_ERROR_TIMED_OUT, "no message within %s after connecting",
               quantity_format_duration(SILENCE_MAX).text);
     list_for_each (link, &users->silent) {
         struct connection *connection = container_of(link, struct connection, in_silent);
@@ -331,12 +330,12 @@ int user_check_waiting(const struct user *user, size_t bytes, struct berth_error
         return 0;
     if (user->waiting >= max)
         return error_set(error, BERTH_ERROR_LIMIT,
-                         "expected at most %u waiting claims, questions and inner leases of one "
-                         "user, got more",
+                         "too many queued claims, pending requests and inner leases of one user: "
+                         "the maximum is %u",
                          max);
     if (user->waiting_bytes + bytes > WAITING_BYTES_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
-                         "expected at most %d MiB of requests of one user that wait, got more",
+                         "too many bytes of pending requests of one user: the maximum is %d MiB",
                          WAITING_BYTES_MAX / (1024 * 1024));
     return 0;
 }

@@ -126,7 +126,7 @@ def test_adopt_takes_all_that_the_process_and_its_children_use(shared_machine):
     [held] = shared_machine.look()["leases"]
     assert held["devices"] == ["nvidia0", "nvidia2"]
     again = shared_machine.berth(BOB, "adopt", str(child))
-    assert again == (2, "", f"berth: adopt: process {child} is under lease {held['id']} already\n")
+    assert again == (2, "", f"berth: adopt: process {child} already has lease {held['id']}\n")
     assert shared_machine.berth(BOB, "release", str(held["id"])) == (0, "", "")
     assert parent.wait() == -15
     assert not os.path.exists(f"/proc/{child}/exe")
@@ -168,7 +168,7 @@ def test_adopt_for_a_process_that_uses_nothing_yet(shared_machine):
     shared_machine.open()
     process = shared_machine.sleeper(BOB)
     done = shared_machine.berth(BOB, "adopt", str(process.pid))
-    wanted = f"expected a process that uses devices, got that {process.pid} uses none; say how many it is to get"
+    wanted = f"process {process.pid} uses no device; request some, for example with -n 1"
     assert done == (125, "", f"berth: adopt: {wanted}\n")
     assert shared_machine.berth(BOB, "adopt", str(process.pid), "-n", "2").code == 0
     assert shared_machine.look()["leases"][0]["devices"] == ["nvidia0", "nvidia1"]
@@ -196,9 +196,9 @@ def test_what_does_not_fit_is_refused(shared_machine):
     until_state(shared_machine, "nvidia0", "SQUATTED")
     pid = str(process.pid)
     done = shared_machine.berth(BOB, "adopt", pid, "-n", "2")
-    assert done == (2, "", f"berth: adopt: expected 2 devices, got that process {pid} uses 1 already\n")
+    assert done == (2, "", f"berth: adopt: requested 2 devices, but process {pid} already uses 1\n")
     done = shared_machine.berth(BOB, "adopt", pid, "--device", "nvidia1")
-    assert done == (2, "", f"berth: adopt: expected other devices, got that process {pid} uses nvidia0 already\n")
+    assert done == (2, "", f"berth: adopt: process {pid} already uses nvidia0, which was not requested\n")
     done = shared_machine.berth(BOB, "adopt", "4194304")
     assert done == (125, "", "berth: adopt: no running process has the pid 4194304\n")
     with wire.connect(str(shared_machine.socket)) as client, pytest.raises(wire.Refused) as refused:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be sev
 
 MALLORY, TRUDY, OSCAR, ALICE = 61001, 61002, 61003, 61004
 LIMIT = wire.ERRORS["LIMIT"]
-WAITING_WORDS = "expected at most {} waiting claims, questions and inner leases of one user, got more"
+WAITING_WORDS = "too many queued claims, pending requests and inner leases of one user: the maximum is {}"
 
 # A user's message takes a few of these milliseconds while others flood the daemon; with sanitizers, a
 # few times as many.
@@ -66,7 +66,7 @@ def queue_claim(client, request):
 
 def test_connections(machine):
     machine.start()
-    words = "expected at most 1000 connections of one user, got more"
+    words = "too many connections of one user: the maximum is 1000"
     clients = [machine.connect(MALLORY) for _ in range(1000)]
     clients[0].hello()
     clients[-1].hello()
@@ -92,7 +92,7 @@ def test_command_of_one_too_many(machine):
         first.hello()
         done = machine.berth(MALLORY, "run", "true")
     assert (done.code, done.stdout) == (125, "")
-    assert done.stderr == "berth: run: expected at most 1 connections of one user, got more\n"
+    assert done.stderr == "berth: run: too many connections of one user: the maximum is 1\n"
     # The first is gone when the daemon has seen its end.
     until(lambda: machine.berth(MALLORY, "run", "true").code == 0, "a connection to be had")
 
@@ -106,7 +106,7 @@ def test_connections_of_all(sandbox, pool_of):
     limited.chmod(0o755)
     made.start(program=limited)
     clients = [made.connect(MALLORY + i % 3) for i in range(344)]
-    expect_limit(made.connect(ALICE), "expected at most 344 connections of all users, got more")
+    expect_limit(made.connect(ALICE), "too many connections: the maximum is 344")
     more = [wire.connect(made.socket) for _ in range(150)]
     assert all(client.hello() for client in more)
     close_all(more)
@@ -162,7 +162,7 @@ def test_large_requests(machine):
     machine.root.claim({"wanted": ["nvidia0"]})
     before = resident(machine.daemon.pid)
     ids = [f"nvidia{i}" for i in range(4, 4090)]
-    words = "expected at most 8 MiB of requests of one user that wait, got more"
+    words = "too many bytes of pending requests of one user: the maximum is 8 MiB"
     with machine.connect(MALLORY) as mallory:
         types = []
         for i in range(300):
@@ -198,7 +198,7 @@ def test_rules_of_later(machine):
     for client in clients:
         queue_claim(client, {})
     machine.reload("bounds: {connections: 5, waiting: 5, messages: 1}\n")
-    expect_limit(machine.connect(MALLORY), "expected at most 5 connections of one user, got more")
+    expect_limit(machine.connect(MALLORY), "too many connections of one user: the maximum is 5")
     assert machine.root.hello()["pending"] == 10
     numbers = [clients[0].send_claim() for _ in range(30)]  # at one in a second
     machine.reload("bounds: {connections: 11, waiting: 11, messages: 100000}\n")
@@ -311,7 +311,7 @@ def test_unread_answers(sandbox, pool_of):
                 client.send("LOOK", section=wire.SECTIONS["DEVICES"])
     line = until(lambda: made.lines("closing"), "the end of one")[0]
     assert f"uid={MALLORY}" in line
-    assert 'reason="it does not read what it asked for"' in line
+    assert 'reason="the client does not read its answers"' in line
     assert resident(made.daemon.pid) < before + 32 * 1024
     made.root.hello()
     # The others are as they were, and may read on.
@@ -351,7 +351,7 @@ def test_lines_of_the_log(machine):
     machine.start("bounds: {connections: 1}\n")
     with machine.connect(MALLORY):
         for _ in range(200):
-            expect_limit(machine.connect(MALLORY), "expected at most 1 connections of one user, got more")
+            expect_limit(machine.connect(MALLORY), "too many connections of one user: the maximum is 1")
     until(
         lambda: written_and_left_out(machine) == 200,
         lambda: f"all of them, written or left out: {written_and_left_out(machine)} {machine.log.read_text()[-600:]}",

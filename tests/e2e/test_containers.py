@@ -323,7 +323,7 @@ def test_adopt_a_container(shared_machine, containers, facts, daemon_options):
     assert [device["id"] for device in held["devices"]] == ["nvidia0", "nvidia2"]
     until_squatted(shared_machine, 0)
     again = shared_machine.berth(ALICE, "adopt", "--container", identity)
-    assert again.stderr == f"berth: adopt: process {first.pid} is under lease {held['id']} already\n"
+    assert again.stderr == f"berth: adopt: process {first.pid} already has lease {held['id']}\n"
     later.end()
     shared_machine.gpus.leave(2, later.pid)
     assert [lease["id"] for lease in shared_machine.look()["leases"]] == [held["id"]]

@@ -154,7 +154,7 @@ def test_activation_by_another_kind_of_socket(machine):
         daemon = start_activated(machine.sandbox, listener, daemon_args(machine))
         assert daemon.wait() == 2
         assert daemon.text("stderr") == (
-            "berth: LISTEN_FDS: expected a local SEQPACKET socket that listens, got another\n"
+            "berth: LISTEN_FDS: expected a listening local SEQPACKET socket, got another\n"
         )
 
 

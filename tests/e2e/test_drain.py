@@ -192,5 +192,5 @@ def test_all_or_none(pool_of):
     pool = pool_of(1)
     done = pool.berth("drain", "nvidia0", "nvidia7")
     assert (done.code, done.stdout) == (125, "")
-    assert done.stderr == "berth: drain: expected a device of this pool, got nvidia7, which it does not have\n"
+    assert done.stderr == "berth: drain: no device named nvidia7 in this pool\n"
     assert device_of(pool, 0)["state"] == "free"

@@ -265,7 +265,7 @@ def test_slow_reader(served):
                 if i % 100 == 0:
                     served.good.hello()
     log = served.directory / "log"
-    until(lambda: "it does not read what it asked for" in log.read_text(), "the reason in the log")
+    until(lambda: "the client does not read its answers" in log.read_text(), "the reason in the log")
 
 
 def test_reader_that_is_always_behind(sandbox, pool_of):

@@ -178,8 +178,8 @@ def test_inventory_that_changed_under_leases(pool_of):
     done = pool.berth("run", "true")
     assert done.code == 125
     assert done.stderr == (
-        f"berth: run: {pool.inventory}: expected the devices that leases are held on, got that it has changed; "
-        "end them first\n"
+        f"berth: run: {pool.inventory}: has changed, and leases are held on its former devices; "
+        "end these leases first\n"
     )
     pool.inventory.write_text(before)
     assert pool.berth("run", "-n2", "--nonblock", "true").code == 123  # the lease is still there

@@ -18,7 +18,7 @@ def failure(pool, client, **request):
     """What is said when it cannot be started; the device is good for the next all the same."""
     refused = refusal(client, **request)
     assert refused.error == wire.ERRORS["IO"]
-    prefix = "the MPS control daemon of nvidia0 could not be started: "
+    prefix = "cannot start the MPS control daemon of nvidia0: "
     assert refused.text.startswith(prefix)
     assert client.claim({})["devices"][0]["id"] == "nvidia0"
     return refused.text.removeprefix(prefix)
@@ -35,7 +35,7 @@ def test_no_such_directory(mps_pool, mps, sandbox):
     missing = sandbox.directory / "missing/pipe"
     with wire.connect(mps_pool.socket) as client:
         said = failure(mps_pool, client, mps_pipe_dir=str(missing))
-    assert said == f"{missing}: cannot make it: No such file or directory"
+    assert said == f"cannot create {missing}: No such file or directory"
 
 
 def test_something_else_in_the_place_of_a_directory(mps_pool, mps, sandbox):
@@ -66,7 +66,7 @@ def test_another_one_in_the_same_directory(mps_pool, mps, sandbox):
         until_served(pipe / "control", socket.SOCK_STREAM)
         with wire.connect(mps_pool.socket) as client:
             said = failure(mps_pool, client, mps_pipe_dir=str(pipe))
-        assert said == f"{pipe}: another MPS control daemon works there"
+        assert said == f"{pipe}: in use by another MPS control daemon"
         assert other.process.poll() is None
         assert sandbox.run([mps.program], input="quit\n", env=directories).code == 0
         assert other.wait() == 0
@@ -117,7 +117,7 @@ def test_missing_program(pool_of, mps, told):
         # What was found out is good for a second.
         refused = until(lambda: try_claim(client), "a refusal")
         assert refused.error == wire.ERRORS["IMPOSSIBLE"]
-        assert refused.text == f"sharing mps: expected the MPS control program, got {mps.program}: no such file"
+        assert refused.text == f"sharing mps: cannot use MPS: {mps.program}: no such file"
         mps.program.with_name("moved").rename(mps.program)
     mps.until_gone()
 
@@ -126,7 +126,7 @@ def test_missing_program_on_the_command_line(mps_pool, mps):
     """No device here could ever do, so that the CPU may."""
     mps.program.chmod(0o644)
     done = mps_pool.berth("run", "--sharing", "mps", "true")
-    words = f"sharing mps: expected the MPS control program, got {mps.program}: is not executable"
+    words = f"sharing mps: cannot use MPS: {mps.program}: is not executable"
     assert done == (120, "", f"berth: run: {words}\n")
     done = mps_pool.berth("run", "--sharing", "mps", "--or-cpu", "printenv", "CUDA_VISIBLE_DEVICES")
     assert done == (0, "-1\n", "")
@@ -139,7 +139,7 @@ def test_no_program_in_the_usual_directories(pool_of, sandbox):
         pytest.skip(f"this machine has {name}")
     done = pool_of(1).berth("run", "--sharing", "mps", "true")
     assert done.code == 120
-    assert f"expected the MPS control program, got {name}: not in /usr/bin, " in done.stderr
+    assert f"cannot use MPS: {name}: not in /usr/bin, " in done.stderr
 
 
 def try_claim(client):

@@ -107,7 +107,7 @@ def test_directories_with_the_rights_of_the_user_alone(shared_machine, mps, sand
     private.mkdir(mode=0o700)
     done = shared_machine.berth(ALICE, "run", *SHARING, "--mps-pipe-dir", private / "pipe", "true")
     assert done.code == 125
-    words = f"the MPS control daemon of nvidia0 could not be started: {private}/pipe: cannot make it: Permission denied"
+    words = f"cannot start the MPS control daemon of nvidia0: cannot create {private}/pipe: Permission denied"
     assert done.stderr == f"berth: run: {words}\n"
     assert not list(private.iterdir())
     shown = sandbox.directory / "shown"
@@ -127,7 +127,7 @@ def test_directories_of_others_are_refused(shared_machine, mps):
     done = shared_machine.berth(ALICE, "run", *SHARING, "true")
     assert done.code == 125
     words = f"{base}/{ALICE}: expected a directory of user {ALICE}, got one of user 0"
-    assert done.stderr.endswith(f"could not be started: {words}\n")
+    assert done.stderr.endswith(f"cannot start the MPS control daemon of nvidia0: {words}\n")
 
 
 def test_it_is_taken_over(shared_machine, mps, nobody):
@@ -165,7 +165,7 @@ def test_a_daemon_that_may_not_become_others(shared_machine, mps):
     check_is_of(control, ALICE, shared_machine)
     done = shared_machine.berth(BOB, "run", *SHARING, "true")
     assert done.code == 120
-    words = f"expected a daemon that may become user {BOB}, got one without CAP_SETUID and CAP_SETGID"
+    words = f"the daemon cannot become user {BOB}: it has no CAP_SETUID and CAP_SETGID"
     assert done.stderr == f"berth: run: sharing mps: {words}\n"
     assert shared_machine.berth(BOB, "run", *SHARING, "--or-cpu", "true").code == 0
     shared_machine.let_go(holder)

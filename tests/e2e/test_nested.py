@@ -181,7 +181,7 @@ def test_lease_that_has_ended(pool_of):
     until(lambda: look(pool)["leases"] == [], "its end")
     done = pool.berth("run", "true", env={"BERTH_LEASE": holder.lease})
     assert done.code == 125
-    assert f"got {holder.lease}, which is none (or ends, or has ended)" in done.stderr
+    assert f"BERTH_LEASE: lease {holder.lease} does not exist, or it ends or has ended" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")

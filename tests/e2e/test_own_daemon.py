@@ -149,7 +149,7 @@ def test_other_inventory(pool_of):
     done = pool.berth("run", "--inventory", other, "true", env={"BERTH_SOCKET": pool.socket})
     assert done.code == 2
     assert done.stderr == (
-        f"berth: run: expected a pool on the inventory {other}, got one on {pool.inventory}\n"
+        f"berth: run: expected a pool of the inventory {other}, got one of {pool.inventory}\n"
     )
 
 
@@ -249,7 +249,7 @@ def test_two_daemons_of_one_directory(pool_of):
     args = ["berthd", "--own", pool.directory, "--inventory", pool.inventory]
     with pool.sandbox.start(args) as second:
         assert second.wait() == 125
-        assert "another daemon has this socket" in second.text("stderr")
+        assert "in use by another daemon" in second.text("stderr")
     assert pool.berth("run", "true").code == 0
     assert pool.daemons() == [first.pid]
     until(lambda: pool.socket.exists(), "the socket")

@@ -7,8 +7,8 @@ import pytest
 from shared_machine import ALICE, BOB, CAROL, STAFF, STUDENTS
 from waiting import until, until_pending
 
-DECIDES = "it belongs to another user"
-SERVICE = "only root, the pool's owner and its admins take devices out of service"
+DECIDES = "belongs to another user"
+SERVICE = "only root, the pool's owner and its admins may drain devices"
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_longest_times(shared_machine, uid, groups, longest):
     mine = lease_of(shared_machine.berth(uid, "reserve", "--for", longest, groups=groups))
     done = shared_machine.berth(uid, "extend", mine, "1h", groups=groups)
     assert done.code == 125
-    assert f"expected to hold it for at most {longest} in all, got " in done.stderr
+    assert f"expected at most {longest} in total, got " in done.stderr
     assert shared_machine.sandbox.run(["berth", "extend", mine, "1h"]).code == 0
 
 
@@ -151,7 +151,7 @@ def test_high_is_for_some(shared_machine):
     run = ["run", "--priority", "high", "true"]
     assert shared_machine.berth(ALICE, *run).code == 0
     assert shared_machine.berth(BOB, *run, groups=(STAFF,)).code == 0
-    refused = "berth: run: --priority high: only those whom the configuration allows may use it\n"
+    refused = "berth: run: --priority high: the configuration does not allow this for you\n"
     assert shared_machine.berth(BOB, *run, groups=(STUDENTS,)) == (125, "", refused)
 
 

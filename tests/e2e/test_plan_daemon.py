@@ -27,7 +27,7 @@ def plan(sandbox, daemon):
     return run
 
 
-BUSY = ("BUSY", "it would have to wait")
+BUSY = ("BUSY", "no free device (--nonblock)")
 
 
 def test_free_devices(plan):

@@ -107,7 +107,7 @@ def test_a_container_under_a_lease_is_not_adopted(machine, command):
     [container] = machine.podman.containers()
     done = machine.pool.berth("adopt", "--container", container, "--device", OTHER)
     assert (done.code, done.stdout) == (2, ""), done
-    assert f"is under lease {lease} already" in done.stderr
+    assert f"already has lease {lease}" in done.stderr
     machine.pool.let_go(program)
 
 

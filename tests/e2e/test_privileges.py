@@ -231,7 +231,7 @@ def test_a_machine_wide_daemon_without_rights_says_so(machine):
         "sees": "own",
         "mps": "own",
         "missing": "cannot signal other users' processes: CAP_KILL; "
-        "cannot see what other users' processes are: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; "
+        "cannot identify other users' processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; "
         "cannot run MPS for other users: CAP_SETUID and CAP_SETGID",
     }
     assert run_as(machine, ALICE, "run", "true").code == 0
@@ -246,7 +246,7 @@ def test_files_of_root_are_in_the_way_of_others(machine):
     assert done.code == 125
     assert done.stderr.endswith(
         f"berth: {machine.directory}/berth.lock: expected a file of user {DAEMON}, got one of user 0, who ran the "
-        "daemon before; berthd --user, started by root, takes over what root has left\n"
+        "daemon before; root can take over the files of root with berthd --user\n"
     )
 
 
@@ -293,7 +293,7 @@ def give_away(machine):
 @pytest.mark.parametrize(
     "make, words",
     [
-        (fill, "expected a directory for the socket alone, to give it to user {uid}, got 'passwd' in it"),
+        (fill, "expected a directory with only the socket, to give it to user {uid}, got 'passwd' in it"),
         (link, "expected a directory, got a symlink"),
         (open_up, "expected a directory that only its owner may write to, got mode 1777"),
         (give_away, f"expected a directory of root or of user {{uid}}, got one of user {ALICE}"),

@@ -228,7 +228,7 @@ def test_recorder_that_cannot_be_started(pool):
     assert pool.berth("run", "--name", "unseen", "true", env=env).code == 0
     (words,) = until(lambda: problems(pool), "a problem")
     assert words == (
-        "berth-recorder: cannot be started: No such file or directory; past leases are not written down"
+        "berth-recorder: cannot be started: No such file or directory; leases are not recorded"
     )
     text = pool.berth("status").stdout
     assert "history" in text and "berth-recorder: cannot be started" in text
@@ -281,7 +281,7 @@ def test_hanging_disk(pool):
     os.kill(recorder, signal.SIGSTOP)
     check_quick(pool, usual)
     (words,) = until(lambda: problems(pool), "a problem")
-    assert words.startswith(f"berth-recorder: expected it to go on within {int(PATIENCE * 1000)}ms, got that it hangs")
+    assert words.startswith(f"berth-recorder: no progress within {int(PATIENCE * 1000)}ms")
     assert str(file_of(pool)) in words
     check_quick(pool, usual)
     daemon_log.wait_for(log_of(pool), "problem", backend="history")

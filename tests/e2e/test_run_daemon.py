@@ -93,7 +93,7 @@ def test_or_cpu(sandbox, daemon, error):
 def test_or_cpu_is_not_for_the_impatient(sandbox, daemon):
     with sandbox.start(["berth", "run", "--or-cpu", "--nonblock", "true"], env=daemon.env) as program:
         client = daemon.accept()
-        client.refuse(client.expect("CLAIM"), "BUSY", "it would have to wait")
+        client.refuse(client.expect("CLAIM"), "BUSY", "no free device (--nonblock)")
         assert program.wait() == 123
 
 
@@ -351,7 +351,7 @@ def test_best_effort_replicas(sandbox, daemon):
         client = daemon.accept()
         question = client.expect("TEST")
         assert question["request"].get("replicas", 1) == 1
-        client.refuse(question, "BUSY", "it would have to wait")
+        client.refuse(question, "BUSY", "no free device (--nonblock)")
         for lease in (7, 8):
             client = daemon.accept()
             claim = client.expect("CLAIM")

@@ -271,7 +271,7 @@ def test_what_is_somebody_elses_is_refused(shared_machine_of, top):
     screen.press("x")
     screen.shows(rf"^Release {user_name(ALICE)}'s lease {holder.lease}, not yours\? y/N  \(hers, ")
     screen.press("y")
-    screen.shows(rf"^cannot end lease {holder.lease}: {holder.lease}: it belongs to another user")
+    screen.shows(rf"^cannot end lease {holder.lease}: {holder.lease}: belongs to another user")
     shared_machine.let_go(holder)
 
 

@@ -127,7 +127,7 @@ static void a_full_disk_loses_nothing(void **state)
         text_append_bytes(&content, record, sizeof(record));
     }
     refused_at = content.length;
-    assert_string_equal(error.message, "the pool's journal: File too large");
+    assert_string_equal(error.message, "cannot write the pool's journal: File too large");
     assert_false(journal_file_is_behind(&file));
     /* What has to be written goes on for a while, then waits, in order. */
     while (!journal_file_is_behind(&file)) {

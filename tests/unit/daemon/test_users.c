@@ -130,7 +130,7 @@ static void connections_are_counted(void **state)
     assert_int_equal(user_connect(pool, SOMEBODY, &first.user, &error), 0);
     assert_int_equal(user_connect(pool, SOMEBODY, &second.user, &error), 0);
     assert_fails(user_connect(pool, SOMEBODY, &none, &error), BERTH_ERROR_LIMIT, &error,
-                 "expected at most 2 connections of one user, got more");
+                 "too many connections of one user: the maximum is 2");
     assert_null(none);
     assert_int_equal(user_connect(pool, ANOTHER, &other.user, &error), 0);
     user_disconnect(&first);
@@ -139,7 +139,7 @@ static void connections_are_counted(void **state)
     pool->users.connections_max = 3;
     pool->rules.bounds.connections = 10;
     assert_fails(user_connect(pool, ANOTHER, &none, &error), BERTH_ERROR_LIMIT, &error,
-                 "expected at most 3 connections of all users, got more");
+                 "too many connections: the maximum is 3");
     assert_int_equal(user_connect(pool, 0, &none, &error), 0);
     assert_null(none);
     user_disconnect(&first);
@@ -173,12 +173,12 @@ static void what_waits_is_counted_in_number_and_in_bytes(void **state)
         user_wait(user, 100);
     }
     assert_fails(user_check_waiting(user, 0, &error), BERTH_ERROR_LIMIT, &error,
-                 "expected at most 3 waiting claims, questions and inner leases of one user, got "
-                 "more");
+                 "too many queued claims, pending requests and inner leases of one user: the "
+                 "maximum is 3");
     user_wait_over(user, 100);
     assert_int_equal(user_check_waiting(user, 7 * 1024 * 1024, &error), 0);
     assert_fails(user_check_waiting(user, 8 * 1024 * 1024, &error), BERTH_ERROR_LIMIT, &error,
-                 "expected at most 8 MiB of requests of one user that wait, got more");
+                 "too many bytes of pending requests of one user: the maximum is 8 MiB");
     user_wait_over(user, 100);
     user_wait_over(user, 100);
     assert_int_equal(user->waiting_bytes, 0);
