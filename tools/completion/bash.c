@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For bash: a function for each verb, which says what the verb takes.
+ * Writes the tables for bash: a function per verb with its options and operands.
  */
 #include "completion.h"
 
@@ -29,7 +29,7 @@ static void write_flag(const struct verb *verb, const struct option *option, voi
         text_append_format(out, " -%c", option->letter);
 }
 
-/* What is offered: a word, "list" before it where several may follow each other. */
+/* Appends what the shell offers for the option's value, after "list" if it is a list. */
 static void write_offer(const struct option *option, struct text *out)
 {
     enum offer offer = offer_of(option);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 @tables@
-# Offers those of the words that begin with what was typed.
+# Offers the words that begin with the typed text.
 _berth_offer()
 {
     local IFS=$' \t\n'
@@ -10,7 +10,7 @@ _berth_offer()
     COMPREPLY+=($(compgen -W "$1" -- "$cur"))
 }
 
-# The same for the last part of a list with commas, without what it has already.
+# The same for the last item of a list with commas, without items that it already has.
 _berth_offer_list()
 {
     local before= word
@@ -23,8 +23,8 @@ _berth_offer_list()
     done
 }
 
-# Puts the ids that berth knows into `ids`: claims, devices, jobs or leases, without those that are
-# on the line before. No daemon is started.
+# Sets `ids` to the ids of claims, devices, jobs or leases that berth knows, without those already on
+# the line. Starts no daemon.
 _berth_find_ids()
 {
     local id before=" ${words[*]:1:cword-1} "
@@ -35,7 +35,7 @@ _berth_find_ids()
     done < <("$program" status --complete "$1" ${inventory:+--inventory "$inventory"} 2>/dev/null)
 }
 
-# Offers what the table says.
+# Offers the values that the table names.
 _berth_offer_by_table()
 {
     local offer=_berth_offer kinds=$1 ids
@@ -58,8 +58,8 @@ _berth_offer_by_table()
     esac
 }
 
-# Goes on as the command would that begins at this place of `words`. Those are put together again
-# where bash has split at ':' and '=', unlike COMP_WORDS.
+# Completes the command that begins at this position of `words`. Unlike COMP_WORDS, `words` is not split
+# at ':' and '='.
 _berth_command()
 {
     local place=0 i whole
@@ -74,7 +74,7 @@ _berth_command()
     _command_offset "$place"
 }
 
-# Takes note of an option with its value.
+# Records an option with its value.
 _berth_take()
 {
     [[ $1 != --inventory ]] || {
@@ -83,8 +83,8 @@ _berth_take()
     }
 }
 
-# Reads the words from this place to the cursor, into `value`, `ended`, and `command`: where it
-# begins.
+# Reads the words from this position to the cursor and sets `value`, `ended` and `command`, the position
+# where the command begins.
 _berth_read()
 {
     local i letters option

@@ -1,7 +1,7 @@
 # fish completion for berth, made from the tables of its verbs and options.
 # SPDX-License-Identifier: Apache-2.0
 
-# The words before the one that is typed, without berth itself.
+# Prints the words before the typed one, without berth itself.
 function __berth_words
     set -l words (commandline -opc)
     set -e words[1]
@@ -17,13 +17,13 @@ function __berth_before_help
     __berth_before_word help
 end
 
-# Whether it is this verb's turn, of which a word must follow.
+# Succeeds if this verb was typed and its subcommand is next.
 function __berth_before_word
     set -l words (__berth_words)
     test "$words" = $argv[1]
 end
 
-# Whether these words have been typed and no command yet.
+# Succeeds if these words were typed, and no command yet.
 function __berth_at
     set -l words (__berth_words)
     set -l count (count $argv)
@@ -32,7 +32,7 @@ function __berth_at
     and not __berth_command_at >/dev/null
 end
 
-# Where in `commandline -opc` the command begins that berth is to run; fails where none has begun.
+# Prints the position in `commandline -opc` where the command to run begins. Fails if there is none yet.
 function __berth_command_at
     set -l words (commandline -opc)
     set -l takes __berth_takes_$words[2]
@@ -64,7 +64,7 @@ function __berth_command_at
         end
         set next (math $next + 1)
     end
-    # A value is still to come.
+    # The value of an option comes next.
     test $next -eq (math (count $words) + 1)
     and not string match -q -- '-*' (commandline -ct)
     and echo $next
@@ -76,7 +76,7 @@ function __berth_in_command
     and __berth_command_at >/dev/null
 end
 
-# Goes on as the command would.
+# Completes the command to run.
 function __berth_command
     set -l words (commandline -opc)
     set -l place (__berth_command_at)
@@ -86,8 +86,8 @@ function __berth_command
     complete -C (string join ' ' -- $typed (commandline -ct))
 end
 
-# The ids that berth knows, with a word about each, without those that are on the line before. No
-# daemon is started.
+# Prints the ids that berth knows with a description, without those already on the line. Starts no
+# daemon.
 function __berth_ids
     set -l words (commandline -opc)
     set -l program (string replace -r '^~' $HOME -- $words[1])
@@ -106,12 +106,12 @@ function __berth_ids
     end
 end
 
-# What is typed of an option's value.
+# Prints the typed part of an option's value.
 function __berth_value
     commandline -ct | string replace -r -- '^--[a-z-]+=' ''
 end
 
-# The words for the last part of a list with commas, without what it has already.
+# Prints the words for the last item of a list with commas, without items that it already has.
 function __berth_list
     set -l parts (string split , -- (__berth_value))
     set -l before $parts[1..-2]

@@ -68,7 +68,7 @@ void offer_append_words(const struct option *option, struct text *out)
         append_policies(baselines, false, out);
 }
 
-/* Whether a set before this one has an option of this name already. */
+/* Returns true if a set before this one has an option of this name. */
 static bool is_repeated(const struct verb *verb, const struct option_set *const *before,
                         const char *name)
 {

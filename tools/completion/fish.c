@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For fish: one `complete` for each verb, option and kind of operand.
+ * Writes the tables for fish: a `complete` command per verb, option and kind of operand.
  */
 #include "completion.h"
 
@@ -14,7 +14,7 @@ static const char *const operand_arguments[] = {
     [OPERAND_VERB] = NULL,
 };
 
-/* fish knows \\ and \' in single quotes, and no other way. */
+/* Appends the string in single quotes, where fish knows only the escapes \\ and \'. */
 static void append_fish(const char *string, struct text *out)
 {
     text_append_char(out, '\'');

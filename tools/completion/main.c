@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes the completions of one shell: its frame, with the tables in the place of the line that
- * says so.
+ * Writes the completion file of one shell: its frame, with the tables in place of the line
+ * "@tables@".
  *
  *     write-completion bash|fish|zsh FRAME
  */
@@ -57,6 +57,7 @@ int main(int argc, char **argv)
     }
     fclose(frame);
     if (!good)
-        fprintf(stderr, "write-completion: %s %s: not written\n", argv[1], argv[2]);
+        fprintf(stderr, "write-completion: cannot write the %s completion from %s\n", argv[1],
+                argv[2]);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

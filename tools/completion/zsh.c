@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For zsh: a function for each verb, which hands what the verb takes to _arguments.
+ * Writes the tables for zsh: a function per verb that passes its options and operands to
+ * _arguments.
  */
 #include <string.h>
 
@@ -17,7 +18,7 @@ static const char *const operand_specs[] = {
     [OPERAND_VERB] = "'1:verb:_berth_verbs' '2:word:_berth_words'",
 };
 
-/* Appends what is inside single quotes, with a backslash before these characters. */
+/* Appends the string for use inside single quotes, with a backslash before special characters. */
 static void append_escaped(const char *string, const char *special, struct text *out)
 {
     for (; *string != '\0'; string++) {
