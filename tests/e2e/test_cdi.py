@@ -421,7 +421,7 @@ def test_arguments_on_the_cpu(vendors):
 def test_arguments_without_a_lease(sandbox, how):
     done = cdi(sandbox, "--arguments", how)
     assert (done.code, done.stdout) == (2, "")
-    assert done.stderr.startswith("berth: cdi: --arguments: not within a lease (no BERTH_DEVICES); ")
+    assert done.stderr.startswith("berth: cdi: --arguments: not inside a lease (no BERTH_DEVICES); ")
     assert done.stderr.endswith(", got no BERTH_DEVICES\n") and done.stderr.count("\n") == 1
 
 

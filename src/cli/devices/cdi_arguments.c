@@ -134,7 +134,7 @@ static int check_lease(enum cdi_arguments how, struct berth_error *error)
     /* The variable is empty where a command runs on the CPU (--or-cpu). */
     if (devices == NULL)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "not within a lease (no BERTH_DEVICES); use it as in: berth run -- sh -c "
+                         "not inside a lease (no BERTH_DEVICES); use it as in: berth run -- sh -c "
                          "'exec podman run $(berth cdi --arguments cdi) ...'");
     if (how == CDI_ARGUMENTS_NODES && *devices != '\0' &&
         *get_variable("BERTH_DEVICE_NODES") == '\0')

@@ -289,7 +289,7 @@ static void arguments(void **state)
     (void)state;
     check_no_arguments(
         CDI_ARGUMENTS_CDI,
-        "not within a lease (no BERTH_DEVICES); use it as in: berth run -- sh -c 'exec podman "
+        "not inside a lease (no BERTH_DEVICES); use it as in: berth run -- sh -c 'exec podman "
         "run $(berth cdi --arguments cdi) ...'");
     setenv("BERTH_LEASE", "7", 1);
     setenv("BERTH_DEVICES", "nvidia0,nvidia1", 1);
