@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done with one context of a set.
+ * Operations on one context of a set.
  */
 #include "base/error.h"
 #include "context/context_entry.h"
@@ -69,7 +69,7 @@ int context_make_current(struct context_set *set, struct context_ref ref, struct
         code = context_entry_check(entry, error);
         if (code == 0)
             code = context_driver_set_error(entry->driver, status, BERTH_ERROR_DRIVER, error,
-                                            "expected to make the context on %s current, got",
+                                            "cannot make the context on %s current",
                                             device_id_format(entry->id).text);
     }
     context_entry_unlock(entry);
@@ -89,7 +89,7 @@ int context_report(struct context_set *set, struct context_ref ref, int status,
     return 0;
 }
 
-/* A new context that is lost at once tells that the device is of no use to this process. */
+/* If a new context is lost at once, this process can no longer use the device. */
 static int refuse_rebuilt(struct context_set *set, struct context_entry *entry, int status,
                           struct berth_error *error)
 {
@@ -105,18 +105,17 @@ static int refuse_rebuilt(struct context_set *set, struct context_entry *entry, 
         return context_entry_check(entry, error);
     }
     return context_driver_set_error(entry->driver, status, BERTH_ERROR_DRIVER, error,
-                                    "expected a new context on %s, got",
+                                    "cannot rebuild the context on %s",
                                     device_id_format(entry->id).text);
 }
 
-/* One that is lost and may be made anew. */
+/* Rebuilds a context that is lost and not given up. */
 static int rebuild(struct context_set *set, struct context_entry *entry, struct berth_error *error)
 {
     int status;
 
     if (entry->fault == BERTH_FAULT_NONE)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "expected to rebuild the context on %s, got that it is good",
+        return error_set(error, BERTH_ERROR_INVALID, "cannot rebuild the context on %s: it is good",
                          device_id_format(entry->id).text);
     if (entry->fault == BERTH_FAULT_GIVE_UP)
         return context_entry_check(entry, error);

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text/text.h"
 
-/* A driver that was started, by the library that it is of. */
+/* A started driver and its library. */
 struct started_driver {
     const struct driver_ops *ops;
     char *file;
@@ -20,7 +20,8 @@ struct started_driver {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct started_driver *first;
 
-/* The library to load; NULL: what this machine has installed says nothing of a recorded one. */
+/* Returns the library to load. NULL on a recorded machine without a named library, because this
+ * machine's library knows nothing about it. */
 static const char *choose_library(const struct driver_ops *ops)
 {
     const char *named = getenv(ops->variable);
@@ -40,7 +41,7 @@ static struct started_driver *find_started(const struct driver_ops *ops, const c
     return started;
 }
 
-/* With the mutex. */
+/* The caller holds the mutex. */
 static int start_driver(const struct driver_ops *ops, const char *file, struct driver **ret_driver,
                         struct berth_error *error)
 {
@@ -75,7 +76,7 @@ int context_driver_get(const struct driver_ops *ops, struct driver **ret_driver,
 
     if (file == NULL)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "%s: expected the recorded machine's, got none in %s", ops->library,
+                         "cannot load %s: a recorded machine needs %s", ops->library,
                          ops->variable);
     pthread_mutex_lock(&mutex);
     started = find_started(ops, file);
@@ -100,7 +101,7 @@ int context_driver_set_error(struct driver *driver, int status, int code, struct
     if (driver->ops->classify(status) == DRIVER_RETRY)
         code = BERTH_ERROR_BUSY;
     error_set(error, code, "%s: %.200s (%s %d)", text_string(&what),
-              name == NULL ? "no words for it" : name, driver->ops->name, status);
+              name == NULL ? "unknown error" : name, driver->ops->name, status);
     text_finish(&what);
     return code;
 }

@@ -5,13 +5,13 @@
 
 #include "base/error.h"
 
-/* Whether such a place is there, perhaps with another context by now. With the set's lock. */
+/* Fails if the position was released; it may have a newer context. The caller holds the set's lock.
+ */
 static int check_released(const struct context_entry *entry, struct context_ref ref,
                           struct berth_error *error)
 {
     if (entry->is_released || ref.generation == 0 || ref.generation > entry->generation)
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected a context on %s, got that it is released",
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "the context on %s is released",
                          device_id_format(entry->id).text);
     return 0;
 }
@@ -21,9 +21,9 @@ static int check_generation(const struct context_entry *entry, struct context_re
 {
     if (ref.generation < entry->generation)
         return error_set(error, BERTH_ERROR_STALE,
-                         "expected the context on %s, got one of generation %" PRIu32
-                         ": it was rebuilt and is of generation %" PRIu32 " now",
-                         device_id_format(entry->id).text, ref.generation, entry->generation);
+                         "the context on %s is stale: it was rebuilt; expected generation %" PRIu32
+                         ", got %" PRIu32,
+                         device_id_format(entry->id).text, entry->generation, ref.generation);
     return 0;
 }
 
@@ -87,7 +87,7 @@ static enum berth_fault fault_of(enum driver_verdict verdict)
     return BERTH_FAULT_REBUILD;
 }
 
-/* What is lost stays so; what is given up is not tried again. */
+/* A lost context stays lost, and a device that was given up stays so. */
 static void note_lost(struct context_set *set, struct context_entry *entry, enum berth_fault fault,
                       int status)
 {
@@ -114,7 +114,7 @@ enum berth_fault context_entry_classify(struct context_set *set, struct context_
     fault = fault_of(verdict);
     if (fault >= BERTH_FAULT_REBUILD)
         note_lost(set, entry, fault, status);
-    /* One that is lost already is not found good by a wrong call. */
+    /* A wrong call does not make a lost context good. */
     return entry->fault > fault ? entry->fault : fault;
 }
 
@@ -125,12 +125,12 @@ int context_entry_check(const struct context_entry *entry, struct berth_error *e
     if (entry->fault == BERTH_FAULT_NONE)
         return 0;
     name = entry->driver->ops->name_status(entry->driver, entry->status);
-    return error_set(
-        error, BERTH_ERROR_LOST, "expected the context on %s, got it lost by %.100s (%s %d): %s",
-        device_id_format(entry->id).text, name == NULL ? "a fault" : name, entry->driver->ops->name,
-        entry->status,
-        entry->fault == BERTH_FAULT_REBUILD ? "it may be rebuilt"
-                                            : "the device is of no use to this process any more");
+    return error_set(error, BERTH_ERROR_LOST, "the context on %s is lost: %.100s (%s %d): %s",
+                     device_id_format(entry->id).text, name == NULL ? "a fault" : name,
+                     entry->driver->ops->name, entry->status,
+                     entry->fault == BERTH_FAULT_REBUILD
+                         ? "it can be rebuilt"
+                         : "this process can no longer use the device");
 }
 
 void context_entry_memory(struct context_set *set, struct context_entry *entry,
@@ -147,7 +147,7 @@ void context_entry_memory(struct context_set *set, struct context_entry *entry,
             context_entry_classify(set, entry, status);
         }
     }
-    /* What was sampled is of the device, not of what stands in for it. */
+    /* The sample is about the device, not about the CPU that stands in for it. */
     if (!memory.free.known && !entry->stands_in && callbacks->free_memory != NULL)
         memory.free = callbacks->free_memory(callbacks->data, (size_t)(entry - set->entries));
     *ret_memory = memory;
@@ -160,7 +160,7 @@ void context_entry_release(struct context_set *set, struct context_entry *entry)
     pthread_mutex_lock(&set->lock);
     entry->is_released = true;
     pthread_mutex_unlock(&set->lock);
-    /* A driver that refuses has lost it already. */
+    /* A failed release has lost the context already. */
     if (entry->context.pointer != NULL)
         entry->driver->ops->destroy(entry->driver, entry->context);
     entry->context = (struct native_context){0};

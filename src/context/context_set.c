@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making sets, and choosing among their contexts.
+ * Creates sets and chooses among their contexts.
  */
 #include "context/context_set.h"
 
@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "context/context_entry.h"
 
-/* ---- Making them ---- */
+/* ---- Creating sets ---- */
 
-/* The drivers that may serve a device, the first that does is taken. */
+/* The drivers that may serve a device; the first one that does is used. */
 struct candidates {
     const struct driver_ops *ops[2];
     size_t count;
@@ -27,13 +27,14 @@ static struct candidates candidates_for(enum berth_api api, enum vendor vendor)
     return (struct candidates){{&opencl_driver}, 1};
 }
 
-/* No driver is there, or none that knows the device: another may. */
+/* Returns whether another driver may know the device: this one is missing or does not know it. */
 static bool may_be_elsewhere(int code)
 {
     return code == BERTH_ERROR_NOT_FOUND || code == BERTH_ERROR_NO_DEVICE;
 }
 
-/* Of two refusals the first is told: it is of the driver that was to be. */
+/* If both drivers refuse, the error of the first one is reported, because it is the preferred one.
+ */
 static int find_device(const struct context_set_config *config, const struct context_target *target,
                        struct context_entry *entry, struct berth_error *error)
 {
@@ -61,7 +62,7 @@ static int find_device(const struct context_set_config *config, const struct con
     return code;
 }
 
-/* The same part for the same device, whichever sets it is in. */
+/* A device has the same part in every set. */
 static int stand_in(const struct context_set_config *config, const struct context_target *target,
                     struct context_entry *entry, struct berth_error *error)
 {
@@ -93,7 +94,7 @@ static int make_entry(const struct context_set_config *config, size_t number,
         return 0;
     entry->context = (struct native_context){0};
     return context_driver_set_error(entry->driver, status, BERTH_ERROR_DRIVER, error,
-                                    "%s: expected a context, got",
+                                    "cannot create a context on %s",
                                     device_id_format(target->id).text);
 }
 
@@ -140,7 +141,7 @@ void context_set_destroy(struct context_set *set)
     free(set);
 }
 
-/* ---- Which there are ---- */
+/* ---- Looking up contexts ---- */
 
 size_t context_set_count(const struct context_set *set)
 {
@@ -165,8 +166,7 @@ int context_set_at(struct context_set *set, size_t position, struct context_ref 
                          set->count, position);
     pthread_mutex_lock(&set->lock);
     if (set->entries[position].is_released)
-        code = error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected a context on %s, got that it is released",
+        code = error_set(error, BERTH_ERROR_NOT_FOUND, "the context on %s is released",
                          device_id_format(set->entries[position].id).text);
     else
         *ret_ref = make_ref(set, &set->entries[position]);
@@ -181,13 +181,13 @@ int context_set_find(struct context_set *set, struct device_id id, struct contex
         if (device_id_equals(set->entries[i].id, id))
             return context_set_at(set, i, ret_ref, error);
     }
-    return error_set(error, BERTH_ERROR_NOT_FOUND, "expected a context on %s, got none in the set",
+    return error_set(error, BERTH_ERROR_NOT_FOUND, "no context on %s in this set",
                      device_id_format(id).text);
 }
 
-/* ---- Choosing ---- */
+/* ---- Choosing a context ---- */
 
-/* With the set's lock. */
+/* The caller holds the set's lock. */
 static bool is_usable(const struct context_set *set, const struct context_entry *entry)
 {
     const struct context_callbacks *callbacks = &set->callbacks;
@@ -199,13 +199,13 @@ static bool is_usable(const struct context_set *set, const struct context_entry 
 
 static int refuse_all(struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_LOST,
-                     "expected a context that is good, got each lost, released or on a device that "
-                     "is sick or gone");
+    return error_set(
+        error, BERTH_ERROR_LOST,
+        "no good context: each is lost, released, or on a device that is sick or gone");
 }
 
-/* The first that is good behind the one that had the last turn. Those that are not good take no
- * turn, and no counter is ever full: so the turns stay even. */
+/* Chooses the first good context after the one that was chosen last. Contexts that are not good are
+ * skipped, and there is no counter that could overflow, so all good contexts get equal shares. */
 int context_set_next(struct context_set *set, struct context_ref *ret_ref,
                      struct berth_error *error)
 {
@@ -225,7 +225,7 @@ int context_set_next(struct context_set *set, struct context_ref *ret_ref,
     return code < 0 ? refuse_all(error) : 0;
 }
 
-/* A new figure has in it what was promised before. */
+/* A new figure already includes what was promised before. */
 static void update_memory(struct context_set *set, struct context_entry *entry)
 {
     struct driver_memory memory = {0};
@@ -243,7 +243,7 @@ static void update_memory(struct context_set *set, struct context_entry *entry)
     pthread_mutex_unlock(&entry->calls);
 }
 
-/* Only those that are good: one that is being rebuilt would have to be waited for. */
+/* Updates good contexts only: others are being rebuilt, which would block. */
 static void update_all_memory(struct context_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
@@ -257,7 +257,7 @@ static void update_all_memory(struct context_set *set)
     }
 }
 
-/* What is neither used nor promised. */
+/* Returns the memory that is neither used nor promised. */
 static uint64_t available_memory(const struct context_entry *entry)
 {
     return entry->promised < entry->last_free.value ? entry->last_free.value - entry->promised : 0;
@@ -268,7 +268,7 @@ struct choice_of_best {
     bool is_any_usable;
 };
 
-/* With the set's lock. */
+/* The caller holds the set's lock. */
 static struct choice_of_best choose_best(struct context_set *set)
 {
     struct choice_of_best choice = {0};
@@ -309,15 +309,16 @@ int context_set_best(struct context_set *set, uint64_t bytes, struct context_ref
         return refuse_all(error);
     if (choice.best == NULL)
         return error_set(error, BERTH_ERROR_IMPOSSIBLE,
-                         "expected the device with the most free memory, got it known of none");
+                         "cannot choose by free memory: it is unknown for all devices");
     if (!fits)
         return error_set(error, BERTH_ERROR_BUSY,
-                         "expected %" PRIu64 " bytes free on a device, got %" PRIu64 " at most",
+                         "requested %" PRIu64 " bytes, but at most %" PRIu64
+                         " are free on a device",
                          bytes, left);
     return 0;
 }
 
-/* ---- For people ---- */
+/* ---- Description ---- */
 
 static void describe_entry(const struct context_entry *entry, struct text *out)
 {

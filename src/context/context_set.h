@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A set: one context for each of some devices, for the threads of a program. A context is known by
- * its position and its generation, so whoever holds on to one that is gone is refused.
+ * A set: one context for each of some devices, for the threads of a program. A reference to a
+ * context is its position and its generation, so that a reference to an old context is refused.
  *
- * All functions but context_set_destroy may be called by several threads at once. Calls of the
- * driver go one after another on one context. Leases, pools and slots are others' business.
+ * Several threads may call all functions at once, except context_set_destroy(). Calls of the driver
+ * are serialised per context. This component knows nothing about leases, pools and slots.
  */
 #ifndef CONTEXT_CONTEXT_SET_H
 #define CONTEXT_CONTEXT_SET_H
@@ -14,25 +14,26 @@
 #include "base/text/text.h"
 #include "context/context_driver.h"
 
-/* What a set is made of. Points to the caller's; all but `surroundings` is copied. */
+/* How to create a set. Its pointers belong to the caller; everything except `callbacks.data` is
+ * copied. */
 struct context_set_config {
     const struct context_target *targets;
     size_t count; /* 1 or more */
     enum berth_api api;
     unsigned cuda_flags;
-    /* Where a device is not found, its part of a CPU does, of as many as there may be devices in
-     * all; 0: none does. */
+    /* If a device is not found, it gets its part of a CPU, which is divided into this many parts;
+     * 0: it gets none. */
     size_t parts;
     struct context_callbacks {
         void *data;
-        /* Whether the device at a position may be given work. */
+        /* Returns whether the device at a position may be used. */
         bool (*is_available)(void *data, size_t position);
-        /* How much memory it had free when it was sampled last, in bytes. */
+        /* Returns its free memory in bytes, by the last sample. */
         struct optional_number (*free_memory)(void *data, size_t position);
     } callbacks;
 };
 
-/* One context of a set. */
+/* A reference to one context of a set. */
 struct context_ref {
     uint32_t position;
     uint32_t generation;
@@ -40,15 +41,16 @@ struct context_ref {
 
 struct context_set;
 
-/* All or nothing. Fails as berth_contexts_create_on, but for what is about slots. */
+/* Creates a set, completely or not at all. Fails like berth_contexts_create_on(), except for errors
+ * about slots. */
 int context_set_create(const struct context_set_config *config, struct context_set **ret_set,
                        struct berth_error *error);
-/* Releases what is left. No other call may be under way. NULL is fine. */
+/* Releases all contexts that are left. No other call may be running. NULL is allowed. */
 void context_set_destroy(struct context_set *set);
 
 size_t context_set_count(const struct context_set *set);
 
-/* These are what berth/context.h says of the functions of nearly the same names. */
+/* The following functions do what berth/context.h says about the functions with similar names. */
 int context_set_at(struct context_set *set, size_t position, struct context_ref *ret_ref,
                    struct berth_error *error);
 int context_set_find(struct context_set *set, struct device_id id, struct context_ref *ret_ref,
@@ -59,7 +61,7 @@ int context_set_best(struct context_set *set, uint64_t bytes, struct context_ref
                      struct berth_error *error);
 void context_set_describe(struct context_set *set, struct text *out);
 
-/* All but the slot. */
+/* Fills in everything except the slot. */
 int context_info(struct context_set *set, struct context_ref ref,
                  struct berth_context_info *ret_info, struct berth_error *error);
 int context_make_current(struct context_set *set, struct context_ref ref,
@@ -70,7 +72,8 @@ int context_rebuild(struct context_set *set, struct context_ref ref, struct cont
                     struct berth_error *error);
 int context_release(struct context_set *set, struct context_ref ref, struct berth_error *error);
 
-/* Whether the context is there and good; fails with BERTH_ERROR_NOT_FOUND, _STALE, _LOST. */
+/* Returns 0 if the context exists and is good. Fails with BERTH_ERROR_NOT_FOUND, _STALE or _LOST.
+ */
 int context_check(struct context_set *set, struct context_ref ref, struct berth_error *error);
 
 #endif

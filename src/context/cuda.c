@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CUDA's primary contexts: one for each device and process, which the program's other libraries
- * use, too. They are counted by the driver, so each retain of ours is released once. A context that
- * a fault has broken works again only after it was reset, for all who use it.
+ * CUDA's primary contexts. There is one for each device and process, which the program's other
+ * libraries share. The driver counts references, so each retain here is released once. After a
+ * fault, a context works again only after a reset, which affects all its users.
  */
 #include "context/cuda.h"
 
@@ -20,9 +20,9 @@ static const struct library_symbol symbols[] = {
 #undef SYMBOL
 };
 
-/* ---- Opening ---- */
+/* ---- Starting the driver ---- */
 
-/* An older driver has the first version only. */
+/* Uses the first version of a function if the driver lacks the second. */
 static int choose_versions(const char *file, struct cuda_functions *functions,
                            struct berth_error *error)
 {
@@ -41,8 +41,8 @@ static int set_no_device_error(const char *file, struct berth_error *error)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 
-    return error_set(error, BERTH_ERROR_NO_DEVICE, "%s: expected a device, got none (CUDA %d)%s%s",
-                     file, CUDA_ERROR_NO_DEVICE, visible == NULL ? "" : ": CUDA_VISIBLE_DEVICES=",
+    return error_set(error, BERTH_ERROR_NO_DEVICE, "%s: no device (CUDA %d)%s%s", file,
+                     CUDA_ERROR_NO_DEVICE, visible == NULL ? "" : ": CUDA_VISIBLE_DEVICES=",
                      visible == NULL ? "" : quote(visible).text);
 }
 
@@ -61,17 +61,17 @@ static int start_driver(struct cuda *cuda, const char *file, struct berth_error 
                          status);
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
         return error_set(error, BERTH_ERROR_DRIVER,
-                         "%s: expected the version of the driver that runs, got another (CUDA %d): "
-                         "the driver was updated, reboot to load the new one",
+                         "%s: does not match the running driver (CUDA %d): the "
+                         "driver was updated, reboot to load the new one",
                          file, status);
     case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
         return error_set(error, BERTH_ERROR_DRIVER,
-                         "%s: expected a library for these GPUs, got one of CUDA's forward "
-                         "compatibility, which is not for them (CUDA %d)",
+                         "%s: CUDA's forward compatibility does not support these GPUs "
+                         "(CUDA %d)",
                          file, status);
     default:
         return context_driver_set_error(&cuda->driver, status, BERTH_ERROR_DRIVER, error,
-                                        "%s: expected to start it", file);
+                                        "%s: cannot start", file);
     }
 }
 
@@ -92,7 +92,7 @@ static int open_driver(const char *file, struct driver **ret_driver, struct bert
         if (code < 0)
             library_close(library);
     }
-    /* From here on it stays loaded: whatever it says, it may have started threads. */
+    /* From here on it stays loaded: it may have started threads even if it fails. */
     if (code == 0)
         code = start_driver(cuda, file, error);
     if (code < 0)
@@ -102,9 +102,9 @@ static int open_driver(const char *file, struct driver **ret_driver, struct bert
     return code;
 }
 
-/* ---- In a context ---- */
+/* ---- Using a context ---- */
 
-/* Puts the thread's own context back. */
+/* Restores the thread's previous context. */
 static void pop_context(const struct cuda_functions *functions,
                         const struct native_context *context, void *before)
 {
@@ -114,7 +114,7 @@ static void pop_context(const struct cuda_functions *functions,
         functions->set_current(before);
 }
 
-/* Makes the context current for a moment; on failure the thread's own still is. */
+/* Makes the context current until pop_context(). On failure the previous context stays current. */
 static int push_context(const struct cuda_functions *functions,
                         const struct native_context *context, void **ret_before)
 {
@@ -130,7 +130,7 @@ static int push_context(const struct cuda_functions *functions,
     status = functions->push(context->pointer);
     if (status == 0)
         *ret_before = before;
-    /* What it returns may be of an earlier call that failed late. */
+    /* The status may belong to an earlier asynchronous call. */
     else if (functions->get_current(&now) == 0 && now != before)
         pop_context(functions, context, before);
     return status;
@@ -148,8 +148,8 @@ static int try_context(struct driver *driver, const struct native_context *conte
     }
     if (status == CUDA_ERROR_NOT_READY || (status >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
                                            status <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD))
-        return CUDA_SUCCESS; /* it works, and is at work */
-    /* Of a context that was given by name there is no doubt which one is meant. */
+        return CUDA_SUCCESS; /* it works and is busy */
+    /* The context was passed explicitly, so the status can only be about it. */
     return status == CUDA_ERROR_INVALID_CONTEXT ? CUDA_ERROR_CONTEXT_IS_DESTROYED : status;
 }
 
@@ -182,10 +182,10 @@ static int make_current(struct driver *driver, const struct native_context *cont
     return ((struct cuda *)driver)->functions.set_current(context->pointer);
 }
 
-/* ---- Making and ending ---- */
+/* ---- Creating and releasing ---- */
 
-/* Sets flags, unless they are 0. Host memory is mapped in every primary context, and so that flag
- * is none that they take. */
+/* Sets flags, unless they are 0. Every primary context maps host memory, so the driver does not
+ * accept that flag. */
 static int set_flags(struct cuda *cuda, int device, unsigned wanted)
 {
     unsigned flags = 0;
@@ -196,7 +196,7 @@ static int set_flags(struct cuda *cuda, int device, unsigned wanted)
     if (wanted == 0)
         return CUDA_SUCCESS;
     status = cuda->functions.set_flags(device, wanted);
-    /* Older drivers change none of a context that lives, not even to what they are. */
+    /* Older drivers refuse to set flags of an active context, even to the same value. */
     if (status == CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE &&
         cuda->functions.state(device, &flags, &is_active) == 0 &&
         (flags & CUDA_SCHED_MASK) == (wanted & CUDA_SCHED_MASK) && (flags & wanted) == wanted)
@@ -204,7 +204,7 @@ static int set_flags(struct cuda *cuda, int device, unsigned wanted)
     return status;
 }
 
-/* With the mutex. */
+/* The caller holds the mutex. */
 static int retain(struct cuda *cuda, struct native_device device, unsigned flags,
                   struct native_context *ret_context)
 {
@@ -248,19 +248,19 @@ static int destroy_native(struct driver *driver, struct native_context context)
     return context.pointer == NULL ? CUDA_SUCCESS : cuda->functions.release(context.device.number);
 }
 
-/* With the mutex. */
+/* The caller holds the mutex. */
 static int reset(struct cuda *cuda, int device)
 {
     int status = cuda->functions.reset(device);
 
-    /* It may return the fault that it is there to clear. */
+    /* The status may be the fault that this call clears. */
     if (status != 0 && cuda_classify(status) != DRIVER_REBUILD)
         return status;
     cuda->primaries[device].resets++;
     return CUDA_SUCCESS;
 }
 
-/* With the mutex: a context that works, or none. */
+/* Retains a context that works. The caller holds the mutex. */
 static int retain_good(struct cuda *cuda, unsigned flags, struct native_context *context)
 {
     struct native_context made;
@@ -276,7 +276,7 @@ static int retain_good(struct cuda *cuda, unsigned flags, struct native_context 
     return status;
 }
 
-/* The flags that a primary context has; 0 where that is not known. */
+/* Returns the flags of a primary context; 0 if unknown. */
 static unsigned get_flags(struct cuda *cuda, int device)
 {
     unsigned flags = 0;
@@ -285,8 +285,9 @@ static unsigned get_flags(struct cuda *cuda, int device)
     return cuda->functions.state(device, &flags, &is_active) == 0 ? flags : 0;
 }
 
-/* With the mutex, and nothing of ours retained. Flags end with a context, so without others the new
- * one gets those of the `old` one, as far as the driver takes them. */
+/* Resets the context and retains a new one. The caller holds the mutex and has retained nothing. A
+ * reset clears the flags, so without `flags` the new context gets the `old` ones if the driver
+ * accepts them. */
 static int reset_and_retain(struct cuda *cuda, unsigned flags, unsigned old,
                             struct native_context *context)
 {
@@ -299,8 +300,8 @@ static int reset_and_retain(struct cuda *cuda, unsigned flags, unsigned old,
     return retain_good(cuda, flags, context);
 }
 
-/* A reset ends the contexts of all, so whoever comes second, with a context of the same fault,
- * takes the one that was made anew; unless that is broken by now, too. */
+/* A reset destroys the context for all its users. The second user with the same fault takes the new
+ * context, unless that is broken as well. */
 static int rebuild_native(struct driver *driver, struct native_context *context, unsigned flags)
 {
     struct cuda *cuda = (struct cuda *)driver;
@@ -312,7 +313,7 @@ static int rebuild_native(struct driver *driver, struct native_context *context,
 
     pthread_mutex_lock(&primary->mutex);
     old = get_flags(cuda, device);
-    /* Whatever it returns: what was retained once is released once. */
+    /* Ignore the status: each retain is released exactly once. */
     if (context->pointer != NULL)
         cuda->functions.release(device);
     context->pointer = NULL;

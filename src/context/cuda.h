@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What berth uses of CUDA's driver API: declared anew from its public documentation, since the
- * library is loaded while running and nothing of NVIDIA's is needed to build.
+ * The parts of CUDA's driver API that berth uses. They are declared here from its public
+ * documentation: the library is loaded at run time, and the build needs nothing from NVIDIA.
  */
 #ifndef CONTEXT_CUDA_H
 #define CONTEXT_CUDA_H
@@ -12,7 +12,7 @@
 
 #include "context/context_driver.h"
 
-/* What the calls return, as far as the code asks for it; cuda_faults.c has them all. */
+/* The return codes that the code names; cuda_faults.c has all of them. */
 enum cuda_status {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,
@@ -27,15 +27,15 @@ enum cuda_status {
     CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
     CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
     CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE = 804,
-    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,  /* the first of those of captures */
-    CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908, /* the last */
+    CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,  /* the first of the errors of captures */
+    CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908, /* the last of them */
     CUDA_ERROR_UNKNOWN = 999,
 };
 
-/* Of a context's flags, those that are one number: how a thread waits. */
+/* The bits of a context's flags that are one number: how a thread waits. */
 #define CUDA_SCHED_MASK 0x07u
 
-/* More devices than a machine has; a driver that shows more is not believed. */
+/* More devices than any machine has. A larger count is not believed. */
 #define CUDA_DEVICES_MAX 256
 
 struct cuda_uuid {
@@ -43,13 +43,13 @@ struct cuda_uuid {
 };
 _Static_assert(sizeof(struct cuda_uuid) == 16, "cuda_uuid has another size than CUDA's");
 
-/* X(member, symbol, whether nothing works without it, parameters): every function that we use. All
- * return a cuda_status, as an int, since newer drivers have more of them. A device is an int, a
+/* X(member, symbol, is_required, parameters): all functions that berth uses. They return a
+ * cuda_status as an int, because newer drivers have more return codes. A device is an int; a
  * context and a stream are pointers.
  *
- * Primary contexts came with CUDA 7.0; releasing, resetting and setting flags of them anew, as _v2,
- * with 11.0; cuDeviceGetUuid with 9.2, its _v2, which tells instances of MIG apart, with 11.4. The
- * rest is older than 7.0. */
+ * Primary contexts need CUDA 7.0. The _v2 functions to release them, to reset them and to set their
+ * flags came with 11.0. cuDeviceGetUuid came with 9.2; its _v2, which distinguishes MIG instances,
+ * with 11.4. Everything else is older than 7.0. */
 #define CUDA_FUNCTIONS(X)                                                              \
     X(init, "cuInit", true, (unsigned flags))                                          \
     X(count, "cuDeviceGetCount", true, (int *ret_count))                               \
@@ -74,14 +74,14 @@ _Static_assert(sizeof(struct cuda_uuid) == 16, "cuda_uuid has another size than 
     X(stream_query, "cuStreamQuery", true, (void *stream))                             \
     X(error_name, "cuGetErrorName", false, (int status, const char **ret_name))
 
-/* X(member, symbol): those of which one of two versions must be there; MEMBER_v1 serves where
- * MEMBER is not. */
+/* X(member, symbol): functions that need one of two versions; MEMBER_v1 is used if MEMBER is
+ * missing. */
 #define CUDA_VERSIONED(X)                   \
     X(release, "cuDevicePrimaryCtxRelease") \
     X(reset, "cuDevicePrimaryCtxReset")     \
     X(set_flags, "cuDevicePrimaryCtxSetFlags")
 
-/* The library's functions; NULL: it has none. */
+/* The library's functions; NULL: the library lacks the function. */
 struct cuda_functions {
 #define CUDA_MEMBER(member, symbol, required, parameters) int(*member) parameters;
     CUDA_FUNCTIONS(CUDA_MEMBER)
@@ -90,7 +90,7 @@ struct cuda_functions {
 
 /* What this process did to a device's primary context. */
 struct cuda_primary {
-    pthread_mutex_t mutex; /* from reading `resets` to the retain that goes with it */
+    pthread_mutex_t mutex; /* held from reading `resets` to the matching retain */
     uint64_t resets;
 };
 
@@ -100,7 +100,7 @@ struct cuda {
     struct cuda_primary primaries[CUDA_DEVICES_MAX];
 };
 
-/* Of driver_ops. */
+/* The functions of driver_ops. */
 int cuda_find(struct driver *driver, const struct context_target *target,
               struct native_device *ret_device, struct berth_error *error);
 enum driver_verdict cuda_classify(int status);

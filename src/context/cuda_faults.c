@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each status of CUDA means for the context in which a call gave it.
+ * What each status of CUDA means for the context of the call.
  */
 #include <string.h>
 
@@ -8,9 +8,9 @@
 #include "base/text/utf8.h"
 #include "context/cuda.h"
 
-/* All that CUDA 13.3 knows. Of faults of what runs on the device its documentation says that the
- * context is lost, of most of them that the process is to be started anew. Where resetting the
- * primary context is enough, as it often is, the process goes on; whether it was, is tried. */
+/* All status codes of CUDA 13.3. After a fault of a kernel, the documentation says that the context
+ * is lost, and mostly that the process must be restarted. Often a reset of the primary context is
+ * enough. So the process goes on, and a try shows whether the new context works. */
 static const struct {
     int status;
     const char *name;
@@ -18,27 +18,27 @@ static const struct {
 } all[] = {
     {0, "CUDA_SUCCESS", DRIVER_FINE},
     {1, "CUDA_ERROR_INVALID_VALUE", DRIVER_FINE},  /* a wrong argument */
-    {2, "CUDA_ERROR_OUT_OF_MEMORY", DRIVER_RETRY}, /* or with less */
-    /* This process called cuInit, or it had no context: it is a child after fork. */
+    {2, "CUDA_ERROR_OUT_OF_MEMORY", DRIVER_RETRY}, /* may work with less */
+    /* This process has called cuInit() to get a context, so it is a child after fork(). */
     {3, "CUDA_ERROR_NOT_INITIALIZED", DRIVER_GIVE_UP},
-    {4, "CUDA_ERROR_DEINITIALIZED", DRIVER_GIVE_UP}, /* the process is on its way out */
-    /* To 8: of the profiler, not of the context. */
+    {4, "CUDA_ERROR_DEINITIALIZED", DRIVER_GIVE_UP}, /* the process is exiting */
+    /* 5 to 8: about the profiler, not about the context. */
     {5, "CUDA_ERROR_PROFILER_DISABLED", DRIVER_FINE},
     {6, "CUDA_ERROR_PROFILER_NOT_INITIALIZED", DRIVER_FINE},
     {7, "CUDA_ERROR_PROFILER_ALREADY_STARTED", DRIVER_FINE},
     {8, "CUDA_ERROR_PROFILER_ALREADY_STOPPED", DRIVER_FINE},
-    {34, "CUDA_ERROR_STUB_LIBRARY", DRIVER_GIVE_UP}, /* for linking only: no driver behind it */
-    {36, "CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", DRIVER_FINE}, /* that call only */
-    {46, "CUDA_ERROR_DEVICE_UNAVAILABLE", DRIVER_RETRY}, /* another process has it for itself */
+    {34, "CUDA_ERROR_STUB_LIBRARY", DRIVER_GIVE_UP}, /* for linking only; there is no driver */
+    {36, "CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", DRIVER_FINE}, /* this call only */
+    {46, "CUDA_ERROR_DEVICE_UNAVAILABLE", DRIVER_RETRY}, /* another process uses it exclusively */
     {100, "CUDA_ERROR_NO_DEVICE", DRIVER_GIVE_UP},       /* none that CUDA can use */
     {101, "CUDA_ERROR_INVALID_DEVICE", DRIVER_FINE},     /* a wrong number */
-    /* A virtual GPU whose licence may come. */
+    /* A virtual GPU that may get its licence later. */
     {102, "CUDA_ERROR_DEVICE_NOT_LICENSED", DRIVER_RETRY},
     {200, "CUDA_ERROR_INVALID_IMAGE", DRIVER_FINE}, /* a wrong module */
-    /* The thread has no current context, which is a wrong call, or this one is no more. */
+    /* The thread has no current context, which is a wrong call, or the context is destroyed. */
     {201, "CUDA_ERROR_INVALID_CONTEXT", DRIVER_UNSURE},
     {202, "CUDA_ERROR_CONTEXT_ALREADY_CURRENT", DRIVER_FINE}, /* nothing to do */
-    {205, "CUDA_ERROR_MAP_FAILED", DRIVER_FINE}, /* to 213: of a resource, not of the context */
+    {205, "CUDA_ERROR_MAP_FAILED", DRIVER_FINE},              /* 205 to 213: about a resource */
     {206, "CUDA_ERROR_UNMAP_FAILED", DRIVER_FINE},
     {207, "CUDA_ERROR_ARRAY_IS_MAPPED", DRIVER_FINE},
     {208, "CUDA_ERROR_ALREADY_MAPPED", DRIVER_FINE},
@@ -47,73 +47,74 @@ static const struct {
     {211, "CUDA_ERROR_NOT_MAPPED", DRIVER_FINE},
     {212, "CUDA_ERROR_NOT_MAPPED_AS_ARRAY", DRIVER_FINE},
     {213, "CUDA_ERROR_NOT_MAPPED_AS_POINTER", DRIVER_FINE},
-    /* The driver keeps the bad page away from new contexts. */
+    /* The driver does not use the bad page for new contexts. */
     {214, "CUDA_ERROR_ECC_UNCORRECTABLE", DRIVER_REBUILD},
-    {215, "CUDA_ERROR_UNSUPPORTED_LIMIT", DRIVER_FINE},       /* of this GPU */
-    {216, "CUDA_ERROR_CONTEXT_ALREADY_IN_USE", DRIVER_RETRY}, /* another thread has it for itself */
-    {217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", DRIVER_FINE}, /* of these GPUs */
-    {218, "CUDA_ERROR_INVALID_PTX", DRIVER_FINE}, /* a wrong module, and so 221 to 225 */
-    {219, "CUDA_ERROR_INVALID_GRAPHICS_CONTEXT", DRIVER_FINE}, /* of OpenGL or Direct3D */
-    /* A link between GPUs is broken until somebody resets them. */
+    {215, "CUDA_ERROR_UNSUPPORTED_LIMIT", DRIVER_FINE},        /* on this GPU */
+    {216, "CUDA_ERROR_CONTEXT_ALREADY_IN_USE", DRIVER_RETRY},  /* another thread has it */
+    {217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", DRIVER_FINE},  /* between these GPUs */
+    {218, "CUDA_ERROR_INVALID_PTX", DRIVER_FINE},              /* a wrong module; also 221 to 225 */
+    {219, "CUDA_ERROR_INVALID_GRAPHICS_CONTEXT", DRIVER_FINE}, /* about OpenGL or Direct3D */
+    /* The link between GPUs stays broken until they are reset. */
     {220, "CUDA_ERROR_NVLINK_UNCORRECTABLE", DRIVER_GIVE_UP},
     {221, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND", DRIVER_FINE},
     {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", DRIVER_FINE},
     {223, "CUDA_ERROR_JIT_COMPILATION_DISABLED", DRIVER_FINE},
     {224, "CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY", DRIVER_FINE},
     {225, "CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC", DRIVER_FINE},
-    /* A fault that the hardware kept to this context. */
+    /* The hardware limited the fault to this context. */
     {226, "CUDA_ERROR_CONTAINED", DRIVER_REBUILD},
-    {300, "CUDA_ERROR_INVALID_SOURCE", DRIVER_FINE}, /* to 303: of files */
+    {300, "CUDA_ERROR_INVALID_SOURCE", DRIVER_FINE}, /* 300 to 303: about files */
     {301, "CUDA_ERROR_FILE_NOT_FOUND", DRIVER_FINE},
     {302, "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND", DRIVER_FINE},
     {303, "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED", DRIVER_FINE},
-    /* The kernel refused: files, locked memory. */
+    /* The kernel refused a resource: files, locked memory. */
     {304, "CUDA_ERROR_OPERATING_SYSTEM", DRIVER_RETRY},
-    {400, "CUDA_ERROR_INVALID_HANDLE", DRIVER_FINE}, /* a wrong argument, and so 401, 402, 500 */
+    {400, "CUDA_ERROR_INVALID_HANDLE", DRIVER_FINE}, /* a wrong argument; also 401, 402, 500 */
     {401, "CUDA_ERROR_ILLEGAL_STATE", DRIVER_FINE},
     {402, "CUDA_ERROR_LOSSY_QUERY", DRIVER_FINE},
     {500, "CUDA_ERROR_NOT_FOUND", DRIVER_FINE},
-    {600, "CUDA_ERROR_NOT_READY", DRIVER_FINE},          /* it still runs, which is no failure */
-    {700, "CUDA_ERROR_ILLEGAL_ADDRESS", DRIVER_REBUILD}, /* a kernel's fault: the context is lost */
-    /* A launch that cannot be: nothing ran. */
+    {600, "CUDA_ERROR_NOT_READY", DRIVER_FINE},          /* still running, which is not a failure */
+    {700, "CUDA_ERROR_ILLEGAL_ADDRESS", DRIVER_REBUILD}, /* a fault of a kernel */
+    /* The launch is impossible; no kernel ran. */
     {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", DRIVER_FINE},
-    {702, "CUDA_ERROR_LAUNCH_TIMEOUT", DRIVER_REBUILD},             /* the kernel was ended */
-    {703, "CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING", DRIVER_FINE}, /* to 705: a wrong call */
+    {702, "CUDA_ERROR_LAUNCH_TIMEOUT", DRIVER_REBUILD},             /* the kernel was stopped */
+    {703, "CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING", DRIVER_FINE}, /* 703 to 705: a wrong call */
     {704, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", DRIVER_FINE},
     {705, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", DRIVER_FINE},
-    {708, "CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE", DRIVER_FINE},         /* too late for flags */
-    {709, "CUDA_ERROR_CONTEXT_IS_DESTROYED", DRIVER_REBUILD},        /* somebody reset it */
-    {710, "CUDA_ERROR_ASSERT", DRIVER_REBUILD},                      /* a kernel's fault */
-    {711, "CUDA_ERROR_TOO_MANY_PEERS", DRIVER_RETRY},                /* or with fewer */
-    {712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", DRIVER_FINE}, /* and 713: a wrong call */
+    {708, "CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE", DRIVER_FINE},         /* too late to set flags */
+    {709, "CUDA_ERROR_CONTEXT_IS_DESTROYED", DRIVER_REBUILD},        /* another user has reset it */
+    {710, "CUDA_ERROR_ASSERT", DRIVER_REBUILD},                      /* a fault of a kernel */
+    {711, "CUDA_ERROR_TOO_MANY_PEERS", DRIVER_RETRY},                /* may work with fewer */
+    {712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", DRIVER_FINE}, /* 712 and 713: a wrong call */
     {713, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", DRIVER_FINE},
-    {714, "CUDA_ERROR_HARDWARE_STACK_ERROR", DRIVER_REBUILD}, /* to 719: a kernel's fault */
+    {714, "CUDA_ERROR_HARDWARE_STACK_ERROR", DRIVER_REBUILD}, /* 714 to 719: a fault of a kernel */
     {715, "CUDA_ERROR_ILLEGAL_INSTRUCTION", DRIVER_REBUILD},
     {716, "CUDA_ERROR_MISALIGNED_ADDRESS", DRIVER_REBUILD},
     {717, "CUDA_ERROR_INVALID_ADDRESS_SPACE", DRIVER_REBUILD},
     {718, "CUDA_ERROR_INVALID_PC", DRIVER_REBUILD},
     {719, "CUDA_ERROR_LAUNCH_FAILED", DRIVER_REBUILD},
-    {720, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", DRIVER_FINE}, /* nothing ran */
-    {721, "CUDA_ERROR_TENSOR_MEMORY_LEAK", DRIVER_REBUILD},        /* a kernel's fault */
-    /* And 801: not for this caller, not on this GPU. */
+    {720, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", DRIVER_FINE}, /* no kernel ran */
+    {721, "CUDA_ERROR_TENSOR_MEMORY_LEAK", DRIVER_REBUILD},        /* a fault of a kernel */
+    /* 800 and 801: not for this caller or not on this GPU. */
     {800, "CUDA_ERROR_NOT_PERMITTED", DRIVER_FINE},
     {801, "CUDA_ERROR_NOT_SUPPORTED", DRIVER_FINE},
-    {802, "CUDA_ERROR_SYSTEM_NOT_READY", DRIVER_RETRY}, /* the fabric's manager is still at work */
-    /* The driver was updated under the library's feet, or the library is for other GPUs. */
+    {802, "CUDA_ERROR_SYSTEM_NOT_READY", DRIVER_RETRY}, /* the fabric manager is still starting */
+    /* 803 and 804: The driver was updated while the old one runs, or the library does not support
+     * these GPUs. */
     {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", DRIVER_GIVE_UP},
     {804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", DRIVER_GIVE_UP},
-    {805, "CUDA_ERROR_MPS_CONNECTION_FAILED", DRIVER_RETRY}, /* the server may be on its way */
-    /* Lost with the server; a new one connects. */
+    {805, "CUDA_ERROR_MPS_CONNECTION_FAILED", DRIVER_RETRY}, /* the server may be starting */
+    /* Lost with the server; a new context connects to a new server. */
     {806, "CUDA_ERROR_MPS_RPC_FAILURE", DRIVER_REBUILD},
-    {807, "CUDA_ERROR_MPS_SERVER_NOT_READY", DRIVER_RETRY}, /* it recovers from somebody's fault */
-    /* And 809: until another process ends. */
+    {807, "CUDA_ERROR_MPS_SERVER_NOT_READY", DRIVER_RETRY}, /* it recovers from a fault */
+    /* 808 and 809: until another process ends. */
     {808, "CUDA_ERROR_MPS_MAX_CLIENTS_REACHED", DRIVER_RETRY},
     {809, "CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED", DRIVER_RETRY},
-    /* The server ended this process's part. */
+    /* The server terminated this client. */
     {810, "CUDA_ERROR_MPS_CLIENT_TERMINATED", DRIVER_GIVE_UP},
-    {811, "CUDA_ERROR_CDP_NOT_SUPPORTED", DRIVER_FINE}, /* and 812: a wrong module */
+    {811, "CUDA_ERROR_CDP_NOT_SUPPORTED", DRIVER_FINE}, /* 811 and 812: a wrong module */
     {812, "CUDA_ERROR_CDP_VERSION_MISMATCH", DRIVER_FINE},
-    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", DRIVER_FINE}, /* to 908: of a capture */
+    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", DRIVER_FINE}, /* 900 to 908: about a capture */
     {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", DRIVER_FINE},
     {902, "CUDA_ERROR_STREAM_CAPTURE_MERGE", DRIVER_FINE},
     {903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", DRIVER_FINE},
@@ -122,15 +123,15 @@ static const struct {
     {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", DRIVER_FINE},
     {907, "CUDA_ERROR_CAPTURED_EVENT", DRIVER_FINE},
     {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", DRIVER_FINE},
-    {909, "CUDA_ERROR_TIMEOUT", DRIVER_RETRY}, /* what was waited for may still come */
-    /* A wrong call, and so 912 to 918 but for 916. */
+    {909, "CUDA_ERROR_TIMEOUT", DRIVER_RETRY}, /* the event may still happen */
+    /* A wrong call; also 912 to 918 except 916. */
     {910, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", DRIVER_FINE},
-    {911, "CUDA_ERROR_EXTERNAL_DEVICE", DRIVER_REBUILD}, /* sticks, as a kernel's fault does */
+    {911, "CUDA_ERROR_EXTERNAL_DEVICE", DRIVER_REBUILD}, /* permanent, like a fault of a kernel */
     {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE", DRIVER_FINE},
     {913, "CUDA_ERROR_FUNCTION_NOT_LOADED", DRIVER_FINE},
     {914, "CUDA_ERROR_INVALID_RESOURCE_TYPE", DRIVER_FINE},
     {915, "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", DRIVER_FINE},
-    /* Of the encryption; the documents say no more. */
+    /* About encryption; the documentation says no more. */
     {916, "CUDA_ERROR_KEY_ROTATION", DRIVER_UNSURE},
     {917, "CUDA_ERROR_STREAM_DETACHED", DRIVER_FINE},
     {918, "CUDA_ERROR_GRAPH_RECAPTURE_FAILURE", DRIVER_FINE},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which of CUDA's devices a device of ours is.
+ * Finds CUDA's device for a device of the pool.
  */
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "context/cuda.h"
 #include "context/uuid.h"
 
-/* What tells devices apart. */
+/* The facts that tell devices apart. */
 struct identity {
     struct uuid uuid;
     struct pci_address pci;
@@ -22,10 +22,11 @@ struct cuda_search {
     int shown;
     int matches;
     int device;
-    int failure; /* the first of devices that would not say what they are; 0: none */
+    int failure; /* the first status of devices that could not be identified; 0: none */
 };
 
-/* What is known of the target; its PCI address is that of all partitions of its GPU. */
+/* Returns the target's identity. The PCI address of a partition is that of its GPU and identifies
+ * nothing. */
 static struct identity identify_target(const struct context_target *target)
 {
     struct identity identity = {.uuid = uuid_parse(target->uuid, target->is_partition)};
@@ -35,7 +36,7 @@ static struct identity identify_target(const struct context_target *target)
     return identity;
 }
 
-/* The first version of the call tells a partition's GPU. */
+/* The first version of the call returns the UUID of a partition's GPU. */
 static int get_uuid(const struct cuda_search *search, int device, struct uuid *uuid)
 {
     const struct cuda_functions *functions = &search->cuda->functions;
@@ -66,7 +67,8 @@ static int get_pci(const struct cuda_search *search, int device, struct pci_addr
     return status;
 }
 
-/* What CUDA says of its device: what it does not say is unknown. Returns the first failure. */
+/* Gets the identity of CUDA's device; facts that CUDA does not report are unknown. Returns the
+ * first failure. */
 static int identify_device(const struct cuda_search *search, int device,
                            struct identity *ret_identity)
 {
@@ -80,7 +82,7 @@ static int identify_device(const struct cuda_search *search, int device,
 
 enum likeness { IS_ANOTHER, IS_THE_SAME, CANNOT_TELL };
 
-/* A UUID decides; the place on the bus only where one of the two has none. */
+/* The UUID decides. The PCI address decides only if one of the two has no UUID. */
 static enum likeness compare_identities(const struct identity *one, const struct identity *other)
 {
     bool is_same;
@@ -94,7 +96,7 @@ static enum likeness compare_identities(const struct identity *one, const struct
     return is_same ? IS_THE_SAME : IS_ANOTHER;
 }
 
-/* Looks at one of CUDA's devices. */
+/* Compares one of CUDA's devices with the target. */
 static int check_device(struct cuda_search *search, int ordinal, struct berth_error *error)
 {
     struct identity identity = {0};
@@ -127,10 +129,9 @@ static int check_all_devices(struct cuda_search *search, struct berth_error *err
 
     if (status != 0)
         return context_driver_set_error(&search->cuda->driver, status, BERTH_ERROR_DRIVER, error,
-                                        "CUDA: expected to count its devices");
+                                        "CUDA: cannot count the devices");
     if (count < 0 || count > CUDA_DEVICES_MAX)
-        return error_set(error, BERTH_ERROR_DRIVER,
-                         "CUDA: expected at most %d devices, got that it shows %d",
+        return error_set(error, BERTH_ERROR_DRIVER, "CUDA: expected at most %d devices, got %d",
                          CUDA_DEVICES_MAX, count);
     search->shown = count;
     for (int i = 0; i < count && code == 0; i++)
@@ -138,7 +139,7 @@ static int check_all_devices(struct cuda_search *search, struct berth_error *err
     return code;
 }
 
-/* What the device was looked for by. */
+/* Returns the identity that was searched for. */
 static struct quoted describe_target(const struct cuda_search *search)
 {
     return quote(search->wanted.uuid.known ? search->target->uuid
@@ -150,19 +151,16 @@ static int set_missing_error(const struct cuda_search *search, struct berth_erro
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 
     if (search->matches > 1)
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "CUDA: expected one device that is %s, got %d",
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "CUDA: expected one device %s, got %d",
                          describe_target(search).text, search->matches);
     if (search->failure != 0)
         return context_driver_set_error(
             &search->cuda->driver, search->failure, BERTH_ERROR_DRIVER, error,
-            "CUDA: expected %s, got a device that does not say what it is",
-            describe_target(search).text);
+            "CUDA: cannot find %s: a device cannot be identified", describe_target(search).text);
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "CUDA: expected %s, got that CUDA does not show it among its %d: "
-                     "CUDA_VISIBLE_DEVICES%s%s may hide it",
-                     describe_target(search).text, search->shown, visible == NULL ? "" : "=",
-                     visible == NULL ? "" : quote(visible).text);
+                     "CUDA: cannot find %s among %d device%s: CUDA_VISIBLE_DEVICES%s%s may hide it",
+                     describe_target(search).text, search->shown, search->shown == 1 ? "" : "s",
+                     visible == NULL ? "" : "=", visible == NULL ? "" : quote(visible).text);
 }
 
 int cuda_find(struct driver *driver, const struct context_target *target,
@@ -176,7 +174,8 @@ int cuda_find(struct driver *driver, const struct context_target *target,
     int code;
 
     if (!search.wanted.uuid.known && !search.wanted.pci.known)
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "CUDA: expected %s to find it by, got %s",
+        return error_set(error, BERTH_ERROR_NOT_FOUND,
+                         "CUDA: cannot find the device: expected %s, got %s",
                          target->is_partition ? "a partition's UUID (MIG-...)"
                                               : "a UUID (GPU-...) or a PCI address",
                          target->uuid == NULL ? "none" : quote(target->uuid).text);

@@ -14,7 +14,7 @@ static const struct library_symbol symbols[] = {
 #undef SYMBOL
 };
 
-/* ---- What OpenCL tells ---- */
+/* ---- Queries ---- */
 
 int opencl_device_info(struct opencl *opencl, opencl_device device, uint32_t name, void *value,
                        size_t size)
@@ -30,7 +30,7 @@ int opencl_device_info(struct opencl *opencl, opencl_device device, uint32_t nam
 void opencl_platform_text(struct opencl *opencl, opencl_platform platform, uint32_t name,
                           char *text, size_t size)
 {
-    char whole[512] = ""; /* more than any has, or it is none */
+    char whole[512] = ""; /* longer than any real text */
     size_t answer = 0;
     int status = opencl->calls.platform_info(platform, name, sizeof(whole), whole, &answer);
     size_t length =
@@ -52,15 +52,15 @@ int opencl_list_platforms(struct opencl *opencl, struct opencl_platforms *ret_pl
     status = opencl->calls.platforms(OPENCL_PLATFORMS_MAX, ret_platforms->items, &count);
     if (status == OPENCL_PLATFORM_NOT_FOUND_KHR || (status == OPENCL_SUCCESS && count == 0))
         return error_set(error, BERTH_ERROR_NO_DEVICE,
-                         "OpenCL: expected a platform, got none: no OpenCL driver is installed");
+                         "OpenCL: no platform: no OpenCL driver is installed");
     if (status != OPENCL_SUCCESS)
         return context_driver_set_error(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
-                                        "OpenCL: expected its platforms");
+                                        "OpenCL: cannot list the platforms");
     ret_platforms->count = count < OPENCL_PLATFORMS_MAX ? count : OPENCL_PLATFORMS_MAX;
     return 0;
 }
 
-/* Takes out what is no device, or is there already. */
+/* Removes entries that are NULL or duplicates. */
 static void remove_duplicates(struct opencl_devices *devices)
 {
     uint32_t kept = 0;
@@ -113,7 +113,7 @@ static int open_driver(const char *file, struct driver **ret_driver, struct bert
     opencl->driver.ops = &opencl_driver;
     pthread_mutex_init(&opencl->mutex, NULL);
     code = library_open(file, symbols, COUNT(symbols), &opencl->calls, &opencl->library, error);
-    /* From its first call on the library stays loaded, also where it is of no use. */
+    /* From its first call on the library stays loaded, even if it is unusable. */
     if (code == 0)
         code = opencl_list_platforms(opencl, &platforms, error);
     if (code < 0)
@@ -134,7 +134,7 @@ static int create_native(struct driver *driver, struct native_device device, uns
     int status =
         opencl_device_info(opencl, handle, OPENCL_DEVICE_PLATFORM, &platform, sizeof(platform));
 
-    (void)flags; /* CUDA's */
+    (void)flags; /* CUDA only */
     if (status != OPENCL_SUCCESS)
         return status;
     context = opencl->calls.create_context(
@@ -154,8 +154,8 @@ static int destroy_native(struct driver *driver, struct native_context context)
                                    : opencl_of(driver)->calls.release_context(context.pointer);
 }
 
-/* A context of OpenCL is nobody else's, so a lost one is given back and another made. What the
- * program has in the old one keeps that until the program gives it back. */
+/* Only this process uses an OpenCL context, so a lost one is released and replaced. Objects of the
+ * program keep the old context alive until the program releases them. */
 static int rebuild_native(struct driver *driver, struct native_context *context, unsigned flags)
 {
     struct native_device device = context->device;
@@ -165,7 +165,7 @@ static int rebuild_native(struct driver *driver, struct native_context *context,
     return create_native(driver, device, flags, context);
 }
 
-/* AMD's driver tells how much is free, in KiB, and beside it how large the largest piece is. */
+/* AMD's driver reports the free memory in KiB, followed by the largest free block. */
 static struct optional_number query_free_memory(struct opencl *opencl, opencl_device device,
                                                 uint64_t total)
 {
@@ -201,7 +201,7 @@ static int query_memory(struct driver *driver, const struct native_context *cont
     return OPENCL_SUCCESS;
 }
 
-/* Making a queue reaches the device's driver in the context, and waits for nothing in it. */
+/* Creating a queue reaches the device's driver in the context, and does not wait for work in it. */
 static int try_context(struct driver *driver, const struct native_context *context)
 {
     struct opencl *opencl = opencl_of(driver);

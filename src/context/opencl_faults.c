@@ -12,7 +12,7 @@ static const struct {
 #undef STATUS
 };
 
-/* Its place in the table; COUNT(statuses): it has none. */
+/* Returns its position in the table; COUNT(statuses) if it is missing. */
 static size_t find_status(int status)
 {
     size_t i = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which of OpenCL's devices is the one that is meant. All platforms are asked, since a GPU may be
- * in several: its vendor's own driver wins over others (PoCL's, Mesa's), and among equals the
- * platform whose name comes first, then the one that the loader has first.
+ * Finds OpenCL's device for a device of the pool. Searches all platforms, because a GPU may be in
+ * several. The vendor's own driver is preferred to others (PoCL, Mesa), then the platform whose
+ * name comes first, then the loader's order.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,17 +11,17 @@
 #include "context/opencl_internal.h"
 #include "context/uuid.h"
 
-/* What is known of the device that is searched for. */
+/* The identity of the device that is searched for. */
 struct wanted {
     const struct context_target *target;
     struct uuid uuid;
-    bool has_address; /* a PCI address that is its own */
+    bool has_address; /* its PCI address identifies it */
 };
 
-/* A platform that has it. */
+/* A platform that has the device. */
 struct platform_match {
     opencl_device device;
-    size_t count; /* how many of its devices it could be */
+    size_t count; /* number of its devices that match */
     bool is_vendors;
     char name[64];
 };
@@ -30,12 +30,12 @@ struct opencl_search {
     struct opencl *opencl;
     struct wanted wanted;
     struct platform_match best; /* device NULL: none yet */
-    size_t others;              /* devices that are not it */
-    size_t without_address;     /* of these: that tell neither UUID nor place */
+    size_t others;              /* number of devices that do not match */
+    size_t without_address;     /* number of those without UUID and PCI address */
     int status;                 /* the first failure of a platform */
 };
 
-/* ---- What a device tells of itself ---- */
+/* ---- Identities ---- */
 
 static struct uuid query_uuid(struct opencl *opencl, opencl_device device)
 {
@@ -69,7 +69,7 @@ static struct pci_address address_by_khronos(struct opencl *opencl, opencl_devic
     return make_address(info.domain, info.bus, info.device, info.function);
 }
 
-/* Drivers before the year 2020 do not tell the domain. */
+/* Drivers before 2020 do not report the domain. */
 static struct pci_address address_by_nvidia(struct opencl *opencl, opencl_device device)
 {
     uint32_t domain;
@@ -87,7 +87,7 @@ static struct pci_address address_by_nvidia(struct opencl *opencl, opencl_device
     return make_address(domain, bus, slot >> 3, slot & 7);
 }
 
-/* Never tells the domain. */
+/* The domain is never reported. */
 static struct pci_address address_by_amd(struct opencl *opencl, opencl_device device)
 {
     struct opencl_topology_amd topology;
@@ -99,8 +99,9 @@ static struct pci_address address_by_amd(struct opencl *opencl, opencl_device de
     return make_address(0, topology.bus, topology.device, topology.function);
 }
 
-/* Where no domain is told it is taken for 0, as it is on nearly all machines: what is in another is
- * not found then, and two that differ in nothing else cannot be told apart. */
+/* If the domain is not reported, it is assumed to be 0, as on nearly all machines. Devices in other
+ * domains are not found then, and two devices that differ only in the domain cannot be told apart.
+ */
 static struct pci_address query_address(struct opencl *opencl, opencl_device device)
 {
     struct pci_address address = address_by_khronos(opencl, device);
@@ -112,9 +113,9 @@ static struct pci_address query_address(struct opencl *opencl, opencl_device dev
     return address;
 }
 
-/* ---- Which it is ---- */
+/* ---- Matching ---- */
 
-/* UUIDs decide where both have one: a partition has the place of the whole GPU. */
+/* If both have a UUID, it decides: a partition has the address of its GPU. */
 static bool is_target(struct opencl_search *search, opencl_device device)
 {
     const struct wanted *wanted = &search->wanted;
@@ -131,7 +132,7 @@ static bool is_target(struct opencl_search *search, opencl_device device)
     return is_it;
 }
 
-/* A driver's word for what kind of device it is need not be what it was asked for. */
+/* Checks the device's type, because a driver may return other types than requested. */
 static bool is_cpu(struct opencl *opencl, opencl_device device)
 {
     uint64_t type;
@@ -141,13 +142,13 @@ static bool is_cpu(struct opencl *opencl, opencl_device device)
            (type & OPENCL_DEVICE_TYPE_CPU) != 0;
 }
 
-/* Whether the platform is of who made the device. */
+/* Returns whether the platform belongs to the device's vendor. */
 static bool is_platform_of(struct opencl *opencl, opencl_platform platform, enum vendor vendor)
 {
     static const char *const makers[] = {
         [VENDOR_NVIDIA] = "NVIDIA", [VENDOR_AMD] = "Advanced Micro Devices",
         [VENDOR_INTEL] = "Intel",   [VENDOR_APPLE] = "Apple",
-        [VENDOR_DRI] = NULL, /* anybody */
+        [VENDOR_DRI] = NULL, /* any platform */
     };
     char text[128];
 
@@ -186,13 +187,14 @@ static void search_platform(struct opencl_search *search, opencl_platform platfo
         search->best = match;
 }
 
-/* ---- What is said of it ---- */
+/* ---- Errors ---- */
 
 struct target_text {
     char text[192];
 };
 
-/* What it was looked for by, "GPU-..., 0000:07:00.0", for use within one expression. */
+/* Returns the identity that was searched for, "GPU-..., 0000:07:00.0", for use within one
+ * expression. */
 static struct target_text describe_target(const struct context_target *target)
 {
     struct target_text out;
@@ -206,7 +208,8 @@ static struct target_text describe_target(const struct context_target *target)
 
 static int set_unknown_error(const struct context_target *target, struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: expected %s to find it by, got %s",
+    return error_set(error, BERTH_ERROR_NOT_FOUND,
+                     "OpenCL: cannot find the device: expected %s, got %s",
                      target->is_partition ? "a partition's UUID" : "a UUID or a PCI address",
                      target->uuid == NULL ? "none" : target->uuid);
 }
@@ -217,24 +220,22 @@ static int set_missing_error(const struct opencl_search *search, struct berth_er
 
     if (search->status != OPENCL_SUCCESS)
         return context_driver_set_error(&search->opencl->driver, search->status, BERTH_ERROR_DRIVER,
-                                        error, "OpenCL: expected %s, got a platform that fails",
+                                        error, "OpenCL: cannot find %s: a platform fails",
                                         target.text);
     if (search->others == 0)
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: expected %s, got no GPU",
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: cannot find %s: no GPU",
                          target.text);
-    return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "OpenCL: expected %s, got %zu other%s, %zu without UUID or PCI address",
-                     target.text, search->others, search->others == 1 ? "" : "s",
-                     search->without_address);
+    return error_set(
+        error, BERTH_ERROR_NOT_FOUND,
+        "OpenCL: cannot find %s among %zu other device%s, %zu without UUID and PCI address",
+        target.text, search->others, search->others == 1 ? "" : "s", search->without_address);
 }
 
 static int set_ambiguous_error(const struct opencl_search *search, struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "OpenCL: expected %s once, got it %zu times in the platform %s: cannot tell "
-                     "which",
-                     describe_target(search->wanted.target).text, search->best.count,
-                     search->best.name);
+    return error_set(
+        error, BERTH_ERROR_NOT_FOUND, "OpenCL: expected one device %s, got %zu in the platform %s",
+        describe_target(search->wanted.target).text, search->best.count, search->best.name);
 }
 
 int opencl_find(struct driver *driver, const struct context_target *target,

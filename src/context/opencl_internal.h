@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the parts of the OpenCL driver have in common. Whatever OpenCL answers is not believed
- * before it was looked at: sizes, counts, pointers, texts.
+ * Shared by the files of the OpenCL driver. OpenCL's answers are checked before use: sizes, counts,
+ * pointers and texts.
  */
 #ifndef CONTEXT_OPENCL_INTERNAL_H
 #define CONTEXT_OPENCL_INTERNAL_H
@@ -12,7 +12,7 @@
 #include "context/context_driver.h"
 #include "context/opencl.h"
 
-/* More of either than any machine has. */
+/* More than any machine has. */
 #define OPENCL_PLATFORMS_MAX 64
 #define OPENCL_DEVICES_MAX   1024
 
@@ -22,8 +22,8 @@ struct opencl {
     struct driver driver;
     struct opencl_calls calls;
     void *library;
-    pthread_mutex_t mutex;       /* for what follows */
-    struct opencl_split *splits; /* of CPUs: the first of a list */
+    pthread_mutex_t mutex;       /* protects the following members */
+    struct opencl_split *splits; /* a linked list of divided CPUs */
 };
 
 struct opencl_platforms {
@@ -41,32 +41,32 @@ static inline struct opencl *opencl_of(struct driver *driver)
     return (struct opencl *)driver;
 }
 
-/* Frees it; its library stays, and the parts of CPUs that it knew. */
+/* Frees it. The library stays loaded, and the parts of CPUs stay. */
 void opencl_destroy(struct opencl *opencl);
 
-/* Frees what it knows of parts. */
+/* Frees the list of divided CPUs. */
 void opencl_forget_splits(struct opencl *opencl);
 
-/* The platforms, in the loader's order. Fails with BERTH_ERROR_NO_DEVICE (there are none), _BUSY,
- * _DRIVER; there are none then. */
+/* Gets the platforms in the loader's order. Fails with BERTH_ERROR_NO_DEVICE (there are none),
+ * _BUSY or _DRIVER; *ret_platforms is empty then. */
 int opencl_list_platforms(struct opencl *opencl, struct opencl_platforms *ret_platforms,
                           struct berth_error *error);
 
-/* The platform's devices of these types (OPENCL_DEVICE_TYPE_...), each once; none is no failure.
- * Returns the driver's status. */
+/* Gets the platform's devices of these types (OPENCL_DEVICE_TYPE_...), without duplicates. It is
+ * not a failure if there are none. Returns the driver's status. */
 int opencl_list_devices(struct opencl *opencl, opencl_platform platform, uint64_t types,
                         struct opencl_devices *ret_devices);
 
-/* Fills in a fact of exactly this size. Returns the driver's status; OPENCL_INVALID_VALUE also for
- * an answer of another size. */
+/* Gets a fact of exactly this size. Returns the driver's status; OPENCL_INVALID_VALUE also if the
+ * answer has another size. */
 int opencl_device_info(struct opencl *opencl, opencl_device device, uint32_t name, void *value,
                        size_t size);
 
-/* The platform's word, cut to the size; "" where it has none. */
+/* Gets a text of the platform, truncated to the size; "" if there is none. */
 void opencl_platform_text(struct opencl *opencl, opencl_platform platform, uint32_t name,
                           char *text, size_t size);
 
-/* Members of the table. */
+/* Members of the driver's table. */
 int opencl_find(struct driver *driver, const struct context_target *target,
                 struct native_device *ret_device, struct berth_error *error);
 int opencl_stand_in(struct driver *driver, size_t number, size_t count,

@@ -4,9 +4,8 @@
 #include "base/error.h"
 #include "context/opencl_internal.h"
 
-/* A CPU in parts. They are kept as long as the process and handed out again, never released:
- * threads of the driver may still look at a part when all that was done on it has ended, as those
- * of PoCL do. */
+/* A CPU divided into parts. The parts are kept until the process ends and reused, never released:
+ * the driver's threads may still use a part after all work on it has ended, as PoCL's do. */
 struct opencl_split {
     opencl_device cpu;
     uint32_t units_each;
@@ -23,7 +22,7 @@ static bool is_available(struct opencl *opencl, opencl_device device)
            available != 0;
 }
 
-/* The first CPU that there is. */
+/* Finds the first CPU. */
 static int find_cpu(struct opencl *opencl, opencl_device *ret_cpu, struct berth_error *error)
 {
     struct opencl_platforms platforms;
@@ -47,12 +46,11 @@ static int find_cpu(struct opencl *opencl, opencl_device *ret_cpu, struct berth_
     }
     if (failure != OPENCL_SUCCESS)
         return context_driver_set_error(&opencl->driver, failure, BERTH_ERROR_DRIVER, error,
-                                        "OpenCL: expected a device that is a CPU to stand in");
-    return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "OpenCL: expected a device that is a CPU to stand in, got none");
+                                        "OpenCL: cannot find a CPU to stand in");
+    return error_set(error, BERTH_ERROR_NOT_FOUND, "OpenCL: no CPU to stand in");
 }
 
-/* Splits the CPU, into none where it cannot be split. */
+/* Divides the CPU; there are no parts if it cannot be divided. */
 static int split_cpu(struct opencl *opencl, opencl_device cpu, uint32_t units_each,
                      struct opencl_devices *parts)
 {
@@ -69,7 +67,8 @@ static int split_cpu(struct opencl *opencl, opencl_device cpu, uint32_t units_ea
     return status;
 }
 
-/* With the mutex: the split of the CPU into parts of so many units; NULL: it cannot be split. */
+/* Gets the CPU's division into parts with this many units; NULL if it cannot be divided. The caller
+ * holds the mutex. */
 static int get_split(struct opencl *opencl, opencl_device cpu, uint32_t units_each,
                      struct opencl_split **ret_split, struct berth_error *error)
 {
@@ -90,7 +89,7 @@ static int get_split(struct opencl *opencl, opencl_device cpu, uint32_t units_ea
         return opencl_classify(status) != DRIVER_RETRY
                    ? 0
                    : context_driver_set_error(&opencl->driver, status, BERTH_ERROR_DRIVER, error,
-                                              "OpenCL: expected the CPU in parts");
+                                              "OpenCL: cannot divide the CPU");
     }
     found->cpu = cpu;
     found->units_each = units_each;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bytes by which drivers tell GPUs, and partitions of GPUs, apart. Pure. Zeroed memory is
- * unknown.
+ * The UUIDs by which drivers identify GPUs and partitions. Pure. Zeroed memory is unknown.
  */
 #ifndef CONTEXT_UUID_H
 #define CONTEXT_UUID_H
@@ -16,11 +15,11 @@ struct uuid {
     uint8_t bytes[UUID_SIZE];
 };
 
-/* Reads it as NVIDIA writes it: GPU-, or MIG- of a partition, and 8-4-4-4-12 hexadecimal digits.
- * Anything else, NULL included, is unknown. */
+/* Parses NVIDIA's format: GPU- or, for a partition, MIG-, and 8-4-4-4-12 hexadecimal digits. Any
+ * other text, or NULL, is unknown. */
 struct uuid uuid_parse(const char *text, bool is_partition);
 
-/* Of the 16 bytes that a driver gave; where all are 0 it gave none. */
+/* Makes a UUID from a driver's 16 bytes; unknown if all are 0. */
 struct uuid uuid_of(const uint8_t *bytes);
 
 /* Both must be known. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a look at some part of the hardware came to.
+ * The result of listing or reading a part of the hardware.
  */
 #ifndef HARDWARE_FINDINGS_H
 #define HARDWARE_FINDINGS_H
@@ -15,22 +15,22 @@
 
 /* A device, and how its vendor finds it again. */
 struct device_finding {
-    struct device *device; /* its id at least */
-    char *key;             /* names it to its vendor's `read`; NULL: it is not read by itself */
-    char *path;            /* its directory in sysfs, resolved: /sys/devices/...; NULL: unknown */
+    struct device *device; /* has at least its id */
+    char *key;  /* identifies it to its vendor's `read`; NULL: it is not read on its own */
+    char *path; /* its resolved directory in sysfs: /sys/devices/...; NULL: unknown */
 };
 
 struct finding_list {
     VECTOR_OF(struct device_finding);
 };
 
-/* Adds a device with this id, of which nothing else is known. NULL: no memory. */
+/* Adds a device with this id and no other facts. Returns NULL if memory ran out. */
 struct device_finding *finding_list_add(struct finding_list *list, struct device_id id);
 void finding_list_finish(struct finding_list *list);
 
 struct findings {
     struct finding_list found;
-    struct link_list links; /* between places in the list that was asked about */
+    struct link_list links; /* between positions in the list that the step was about */
     struct problem_list problems;
 };
 

@@ -67,7 +67,7 @@ int probe_start(struct probe *probe, struct berth_error *error)
         program_find("berth-probe", found, sizeof(found));
         detached.program = found;
     } else if (*named != '/' && realpath(named, found) != NULL) {
-        detached.program = found; /* it starts elsewhere */
+        detached.program = found; /* it starts in another directory */
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return error_set_errno(error, errno, "socketpair");
@@ -86,7 +86,7 @@ int probe_start(struct probe *probe, struct berth_error *error)
 void probe_finish(struct probe *probe)
 {
     if (probe->is_open) {
-        /* A child that was forked meanwhile may have a copy of the descriptor. */
+        /* A child that was forked in the meantime may have a copy of the descriptor. */
         shutdown(probe->channel.descriptor, SHUT_RDWR);
         probe_channel_finish(&probe->channel);
     }
@@ -95,7 +95,7 @@ void probe_finish(struct probe *probe)
 
 static int set_ended_error(struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_IO, "berth-probe: expected an answer, got that it ended");
+    return error_set(error, BERTH_ERROR_IO, "cannot read the hardware: berth-probe has ended");
 }
 
 int probe_send(struct probe *probe, struct probe_request *request, struct berth_error *error)
@@ -130,7 +130,7 @@ int probe_receive(struct probe *probe, struct probe_answer *ret_answer, struct b
     return code;
 }
 
-/* Waits for the answer with this number; earlier ones are to requests that were given up. */
+/* Waits for the answer with this number. Earlier answers belong to abandoned requests. */
 static int wait_for_answer(struct probe *probe, uint64_t number, int64_t until,
                            struct machine_report *ret_report, struct berth_error *error)
 {
@@ -155,7 +155,7 @@ static int wait_for_answer(struct probe *probe, uint64_t number, int64_t until,
         }
         if (left <= 0)
             return error_set(error, BERTH_ERROR_TIMED_OUT,
-                             "berth-probe: expected an answer in time, got none");
+                             "cannot read the hardware: berth-probe does not answer in time");
         poll(&waiting, 1, (int)((left + 999999) / 1000000));
         if ((waiting.revents & POLLOUT) != 0 && probe_channel_flush(&probe->channel) < 0)
             return set_ended_error(error);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client of berth-probe, the helper program that looks at the hardware so that a driver which
- * hangs or a library that crashes never does so to us. A probe is used by one thread at a time.
+ * The client of berth-probe. This helper program reads the hardware, so that a driver that hangs or
+ * a library that crashes does not affect the calling process. Only one thread may use a probe at a
+ * time.
  */
 #ifndef PROBE_PROBE_H
 #define PROBE_PROBE_H
@@ -14,46 +15,47 @@
 #include "probe/probe_channel.h"
 #include "probe/probe_messages.h"
 
-/* The time that a look may take unless BERTH_PROBE_DEADLINE says otherwise: 3 s. */
+/* The deadline of a request, unless BERTH_PROBE_DEADLINE is set: 3 s. */
 #define PROBE_DEADLINE_DEFAULT INT64_C(3000000000)
-/* How much later than its deadline an answer may come before the probe counts as lost. */
+/* How much later than its deadline an answer may arrive before the probe counts as lost. */
 #define PROBE_DEADLINE_GRACE INT64_C(500000000)
 
-/* Zeroed memory is no probe: it was never started. */
+/* Zeroed memory is a probe that was never started. */
 struct probe {
     struct probe_channel channel;
     bool is_open;
     uint64_t last_number; /* of the requests */
 };
 
-/* Starts the program: BERTH_PROBE if it is set, else berth-probe as program_find finds it. It is no
- * child of ours and ends by itself when the probe is finished or we are gone. Returns at once.
- * Fails as spawn_detached, or with BERTH_ERROR_IO. */
+/* Starts the program: BERTH_PROBE if it is set, otherwise berth-probe where program_find() finds
+ * it. It is not a child of this process. It ends by itself when the probe is finished or this
+ * process ends. Returns at once. Fails like spawn_detached(), or with BERTH_ERROR_IO. */
 int probe_start(struct probe *probe, struct berth_error *error);
 
-/* Lets go of it; fine when it was never started. */
+/* Closes the connection. Allowed if the probe was never started. */
 void probe_finish(struct probe *probe);
 
-/* Asks; numbers the request. Fails with BERTH_ERROR_IO or _MEMORY: it is to be started anew. */
+/* Sends the request and numbers it. Fails with BERTH_ERROR_IO or _MEMORY; the caller must start the
+ * probe again then. */
 int probe_send(struct probe *probe, struct probe_request *request, struct berth_error *error);
 
-/* An answer that has come: returns 1 with *ret_answer, whose report the caller finishes; 0 when
- * there is none yet; BERTH_ERROR_IO, _SYNTAX or _MEMORY: it is to be started anew. To be called
- * when the channel's descriptor is readable. */
+/* Receives an answer, without blocking. Returns 1 with *ret_answer, whose report the caller
+ * finishes; 0 if there is none yet; or BERTH_ERROR_IO, _SYNTAX or _MEMORY, and the caller must
+ * start the probe again. Call it when the channel's descriptor is readable. */
 int probe_receive(struct probe *probe, struct probe_answer *ret_answer, struct berth_error *error);
 
-/* Asks and waits for that answer, starting the program when it is not there. The answer comes by
- * the request's deadline (0: probe_deadline), or this fails shortly after with
- * BERTH_ERROR_TIMED_OUT; also fails as those above. The probe is finished then. The caller finishes
- * *ret_report, untouched on failure. */
+/* Sends the request and waits for its answer; starts the program if needed. The answer arrives by
+ * the request's deadline (0: probe_deadline()), otherwise this fails a little later with
+ * BERTH_ERROR_TIMED_OUT. Fails also like the functions above. On failure the probe is finished and
+ * *ret_report unchanged; otherwise the caller finishes it. */
 int probe_query(struct probe *probe, struct probe_request *request,
                 struct machine_report *ret_report, struct berth_error *error);
 
-/* How long a look may take: BERTH_PROBE_DEADLINE (a duration), or PROBE_DEADLINE_DEFAULT. Fails
- * with BERTH_ERROR_SYNTAX or _RANGE (wanted 10 ms to 10 min); *ret_deadline is untouched then. */
+/* Gets the deadline of a request: BERTH_PROBE_DEADLINE (a duration), or PROBE_DEADLINE_DEFAULT.
+ * Fails with BERTH_ERROR_SYNTAX or _RANGE (10 ms to 10 min); *ret_deadline is unchanged then. */
 int probe_deadline(int64_t *ret_deadline, struct berth_error *error);
 
-/* The same of a text. */
+/* The same for a given text. */
 int probe_deadline_parse(const char *text, int64_t *ret_deadline, struct berth_error *error);
 
 #endif

@@ -63,7 +63,7 @@ int probe_channel_send(struct probe_channel *channel, const void *bytes, size_t 
     return text_failed(&channel->out) ? BERTH_ERROR_MEMORY : probe_channel_flush(channel);
 }
 
-/* Forgets the packet that was handed out. */
+/* Drops the packet that was returned last. */
 static void drop_packet(struct probe_channel *channel)
 {
     size_t rest = channel->in.length - channel->taken;
@@ -76,7 +76,7 @@ static void drop_packet(struct probe_channel *channel)
     channel->taken = 0;
 }
 
-/* Whether a whole packet is there: 1 with its length, 0, or BERTH_ERROR_LIMIT. */
+/* Returns 1 and the length if a whole packet has arrived, 0 if not, or BERTH_ERROR_LIMIT. */
 static int find_packet(const struct probe_channel *channel, size_t *ret_length)
 {
     uint64_t length;

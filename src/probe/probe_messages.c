@@ -75,7 +75,7 @@ int probe_request_decode(const unsigned char *bytes, size_t length,
     return code;
 }
 
-/* Whether the link is one of two devices of the machine. */
+/* Returns whether the link is between two devices of the machine. */
 static bool link_fits(const struct machine *machine, const struct link *link)
 {
     return link->between[0] < link->between[1] && link->between[1] < machine->devices.count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What berth-probe is asked and what it answers, as tagged fields (codec/tagged.h). Both ends are
- * of the same build; what is read is checked all the same.
+ * Requests to berth-probe and its answers, as tagged fields (codec/tagged.h). Both ends come from
+ * the same build; packets are checked all the same.
  */
 #ifndef PROBE_PROBE_MESSAGES_H
 #define PROBE_PROBE_MESSAGES_H
@@ -15,11 +15,12 @@
 #include "model/machine_report.h"
 
 struct probe_request {
-    uint64_t number;            /* the answer's too */
-    uint64_t deadline;          /* nanoseconds: the answer comes by then, with what is known */
-    struct device_id_list only; /* only these are looked at anew, the others answer as they were;
-                                   empty: all, and devices come and go */
-    bool without_processes;     /* nobody wants to know who uses them */
+    uint64_t number;            /* repeated in the answer */
+    uint64_t deadline;          /* in nanoseconds; the answer arrives by then, with the facts known
+                                 * by then */
+    struct device_id_list only; /* the only devices to read; the others keep their last facts.
+                                 * Empty: list and read all devices */
+    bool without_processes;     /* do not look for processes on the devices */
 };
 
 struct probe_answer {
@@ -27,13 +28,13 @@ struct probe_answer {
     struct machine_report report;
 };
 
-/* Appends the packet. Returns 0, BERTH_ERROR_INVALID (it could not be read again) or _MEMORY. */
+/* Appends the packet. Returns 0, BERTH_ERROR_INVALID (it could not be decoded) or _MEMORY. */
 int probe_request_encode(const struct probe_request *request, struct text *out);
 int probe_answer_encode(const struct probe_answer *answer, struct text *out);
 
-/* Reads a packet; links name devices of the report. Fails with BERTH_ERROR_SYNTAX or _MEMORY; the
- * result is untouched then, else the caller finishes it (`only` is a vector, the report a report).
- */
+/* Reads a packet. Links are between devices of the report. Fails with BERTH_ERROR_SYNTAX or
+ * _MEMORY; the result is unchanged then, otherwise the caller finishes it (`only` with
+ * vector_finish(), the report with machine_report_finish()). */
 int probe_request_decode(const unsigned char *bytes, size_t length,
                          struct probe_request *ret_request, struct berth_error *error);
 int probe_answer_decode(const unsigned char *bytes, size_t length, struct probe_answer *ret_answer,

@@ -80,7 +80,7 @@ def test_a_card_out_of_reach_is_shown(nvidia):
     sight = nvidia.devices()
     assert column(sight, "pci")["nvidia1"] == "0000:02:00.0"
     assert column(sight, "health") == {"nvidia0": "ok", "nvidia1": "sick", "nvidia2": "ok"}
-    assert column(sight, "health_reason")["nvidia1"] == "expected the GPU index 1: GPU is lost (NVML 15)"
+    assert column(sight, "health_reason")["nvidia1"] == "cannot open GPU index 1: GPU is lost (NVML 15)"
 
 
 @pytest.mark.parametrize("action", ["hang", "crash"])

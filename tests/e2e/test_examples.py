@@ -172,7 +172,7 @@ def test_context_without_a_device(sandbox, computes, source_root):
 
 def test_context_without_opencl(sandbox, computes, source_root):
     done = on_inventory(sandbox, computes, source_root, 1, BERTH_OPENCL=None)
-    message = "context: nvidia0: libOpenCL.so.1: expected the recorded machine's, got none in BERTH_OPENCL\n"
+    message = "context: nvidia0: cannot load libOpenCL.so.1: a recorded machine needs BERTH_OPENCL\n"
     assert done == (1, "", message)
 
 
@@ -180,7 +180,7 @@ def test_context_of_hardware_is_never_on_the_cpu(sandbox, computes, hardware_of)
     pool = hardware_of()
     pool.says([pool.device(0, name="A")])
     place = f"{pool.domain:04x}:00:00.0"
-    message = f"context: nvidia0: OpenCL: expected GPU-0, {place}, got no GPU\n"
+    message = f"context: nvidia0: OpenCL: cannot find GPU-0, {place}: no GPU\n"
     assert sandbox.run([computes]) == (1, "", message)
 
 

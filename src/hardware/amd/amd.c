@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finding AMD's devices. KFD's order is the order in which AMD's runtime counts, so all nodes have
- * to be looked at to number one: by their `gpu_id`, and by the `properties` for those that share a
- * GPU, or lack their device file here. Both are KFD's own memory; amdgpu is not asked. Should one
- * hang all the same, or make no sense, its node is still counted, and is found to be sick when it
- * is read.
+ * Lists AMD's devices. AMD's runtime numbers the devices in KFD's order, so all nodes must be read
+ * before one device can be numbered: `gpu_id` tells GPUs from CPUs, and `properties` tells which
+ * nodes share a GPU or lack their device file here. KFD answers both from memory, without amdgpu. A
+ * node that hangs all the same, or has invalid files, still counts; its device is sick when it is
+ * read.
  */
 #include "hardware/amd/amd.h"
 
@@ -19,7 +19,7 @@
 #include "hardware/drm/drm.h"
 #include "hardware/sysfs/locality.h"
 
-/* How many devices one problem names. */
+/* The number of devices that one problem names. */
 #define NAMED_MAX 8
 
 struct amd_key_text amd_key_format(const struct amd_key *key)
@@ -38,7 +38,7 @@ struct amd_key_text amd_key_format(const struct amd_key *key)
     return text;
 }
 
-/* One word of a key: returns false when it is missing; NULL stands for "-". */
+/* Reads one word of a key; "-" becomes NULL. Returns false if there is none. */
 static bool next_word(char **rest, const char **ret_word)
 {
     *ret_word = strsep(rest, " ");
@@ -71,22 +71,22 @@ int amd_key_parse(const char *string, struct amd_key *ret_key, struct berth_erro
         key.gpu_id.known = is_right;
     }
     if (!is_right)
-        return error_set(error, BERTH_ERROR_INVALID, "expected the key of an AMD device");
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "expected the key of an AMD device, got another");
     if (parent != NULL)
         strcpy(key.parent, parent);
     *ret_key = key;
     return 0;
 }
 
-/* A GPU of KFD's, or a part of one. */
+/* A KFD node that is a GPU or a partition of one. */
 struct gpu_part {
     const struct kfd_node *node;
     struct pci_address pci;
     uint32_t partition;
 };
 
-/* What is found out about all of KFD's GPUs before any is listed. Numbers are in order, so that one
- * is found among many. */
+/* Sorted numbers, for bsearch(). */
 struct numbers {
     VECTOR_OF(uint64_t);
 };
@@ -99,7 +99,7 @@ struct amd_listing {
         VECTOR_OF(struct gpu_part);
     } parts;
     struct numbers unique_ids;
-    struct numbers partitioned; /* addresses of GPUs that say so */
+    struct numbers partitioned; /* addresses of GPUs with partitions */
     uint32_t next_index;
     struct text unreachable;
     size_t unreachable_count;
@@ -128,7 +128,7 @@ static void sort_numbers(struct numbers *numbers)
         qsort(numbers->items, numbers->count, sizeof(*numbers->items), compare_numbers);
 }
 
-/* Whether the number is there at least once; or twice. */
+/* Returns whether the number occurs, or occurs at least twice. */
 static bool has_number(const struct numbers *numbers, uint64_t number, bool twice)
 {
     const uint64_t *found = numbers->count == 0 ? NULL
@@ -157,7 +157,8 @@ static uint64_t address_number(struct pci_address pci)
            pci.function;
 }
 
-/* Also for nodes that are not listed in the end: they share a GPU all the same. */
+/* Collects all GPU nodes, including those that are not listed later, because they share a GPU with
+ * others. */
 static int collect_parts(struct amd_listing *listing, struct berth_error *error)
 {
     const struct kfd_node *node;
@@ -185,8 +186,8 @@ static int collect_parts(struct amd_listing *listing, struct berth_error *error)
     return 0;
 }
 
-/* Partitions have their GPU's unique id. Newer kernels give each its own: then what they share is
- * the address. */
+/* Partitions have the unique id of their GPU. With newer kernels each partition has its own unique
+ * id, and only the address is the same. */
 static void name_parent(const struct amd_listing *listing, const struct gpu_part *part,
                         struct amd_key *key)
 {
@@ -198,7 +199,7 @@ static void name_parent(const struct amd_listing *listing, const struct gpu_part
         snprintf(key->parent, sizeof(key->parent), "%s", pci_format(part->pci).text);
 }
 
-/* AMD's runtime does not count nodes that it has no permission for or no render node here. */
+/* AMD's runtime does not count nodes without permission or without a render node here. */
 static bool is_reachable(const struct sysroot *root, const struct kfd_node *node)
 {
     struct optional_number minor = node->drm_render_minor;
@@ -277,7 +278,8 @@ static int add_parts(struct amd_listing *listing, struct berth_error *error)
     return code;
 }
 
-/* One whose node did not say which it is may be any: two ids for one GPU would be two leases. */
+/* Returns whether KFD knows the card. A node without an address may be any card: if the card were
+ * listed as well, one GPU would have two ids and could be leased twice. */
 static bool is_known_to_kfd(const struct amd_listing *listing, const struct drm_device *drm)
 {
     const struct gpu_part *part;
@@ -295,7 +297,7 @@ static bool is_known_to_kfd(const struct amd_listing *listing, const struct drm_
     return false;
 }
 
-/* Those that KFD does not know: old ones, or all where there is no KFD. */
+/* Adds the cards that KFD does not know: old cards, or all cards on a machine without KFD. */
 static int add_others(struct amd_listing *listing, struct berth_error *error)
 {
     struct drm_list list = {0};
@@ -330,7 +332,7 @@ static int report_unreachable(struct amd_listing *listing, struct berth_error *e
                            listing->unreachable_count - NAMED_MAX);
     if (text_failed(&listing->unreachable) ||
         machine_report_add_problem(&listing->findings->problems, vendor_name(VENDOR_AMD),
-                                   "left out, their device files are not here: %s",
+                                   "left out, because their device files are missing here: %s",
                                    text_string(&listing->unreachable)) < 0)
         return error_set_memory(error);
     return 0;

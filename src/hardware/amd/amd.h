@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files behind amd_table share.
+ * Shared by the files behind amd_table.
  */
 #ifndef HARDWARE_AMD_AMD_H
 #define HARDWARE_AMD_AMD_H
@@ -15,23 +15,23 @@
 #include "model/optional.h"
 #include "model/pci.h"
 
-/* What a found device's key says: what has to be known of all devices to know it of one. */
+/* The content of a device's key: the facts about it that depend on other devices. */
 struct amd_key {
     bool has_node; /* KFD lists it */
     uint32_t node;
     struct optional_number gpu_id;
     struct pci_address pci;
-    char parent[24]; /* what its GPU's partitions share; "": it is a whole GPU */
+    char parent[24]; /* common to the partitions of a GPU; "": a whole GPU */
 };
 
 struct amd_key_text {
     char text[80];
 };
 
-/* For use within one expression. */
+/* Returns the key as text, for use within one expression. */
 struct amd_key_text amd_key_format(const struct amd_key *key);
 
-/* Fails with BERTH_ERROR_INVALID; *ret_key is untouched then. */
+/* Fails with BERTH_ERROR_INVALID; *ret_key is unchanged then. */
 int amd_key_parse(const char *string, struct amd_key *ret_key, struct berth_error *error);
 
 int amd_read(struct vendor_context *context, const struct device_finding *wanted,
@@ -39,8 +39,8 @@ int amd_read(struct vendor_context *context, const struct device_finding *wanted
 int amd_links(struct vendor_context *context, const struct finding_list *devices,
               struct findings *findings, struct berth_error *error);
 
-/* Adds load, health and processes of a device that is awake, and what else only its driver knows.
- */
+/* Adds the load, health, processes and other facts that only the driver knows. The device must be
+ * awake. */
 int amd_read_driver(const struct sysroot *root, const char *path, const struct amd_key *key,
                     struct device *device, struct berth_error *error);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How AMD's devices reach each other, by KFD. XGMI is told as it is. PCIe paths are sysfs's matter,
- * where the devices' directories are there; else partitions of one GPU are one board, and GPUs are
- * as near as the CPUs that they are linked with.
+ * Finds the links between AMD's devices with KFD. KFD lists XGMI links. PCIe paths come from sysfs
+ * if the devices have directories there. Otherwise partitions of one GPU are on one board, and two
+ * GPUs are as close as the CPUs that they are linked to.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 #include "hardware/amd/amd.h"
 #include "hardware/amd/kfd.h"
 
-/* No machine has more devices: their pairs are kept in a table. */
+/* The maximum number of devices; their pairs are kept in a table. */
 #define LINKED_MAX 1024
 
-/* No machine has CPUs in more places. */
+/* The maximum number of CPU nodes. */
 #define OTHERS_MAX 1024
 
-/* More links between two GPUs are a lie. */
+/* The maximum number of links between two GPUs that is believed. */
 #define LANES_MAX 64
 
 struct amd_link_end {
@@ -27,19 +27,19 @@ struct amd_link_end {
     struct optional_number cpu_node;
 };
 
-/* A pair's fabric link. */
+/* The fabric link of a pair. */
 struct fabric {
     bool is_there;
     uint32_t lanes; /* 0: unknown */
 };
 
-/* A node of KFD's and the device that it is. */
+/* A KFD node and the position of its device. */
 struct node_mapping {
     uint32_t node;
     size_t end;
 };
 
-/* A node that is none of the devices. */
+/* A node that is not a device. */
 struct other_node {
     uint64_t node;
     bool has_cpus;
@@ -52,7 +52,7 @@ struct linking {
     struct fabric *fabrics; /* count times count */
     size_t count;
     struct {
-        VECTOR_OF(struct node_mapping); /* by node */
+        VECTOR_OF(struct node_mapping); /* sorted by node */
     } mappings;
     struct {
         VECTOR_OF(struct other_node);
@@ -104,7 +104,7 @@ static int linking_init(struct linking *linking, const struct finding_list *devi
     return 0;
 }
 
-/* The device that the node is; the count when it is none. */
+/* Returns the position of the node's device; `count` if the node is not a device. */
 static size_t find_end(const struct linking *linking, uint64_t node)
 {
     struct node_mapping wanted = {.node = (uint32_t)node};
@@ -116,7 +116,7 @@ static size_t find_end(const struct linking *linking, uint64_t node)
     return found == NULL ? linking->count : found->end;
 }
 
-/* Whether a node that is none of the devices is CPUs. Each is looked at once. */
+/* Returns whether a node that is not a device has CPUs. Reads each node once. */
 static bool has_cpus(struct linking *linking, uint64_t number)
 {
     struct kfd_node node = {0};
@@ -141,8 +141,8 @@ static bool is_one_gpu(const struct amd_link_end *one, const struct amd_link_end
     return one->key.parent[0] != '\0' && strcmp(one->key.parent, other->key.parent) == 0;
 }
 
-/* KFD says how fast one link is, and how fast all of a pair are. Within a GPU it is its memory that
- * is meant. */
+/* KFD has the bandwidth of one link and of all links of the pair. Within a GPU both are its memory
+ * bandwidth, which says nothing about links. */
 static uint32_t lanes_of(const struct linking *linking, const struct kfd_link *link, size_t one,
                          size_t other)
 {
@@ -155,7 +155,7 @@ static uint32_t lanes_of(const struct linking *linking, const struct kfd_link *l
     return (uint32_t)(all / each);
 }
 
-/* One direction is enough for a link; the kernel tells both. */
+/* Notes the link of a pair. The kernel lists both directions; one is enough. */
 static void note_link(struct linking *linking, size_t one, const struct kfd_link *link)
 {
     struct fabric *fabric;
@@ -197,7 +197,7 @@ static int read_links(struct linking *linking, struct berth_error *error)
     return result < 0 ? error_set_memory(error) : 0;
 }
 
-/* Returns whether KFD can tell, and has to. */
+/* Returns whether the path must and can come from KFD. */
 static bool find_path(const struct amd_link_end *one, const struct amd_link_end *other,
                       enum link_kind *ret_kind)
 {

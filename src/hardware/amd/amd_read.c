@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is known of one AMD device: first what KFD, PCI and the file system say, which leaves it
- * asleep, then what its driver says.
+ * Reads one AMD device: first from KFD, PCI and the file system, which do not wake it, then from
+ * its driver.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,34 +18,35 @@
 #include "hardware/sysfs/locality.h"
 #include "hardware/sysfs/pci_names.h"
 
-/* What is looked at, and what of it was found. */
+/* A device that is being read. */
 struct amd_reading {
     const struct sysroot *root;
     const char *path; /* NULL: unknown */
     struct amd_key key;
-    struct kfd_node node; /* all unknown for one that KFD does not list */
+    struct kfd_node node; /* all unknown if KFD does not list the device */
     struct device *device;
 };
 
-/* Node numbers are given anew when GPUs come and go, or are partitioned. */
+/* Reads the node and checks that it is the same GPU: the kernel renumbers the nodes when GPUs are
+ * added, removed or partitioned. */
 static int read_node(struct amd_reading *reading, struct berth_error *error)
 {
     struct amd_key *key = &reading->key;
     int result = kfd_read_node(reading->root, key->node, &reading->node);
 
     if (result < 0)
-        return error_set_errno(error, -result, "expected KFD node %" PRIu32, key->node);
+        return error_set_errno(error, -result, "cannot read KFD node %" PRIu32, key->node);
     if (reading->node.is_hidden)
         return error_set(error, BERTH_ERROR_PERMISSION,
-                         "expected KFD node %" PRIu32 ", got no permission", key->node);
+                         "cannot read KFD node %" PRIu32 ": permission denied", key->node);
     if (key->gpu_id.known &&
         (!reading->node.gpu_id.known || reading->node.gpu_id.value != key->gpu_id.value))
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected the same GPU in KFD node %" PRIu32 " as before, got another",
+                         "KFD node %" PRIu32 ": expected the same GPU as before, got another",
                          key->node);
     if (!reading->node.location_id.known && !reading->node.simd_count.known)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "expected properties of KFD node %" PRIu32 ", got none", key->node);
+                         "KFD node %" PRIu32 ": expected properties, got none", key->node);
     key->gpu_id = reading->node.gpu_id;
     return 0;
 }
@@ -60,7 +61,7 @@ static struct capability capability_of(struct optional_number version)
                                .minor = (uint16_t)(version.value / 100 % 100)};
 }
 
-/* A name by the numbers of the chip, for one that has no other. */
+/* Names the device by its chip, if it has no other name. */
 static int read_chip_name(struct amd_reading *reading, struct berth_error *error)
 {
     uint64_t version = reading->node.gfx_target_version.value;
@@ -76,7 +77,7 @@ static int read_chip_name(struct amd_reading *reading, struct berth_error *error
     return 0;
 }
 
-/* Unless its driver tells a better one later. */
+/* Sets a name, which the driver may replace by a better one later. */
 static int read_name(struct amd_reading *reading, struct berth_error *error)
 {
     static const char nameless[] = "AMD Device ";
@@ -93,7 +94,8 @@ static int read_name(struct amd_reading *reading, struct berth_error *error)
     return read_chip_name(reading, error);
 }
 
-/* As AMD's runtime writes it. One that several partitions have names none of them. */
+/* Sets the UUID in the format of AMD's runtime. A unique id that partitions share identifies none
+ * of them. */
 static int read_unique_id(struct amd_reading *reading, struct berth_error *error)
 {
     struct optional_number unique_id = reading->node.unique_id;
@@ -111,8 +113,8 @@ static int read_unique_id(struct amd_reading *reading, struct berth_error *error
     return 0;
 }
 
-/* An APU has no memory of its own, or part of the machine's is set apart for it. The voltage of its
- * north bridge is a sensor that only an APU has. */
+/* An APU has no memory of its own, or a part of the machine's memory is reserved for it. Only an
+ * APU has a sensor for the voltage of its north bridge. */
 static enum device_kind kind_of(const struct amd_reading *reading, const struct kfd_memory *memory)
 {
     static const char *const sensors[] = {"amdgpu", NULL};
@@ -156,8 +158,8 @@ static int read_locality(struct amd_reading *reading, struct berth_error *error)
     return locality_parse_cpus(cpus.text, &device->cpus, error);
 }
 
-/* The directory of the device that has the node's render node, which for a partition is not its
- * GPU's; NULL: unknown or no memory. The caller frees it. */
+/* Returns the directory of the device with the node's render node; a partition has its own. NULL if
+ * unknown or if memory ran out. The caller frees it. */
 static char *render_path(const struct amd_reading *reading)
 {
     struct optional_number minor = reading->node.drm_render_minor;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What amdgpu says of a device that is awake. Its files are the whole GPU's: of a partition they
- * tell how warm it is and whether it is well, not how much of the rest is its own.
+ * Reads the files of the amdgpu driver for a device that is awake. These files describe the whole
+ * GPU. For a partition only temperature and health are taken from them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "hardware/amd/amd.h"
 #include "hardware/sysfs/hwmon.h"
 
-/* Longer names are cut. */
+/* Longer names are truncated. */
 #define NAME_LENGTH_MAX 128
 
 static int read_product_name(const struct sysroot *root, const char *path, struct device *device,
@@ -36,7 +36,7 @@ static int read_product_name(const struct sysroot *root, const char *path, struc
     return 0;
 }
 
-/* Where KFD did not tell. */
+/* Sets the UUID if KFD has none. */
 static int read_unique_id(const struct sysroot *root, const char *path, struct device *device,
                           struct berth_error *error)
 {
@@ -94,7 +94,7 @@ static void read_sensors(const struct sysroot *root, const char *path, bool is_p
     }
 }
 
-/* Who makes the memory is known where it is on the board. */
+/* The driver knows the maker of the memory only if the memory is on the board. */
 static void read_kind(const struct sysroot *root, const char *path, struct device *device)
 {
     struct sysroot_value maker;
@@ -105,7 +105,7 @@ static void read_kind(const struct sysroot *root, const char *path, struct devic
         device->kind = DEVICE_KIND_DISCRETE;
 }
 
-/* How many errors one block of the GPU could not correct, by a line "ue: 3". */
+/* Returns the number of uncorrectable errors in one block of the GPU, from a line "ue: 3". */
 static uint64_t count_uncorrected(struct sysroot_value *value)
 {
     char *rest = value->text;
@@ -154,7 +154,8 @@ static int read_health(const struct sysroot *root, const char *path, bool answer
     return 0;
 }
 
-/* KFD has a file for each process and GPU, also for those that a process does not use. */
+/* Adds the processes with memory on this GPU. KFD has a file for each process and GPU, also for
+ * GPUs that the process does not use. */
 static int read_processes(const struct sysroot *root, uint64_t gpu_id, struct device *device,
                           struct berth_error *error)
 {

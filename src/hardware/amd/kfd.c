@@ -11,16 +11,22 @@
 #include "base/bitset.h"
 #include "base/count.h"
 #include "base/error.h"
-#include "hardware/amd/kfd_text.h"
 
 #define NODES "/sys/class/kfd/kfd/topology/nodes"
 
-/* Memory of the GPU itself, seen by the CPUs or not. */
+/* The GPU's own memory, visible to the CPUs or not. */
 #define HEAP_PUBLIC  1
 #define HEAP_PRIVATE 2
 
-/* The first link of a node leads to CPUs; where the next ones do not either, nothing is known. */
+/* The first link of a node usually leads to CPUs. If none of the first links does, the CPUs are
+ * unknown. */
 #define CPU_LINKS_MAX 4
+
+/* A line of KFD's files, "name number", and where its number goes. */
+struct kfd_property {
+    const char *name;
+    size_t offset; /* of a struct optional_number */
+};
 
 #define NODE_PROPERTY(member)                      \
     {                                              \
@@ -74,15 +80,76 @@ static const struct kfd_property packed_facts[] = {
     PACKED_FACT(is_hidden),
 };
 
+/* Reads decimal digits and nothing else. */
+static struct optional_number parse_digits(const char *digits, size_t length)
+{
+    struct optional_number number = {.known = length > 0};
+
+    for (size_t i = 0; i < length && number.known; i++)
+        number.known =
+            digits[i] >= '0' && digits[i] <= '9' &&
+            !__builtin_mul_overflow(number.value, 10, &number.value) &&
+            !__builtin_add_overflow(number.value, (uint64_t)(digits[i] - '0'), &number.value);
+    return number.known ? number : (struct optional_number){0};
+}
+
+/* Reads a number as the kernel names directories, without leading zeros, so that each number has
+ * one name. Returns whether it is one. */
+static bool parse_name(const char *name, uint32_t *ret_number)
+{
+    struct optional_number number = parse_digits(name, strlen(name));
+
+    if (!number.known || number.value > UINT32_MAX || (name[0] == '0' && name[1] != '\0'))
+        return false;
+    *ret_number = (uint32_t)number.value;
+    return true;
+}
+
+/* Returns the length without a last line that may have been cut in the middle of a number. */
+static size_t whole_lines(const struct sysroot_value *value)
+{
+    size_t length = value->length;
+
+    if (length < sizeof(value->text) - 1)
+        return length;
+    while (length > 0 && value->text[length - 1] != '\n')
+        length--;
+    return length;
+}
+
+/* Reads the lines that the table names, at most 64. The first line with a name counts. */
+static void parse_properties(const char *text, size_t length, const struct kfd_property *table,
+                             size_t count, void *into)
+{
+    const char *end = length == 0 ? text : text + length; /* NULL + 0 is undefined */
+    uint64_t seen = 0;
+
+    while (text < end) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        const char *line_end = stop == NULL ? end : stop;
+        const char *blank = memchr(text, ' ', (size_t)(line_end - text));
+        size_t name = blank == NULL ? 0 : (size_t)(blank - text);
+
+        for (size_t i = 0; i < count && name > 0; i++)
+            if ((seen >> i & 1) == 0 && strlen(table[i].name) == name &&
+                memcmp(table[i].name, text, name) == 0) {
+                seen |= UINT64_C(1) << i;
+                *(struct optional_number *)((char *)into + table[i].offset) =
+                    parse_digits(blank + 1, (size_t)(line_end - blank - 1));
+            }
+        text = stop == NULL ? end : stop + 1;
+    }
+}
+
 void kfd_parse_node(const char *text, size_t length, struct kfd_node *node)
 {
-    kfd_text_read(text, length, node_properties, COUNT(node_properties), node);
+    parse_properties(text, length, node_properties, COUNT(node_properties), node);
 }
 
 void kfd_parse_link(const char *text, size_t length, struct kfd_link *ret_link)
 {
     *ret_link = (struct kfd_link){0};
-    kfd_text_read(text, length, link_properties, COUNT(link_properties), ret_link);
+    parse_properties(text, length, link_properties, COUNT(link_properties), ret_link);
 }
 
 static bool is_refusal(int number)
@@ -98,10 +165,10 @@ int kfd_read_node(const struct sysroot *root, uint32_t number, struct kfd_node *
 
     id_result = sysroot_read(root, &value, NODES "/%" PRIu32 "/gpu_id", number);
     if (id_result == 0)
-        node.gpu_id = kfd_text_number(value.text, value.length);
+        node.gpu_id = parse_digits(value.text, value.length);
     properties_result = sysroot_read(root, &value, NODES "/%" PRIu32 "/properties", number);
     if (properties_result == 0)
-        kfd_parse_node(value.text, kfd_text_length(&value), &node);
+        kfd_parse_node(value.text, whole_lines(&value), &node);
     node.is_hidden = is_refusal(id_result) || is_refusal(properties_result);
     if (properties_result != 0 && id_result != 0 && !node.is_hidden)
         return properties_result;
@@ -123,7 +190,7 @@ int kfd_list(const struct sysroot *root, struct kfd_number_list *ret_numbers,
         uint32_t number;
         uint32_t *place;
 
-        if (code < 0 || !kfd_text_name(*name, &number))
+        if (code < 0 || !parse_name(*name, &number))
             continue;
         place = vector_append(ret_numbers);
         if (place == NULL)
@@ -164,7 +231,7 @@ bool kfd_unpack_node(const char *text, struct kfd_node *ret_node)
     struct packed_facts facts = {0};
     struct kfd_node node = {0};
 
-    kfd_text_read(text, strlen(text), packed_facts, COUNT(packed_facts), &facts);
+    parse_properties(text, strlen(text), packed_facts, COUNT(packed_facts), &facts);
     if (!facts.number.known || facts.number.value > UINT32_MAX)
         return false;
     kfd_parse_node(text, strlen(text), &node);
@@ -176,8 +243,8 @@ bool kfd_unpack_node(const char *text, struct kfd_node *ret_node)
     return true;
 }
 
-/* By the same word as AMD's runtime; a recorded machine may have no more than properties. CPUs have
- * no driver that hangs. */
+/* Decides as AMD's runtime does. A recorded machine may have only properties. A stuck node counts
+ * as a GPU, because CPUs have no driver that hangs. */
 bool kfd_is_gpu(const struct kfd_node *node)
 {
     if (node->gpu_id.known)
@@ -190,8 +257,8 @@ bool kfd_has_cpus(const struct kfd_node *node)
     return node->cpu_cores_count.known && node->cpu_cores_count.value > 0;
 }
 
-/* The number of a partition is in bits 28 to 31, where a GPU has several. For a while the kernel
- * put it in place of the function instead, for gfx94x only. */
+/* Bits 28 to 31 have the number of the partition if a GPU has several. Some kernels put it in place
+ * of the function, for gfx94x only. */
 struct pci_address kfd_pci(const struct sysroot *root, const struct kfd_node *node,
                            uint32_t *ret_partition)
 {
@@ -212,7 +279,7 @@ struct pci_address kfd_pci(const struct sysroot *root, const struct kfd_node *no
     *ret_partition = (uint32_t)(location >> 28);
     if (*ret_partition == 0 && pci.function != 0 && node->gfx_target_version.known &&
         node->gfx_target_version.value / 100 == 904 &&
-        /* A function that is there is meant, a virtual machine's for instance. */
+        /* A function that exists is meant as one, for example in a virtual machine. */
         !sysroot_has(root, "/sys/bus/pci/devices/%s/driver", pci_format(pci).text)) {
         *ret_partition = pci.function;
         pci.function = 0;
@@ -220,7 +287,7 @@ struct pci_address kfd_pci(const struct sysroot *root, const struct kfd_node *no
     return pci;
 }
 
-/* Adds one bank, if it is the GPU's own. */
+/* Adds one memory bank if it is the GPU's own. */
 static void add_bank(const struct sysroot *root, uint32_t number, const char *name, bool with_used,
                      struct kfd_memory *memory)
 {
@@ -232,8 +299,8 @@ static void add_bank(const struct sysroot *root, uint32_t number, const char *na
     if (sysroot_read(root, &value, NODES "/%" PRIu32 "/mem_banks/%s/properties", number, name) < 0)
         return;
     memory->is_listed = true;
-    kfd_text_read(value.text, kfd_text_length(&value), bank_properties, COUNT(bank_properties),
-                  &bank);
+    parse_properties(value.text, whole_lines(&value), bank_properties, COUNT(bank_properties),
+                     &bank);
     if (!bank.heap_type.known || !bank.size_in_bytes.known || bank.size_in_bytes.value == 0 ||
         (bank.heap_type.value != HEAP_PUBLIC && bank.heap_type.value != HEAP_PRIVATE) ||
         __builtin_add_overflow(memory->total.value, bank.size_in_bytes.value, &total))
@@ -241,7 +308,7 @@ static void add_bank(const struct sysroot *root, uint32_t number, const char *na
     memory->total = optional_number_of(total);
     if (with_used)
         used = sysroot_number(root, NODES "/%" PRIu32 "/mem_banks/%s/used_memory", number, name);
-    /* The driver says in each bank what is used of all. */
+    /* In each bank the driver reports the memory used in all banks. */
     if (used.known)
         memory->used = used;
 }
@@ -256,7 +323,7 @@ void kfd_read_memory(const struct sysroot *root, uint32_t number, bool with_used
     *ret_memory = (struct kfd_memory){0};
     if (sysroot_list(root, &names, NODES "/%" PRIu32 "/mem_banks", number) == 0)
         vector_for_each (name, &names)
-            if (kfd_text_name(*name, &bank))
+            if (parse_name(*name, &bank))
                 add_bank(root, number, *name, with_used, ret_memory);
     string_list_finish(&names);
 }
@@ -281,7 +348,7 @@ int kfd_read_links(const struct sysroot *root, uint32_t number, size_t max,
 
         if (result == -ENOMEM || taken == max)
             break;
-        if (!kfd_text_name(*name, &link_number))
+        if (!parse_name(*name, &link_number))
             continue;
         snprintf(path, sizeof(path), "%" PRIu32 "/properties", link_number);
         if (sysroot_read_at(directory, path, &value) < 0)
@@ -290,7 +357,7 @@ int kfd_read_links(const struct sysroot *root, uint32_t number, size_t max,
         if (link == NULL)
             result = -ENOMEM;
         else
-            kfd_parse_link(value.text, kfd_text_length(&value), link);
+            kfd_parse_link(value.text, whole_lines(&value), link);
         taken++;
     }
     string_list_finish(&names);
@@ -298,7 +365,7 @@ int kfd_read_links(const struct sysroot *root, uint32_t number, size_t max,
     return result == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* The number of the node with CPUs that one of these links leads to. */
+/* Finds the node with CPUs that one of these links leads to. */
 static bool find_cpus_among(const struct sysroot *root, uint32_t number,
                             const struct kfd_link_list *links, uint32_t *ret_number)
 {
@@ -330,7 +397,7 @@ static bool find_cpu_node(const struct sysroot *root, uint32_t number, uint32_t 
     return is_found;
 }
 
-/* KFD makes a node of each NUMA node that has CPUs, in order, before it makes any of GPUs. */
+/* KFD creates a node for each NUMA node with CPUs, in order, before the nodes of GPUs. */
 static struct optional_number numa_of_ordinal(const struct sysroot *root, size_t ordinal)
 {
     struct optional_number numa = optional_number_of(ordinal);

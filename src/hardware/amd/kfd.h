@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * KFD, the kernel's list of what can compute for AMD's runtime: a directory for each node, which is
- * a NUMA node's CPUs, a GPU or one partition of it. Its files are KFD's own words out of memory, no
- * hardware is asked for them; anything that is not as the kernel writes it reads as unknown.
+ * KFD, the kernel's list of nodes that AMD's runtime can compute on. Each node has a directory and
+ * is the CPUs of a NUMA node, a GPU, or a partition of a GPU. The kernel answers reads of its files
+ * from memory, without the hardware. A value in an unexpected format is unknown.
  */
 #ifndef HARDWARE_AMD_KFD_H
 #define HARDWARE_AMD_KFD_H
@@ -19,12 +19,12 @@
 #include "model/pci.h"
 
 struct kfd_node {
-    uint32_t number; /* that its directory is called by */
-    bool is_hidden;  /* it is there, but not for us: a container that was not given it */
-    bool is_stuck;   /* a file of its does not answer */
+    uint32_t number;               /* the name of its directory */
+    bool is_hidden;                /* it exists, but this container has no permission */
+    bool is_stuck;                 /* it has not answered; only its number is known */
     struct optional_number gpu_id; /* 0: CPUs */
 
-    /* Out of its properties; all unknown when they cannot be read. */
+    /* From its properties; unknown if they cannot be read. */
     struct optional_number cpu_cores_count;
     struct optional_number simd_count;
     struct optional_number gfx_target_version; /* 90402: gfx942 */
@@ -54,25 +54,25 @@ void kfd_pack_node(const struct kfd_node *node, struct text *out);
 /* Reads that text. Returns false if it has no number; *ret_node is unchanged then. Pure. */
 bool kfd_unpack_node(const char *text, struct kfd_node *ret_node);
 
-/* Reads one node. Returns 0, or a negative errno when nothing can be known of it. */
+/* Reads one node. Returns 0, or a negative errno if nothing is known about it. */
 int kfd_read_node(const struct sysroot *root, uint32_t number, struct kfd_node *ret_node);
 
-/* Fills in the properties out of the text of such a file. Pure. */
+/* Fills in the properties from the text of that file. Pure. */
 void kfd_parse_node(const char *text, size_t length, struct kfd_node *node);
 
 bool kfd_is_gpu(const struct kfd_node *node);
 bool kfd_has_cpus(const struct kfd_node *node);
 
-/* The GPU's address, the same for all its partitions, and which of them the node is (0: the first,
- * or the only one); unknown and 0 without a location. */
+/* Returns the GPU's address, which all its partitions share, and the number of the partition (0:
+ * the first or only one). Without a location the address is unknown and the number 0. */
 struct pci_address kfd_pci(const struct sysroot *root, const struct kfd_node *node,
                            uint32_t *ret_partition);
 
-/* Memory of a node's own. */
+/* The node's own memory. */
 struct kfd_memory {
-    bool is_listed; /* KFD says what the node has, so that unknown is none */
+    bool is_listed; /* KFD lists the node's memory, so that an unknown total means none */
     struct optional_number total;
-    struct optional_number used; /* asks the driver, and only some drivers answer */
+    struct optional_number used; /* answered by the driver, and only by some drivers */
 };
 
 void kfd_read_memory(const struct sysroot *root, uint32_t number, bool with_used,
@@ -84,23 +84,22 @@ void kfd_read_memory(const struct sysroot *root, uint32_t number, bool with_used
 struct kfd_link {
     struct optional_number type;
     struct optional_number node_to;
-    struct optional_number min_bandwidth; /* of one link, MB/s; 0: unknown */
-    struct optional_number max_bandwidth; /* of all links of the pair */
+    struct optional_number min_bandwidth; /* of one link, in MB/s; 0: unknown */
+    struct optional_number max_bandwidth; /* of all links of the pair, in MB/s */
 };
 
 struct kfd_link_list {
     VECTOR_OF(struct kfd_link);
 };
 
-/* Adds what leads from the node straight to others, at most `most`. Returns 0 or -ENOMEM: links
- * that cannot be read are left out. */
+/* Adds at most `max` links that lead from the node to others. Skips links that cannot be read.
+ * Returns 0 or -ENOMEM. */
 int kfd_read_links(const struct sysroot *root, uint32_t number, size_t max,
                    struct kfd_link_list *ret_links);
 
 void kfd_parse_link(const char *text, size_t length, struct kfd_link *ret_link);
 
-/* The NUMA node that the node belongs to: that of its own CPUs, else of those that it is linked
- * with. */
+/* Returns the node's NUMA node: that of its own CPUs, or of the CPUs that it is linked to. */
 struct optional_number kfd_numa(const struct sysroot *root, const struct kfd_node *node);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The GPU of an Apple machine that runs Linux: the asahi driver, on the platform bus.
+ * The GPU of an Apple machine that runs Linux, with the asahi driver on the platform bus.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,7 @@
 
 #define COMPATIBLE_PREFIX "apple,agx-"
 
-/* What the device tree calls the GPU, by its chip or by its own design, and what the chip is sold
- * as. */
+/* The names of the GPU in the device tree, by chip or by design, and the chip's market name. */
 static const struct {
     const char *chip;
     const char *design;
@@ -31,7 +30,7 @@ static int list_devices(struct vendor_context *context, const struct finding_lis
     return drm_gpu_list(context, &apple_table, findings, error);
 }
 
-/* "Apple M1 (agx-g13g)"; "Apple AGX g99" for one that came later. NULL: no memory. */
+/* Returns "Apple M1 (agx-g13g)", or "Apple AGX g99" for a later chip. NULL if memory ran out. */
 static char *name_of(const struct sysroot *root, const char *path)
 {
     char *compatible = drm_gpu_compatible(root, path, COMPATIBLE_PREFIX "g", false);
@@ -63,7 +62,7 @@ static int read_device(struct vendor_context *context, const struct device_findi
     device->name = name_of(context->root, drm.path);
     device->kind = DEVICE_KIND_INTEGRATED;
     if (!device->asleep)
-        device->health = HEALTH_OK; /* the driver shows no more than that it is there */
+        device->health = HEALTH_OK; /* the driver reports nothing else */
     drm_device_finish(&drm);
     return 0;
 }

@@ -8,12 +8,12 @@
 #include "base/error.h"
 #include "hardware/sysfs/locality.h"
 
-/* How deep bridges are nested, and how many directories are looked at, when there is nothing but
- * the tree of devices. */
+/* Limits for the walk through the tree of devices: the nesting of bridges, and the number of
+ * directories. */
 #define WALK_DEPTH_MAX 16
 #define WALK_MAX       4096
 
-/* Whether the name is this prefix and a number: card0, not card0-DP-1. */
+/* Returns whether the name is this prefix and a number: card0, not card0-DP-1. */
 static bool is_numbered(const char *name, const char *prefix)
 {
     size_t length = strlen(prefix);
@@ -51,7 +51,7 @@ void drm_list_finish(struct drm_list *list)
     vector_finish(list);
 }
 
-/* The address in a uevent, for a directory whose place in the tree was not recorded. */
+/* Reads the address from the uevent of a directory whose position in the tree was not recorded. */
 static struct pci_address recorded_address(const struct sysroot *root, const char *path)
 {
     static const char key[] = "PCI_SLOT_NAME=";
@@ -76,8 +76,8 @@ static struct pci_address address_of(const struct sysroot *root, const char *pat
                                                   : recorded_address(root, path);
 }
 
-/* The directory of the device that has this card or render node; NULL when there is none or no
- * memory, which errno tells apart. */
+/* Returns the directory of the device with this card or render node. NULL if there is none or if
+ * memory ran out; errno tells which. */
 static char *device_directory(const struct sysroot *root, const char *name)
 {
     char *path;
@@ -103,7 +103,7 @@ static char *device_directory(const struct sysroot *root, const char *name)
     return NULL;
 }
 
-/* Adds a device that has one node, as yet. Takes over the path, also on failure. */
+/* Adds a device with its first node. Takes over the path, also on failure. */
 static int add_node(struct drm_list *list, char *path, const char *name, struct berth_error *error)
 {
     struct drm_device *device = vector_append(list);
@@ -143,7 +143,7 @@ static int list_class(const struct sysroot *root, const struct string_list *name
     return 0;
 }
 
-/* Adds what the device in this directory has in `drm`. */
+/* Adds the nodes that the device in this directory has in `drm`. */
 static int list_directory(const struct sysroot *root, const char *path, struct drm_list *list,
                           struct berth_error *error)
 {
@@ -163,7 +163,7 @@ static int list_directory(const struct sysroot *root, const char *path, struct d
     return code;
 }
 
-/* A directory of the tree of devices. */
+/* A directory in the tree of devices. */
 struct tree_directory {
     char *path;
     unsigned depth;
@@ -173,7 +173,7 @@ struct tree_directories {
     VECTOR_OF(struct tree_directory);
 };
 
-/* Adds the directories in this one that are wanted, to be walked later. */
+/* Adds the subdirectories that may lead to a device, to be visited later. */
 static int add_directories(const struct sysroot *root, struct tree_directories *walks,
                            const char *path, unsigned depth, bool (*is_wanted)(const char *name),
                            struct berth_error *error)
@@ -211,7 +211,7 @@ static bool is_device(const char *name)
     return locality_pci_of(name, NULL).known || is_numbered(name, "virtio") || is_host(name);
 }
 
-/* Goes through all PCI devices, for a machine that was recorded without its classes. */
+/* Visits all PCI devices, for a machine that was recorded without its classes. */
 static int walk_tree(const struct sysroot *root, struct drm_list *list, struct berth_error *error)
 {
     struct tree_directories walks = {0};
@@ -253,8 +253,8 @@ static int compare_names(const char *one, const char *other)
     return strverscmp(one, other);
 }
 
-/* By address, path and names, so that the nodes of one device are neighbours, the first of each
- * kind in front. */
+/* Orders by address, path and names, so that the nodes of a device are neighbours and the first
+ * node of each kind leads. */
 static int compare_devices(const void *one, const void *other)
 {
     const struct drm_device *mine = one;
@@ -270,7 +270,7 @@ static int compare_devices(const void *one, const void *other)
     return order != 0 ? order : compare_names(mine->render, theirs->render);
 }
 
-/* Joins the nodes of each device. */
+/* Merges the nodes of each device into one item. */
 static void join_nodes(struct drm_list *list)
 {
     size_t kept = 0;
@@ -297,7 +297,8 @@ static void join_nodes(struct drm_list *list)
         list->count = kept + 1;
 }
 
-/* Whether the table names the driver, or the vendor where no driver is known. */
+/* Returns whether the table names the device's driver, or its PCI vendor if it has no known driver.
+ */
 static bool is_claimed_by(const struct vendor_table *table, const struct drm_device *device,
                           struct optional_number pci_vendor)
 {
@@ -334,7 +335,7 @@ static bool is_claimed(const struct sysroot *root, const struct vendor_table *ta
     return true;
 }
 
-/* The name of the driver; NULL when it is not known or no memory, which errno tells apart. */
+/* Returns the name of the driver. NULL if it is unknown or if memory ran out; errno tells which. */
 static char *driver_of(const struct sysroot *root, const char *path)
 {
     errno = 0;
@@ -375,7 +376,8 @@ int drm_list_claimed(const struct sysroot *root, const struct vendor_table *tabl
     return code;
 }
 
-/* The card in whose directory of the class this one lies, when it was recorded there. */
+/* Returns the card if the path is a directory that was recorded below the card's class directory.
+ */
 static char *recorded_card(const char *path)
 {
     static const char class[] = "/sys/class/drm/";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Anything else that has a render node: cards whose driver no vendor's runtime works with (nouveau,
- * radeon), virtual ones (virtio, vgem), and those of small machines (panfrost, panthor, v3d, msm).
+ * All other GPUs with a render node: cards whose driver no vendor's runtime supports (nouveau,
+ * radeon), virtual cards (virtio, vgem), and GPUs of small machines (panfrost, panthor, v3d, msm).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "hardware/sysfs/locality.h"
 #include "hardware/sysfs/pci_names.h"
 
-/* More than any GPU runs at: larger numbers are lies. */
+/* More than any GPU's frequency. A larger value is wrong. */
 #define HERTZ_MAX UINT64_C(100000000000)
 
 static int list_devices(struct vendor_context *context, const struct finding_list *candidates,
@@ -24,7 +24,7 @@ static int list_devices(struct vendor_context *context, const struct finding_lis
     return drm_gpu_list(context, &dri_table, findings, error);
 }
 
-/* The driver's name, or the device's where a bus without drivers of its own tells none. */
+/* Returns the driver's name, or the device's name on a bus without drivers. */
 static const char *driver_name(const struct drm_device *drm)
 {
     const char *name = strrchr(drm->path, '/');
@@ -34,15 +34,16 @@ static const char *driver_name(const struct drm_device *drm)
     return name == NULL ? drm->path : name + 1;
 }
 
-/* "AMD Radeon HD 7970" by pci.ids, "panfrost arm,mali-t860" by the device tree, or "virtio_gpu".
- * NULL: no memory. */
+/* Returns "AMD Radeon HD 7970" from pci.ids, "panfrost arm,mali-t860" from the device tree, or
+ * "virtio_gpu". NULL if memory ran out. */
 static char *name_of(const struct sysroot *root, const struct drm_device *drm)
 {
     struct text name = {0};
     size_t length = 0;
     char *compatible;
 
-    /* Not by the files of a child of a PCI device: virtio numbers its devices by itself. */
+    /* The child of a PCI device is not named by its own files: virtio has its own device numbers.
+     */
     if (locality_pci_of(drm->path, &length).known && length == strlen(drm->path)) {
         char *by_ids = pci_name(root, drm->path);
 
@@ -57,7 +58,7 @@ static char *name_of(const struct sysroot *root, const struct drm_device *drm)
     return text_detach(&name);
 }
 
-/* Memory of its own, where the driver shows it as amdgpu does. */
+/* Reads the device's own memory if the driver shows it as amdgpu does. */
 static void read_memory(const struct sysroot *root, const char *path, struct device *device)
 {
     struct optional_number total = sysroot_number(root, "%s/mem_info_vram_total", path);
@@ -72,7 +73,7 @@ static void read_memory(const struct sysroot *root, const char *path, struct dev
             load_figure_sampled((int64_t)(total.value - used.value), clock_read(CLOCK_REALTIME));
 }
 
-/* What the kernel's frequency scaling says: the one way that drivers of small GPUs have. */
+/* Reads the kernel's frequency scaling, the only source that drivers of small GPUs have. */
 static void read_frequency(const struct sysroot *root, const char *path, struct load *load)
 {
     struct string_list names = {0};
@@ -96,14 +97,14 @@ static int read_device(struct vendor_context *context, const struct device_findi
     if (code < 0)
         return code;
     device->name = name_of(root, &drm);
-    /* What a device tree describes is part of the chip. */
+    /* A device in the device tree is part of the chip. */
     if (sysroot_has(root, "%s/of_node/compatible", drm.path))
         device->kind = DEVICE_KIND_INTEGRATED;
     if (!device->asleep) {
         read_memory(root, drm.path, device);
         read_frequency(root, drm.path, &device->load);
         hwmon_read(root, drm.path, NULL, NULL, &device->load);
-        device->health = HEALTH_OK; /* there is no common way to tell more than that it answers */
+        device->health = HEALTH_OK; /* drivers have no common way to report more than that */
     }
     drm_device_finish(&drm);
     return 0;

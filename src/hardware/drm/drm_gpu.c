@@ -9,7 +9,7 @@
 #include "base/text/utf8.h"
 #include "hardware/sysfs/locality.h"
 
-/* Adds a device that its vendor finds again by its path. */
+/* Adds a device whose key is its path. */
 static struct device_finding *add_found(struct finding_list *list, struct device_id id,
                                         const char *path)
 {
@@ -34,9 +34,10 @@ static int add_listed(const struct vendor_context *context, const struct vendor_
     struct device_finding *found;
 
     if (!drm_is_reachable(context->root, drm)) {
-        if (machine_report_add_problem(&findings->problems, vendor_name(table->vendor),
-                                       "%s: expected its device file /dev/dri/%s, got none here",
-                                       drm->path, drm->render) < 0)
+        if (machine_report_add_problem(
+                &findings->problems, vendor_name(table->vendor),
+                "%s: left out, because its device file /dev/dri/%s is missing here", drm->path,
+                drm->render) < 0)
             return error_set_memory(error);
         return 0;
     }
@@ -73,8 +74,7 @@ int drm_gpu_start_read(const struct vendor_context *context, const struct device
     int code;
 
     if (!sysroot_has(root, "%s", path))
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected the device's directory %s, got none", path);
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "cannot read %s: no such directory", path);
     code = drm_device_at(root, path, &drm, error);
     if (code < 0)
         return code;
@@ -107,7 +107,7 @@ char *drm_gpu_compatible(const struct sysroot *root, const char *path, const cha
         return NULL;
     if (or_first)
         found = list.text;
-    /* Each ends with a zero byte; the last one's was put there by sysroot_read. */
+    /* Each string ends with a zero byte; sysroot_read() adds the last one. */
     for (size_t at = 0; at < list.length; at += strlen(list.text + at) + 1)
         if (strncmp(list.text + at, prefix, strlen(prefix)) == 0) {
             found = list.text + at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done in the same way for every GPU that is known by its DRM device alone.
+ * Shared by the vendors whose GPUs are known only by their DRM device.
  */
 #ifndef HARDWARE_DRM_DRM_GPU_H
 #define HARDWARE_DRM_DRM_GPU_H
@@ -12,25 +12,25 @@
 #include "hardware/findings.h"
 #include "hardware/vendors.h"
 
-/* How long a step takes at most, unless a driver hangs. */
+/* The timeout of a step. */
 #define DRM_GPU_TIMEOUT (DURATION_SECOND / 10)
 
-/* A vendor's `list`: adds what the table claims, counted from 0, keyed by path. One that programs
- * here cannot get at is left out, with a problem that names it. */
+/* Implements a vendor's `list`: adds the devices that the table claims, numbered from 0, with their
+ * path as key. Leaves out a device that programs here cannot open, with a problem that names it. */
 int drm_gpu_list(const struct vendor_context *context, const struct vendor_table *table,
                  struct findings *findings, struct berth_error *error);
 
-/* The beginning of a vendor's `read`: adds the device with id, key, path, address, device files,
- * place, and whether it sleeps, all without asking its driver. *ret_device is the sight's, to be
- * filled in further; the caller finishes *ret_drm. Fails with BERTH_ERROR_NOT_FOUND when it is
- * gone, or _MEMORY. */
+/* Starts a vendor's `read`: adds the device with id, key, path, address, device files, locality,
+ * and whether it sleeps, without calling its driver. *ret_device belongs to the findings; the
+ * caller adds more facts to it. The caller finishes *ret_drm. Fails with BERTH_ERROR_NOT_FOUND if
+ * the device is gone, or _MEMORY. */
 int drm_gpu_start_read(const struct vendor_context *context, const struct device_finding *wanted,
                        struct findings *findings, struct device **ret_device,
                        struct drm_device *ret_drm, struct berth_error *error);
 
-/* The string of the device's node in the device tree (`compatible` lists several) that begins with
- * `prefix`, else the first when `or_first`; NULL when there is none or no memory. The caller frees
- * it. */
+/* Returns the string in `compatible` of the device's node in the device tree that begins with
+ * `prefix`; with `or_first` the first string if there is none. NULL if there is none or if memory
+ * ran out. The caller frees it. */
 char *drm_gpu_compatible(const struct sysroot *root, const char *path, const char *prefix,
                          bool or_first);
 

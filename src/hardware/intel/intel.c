@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Intel's GPUs, by what i915 and xe show in sysfs and, of their memory, when asked. A GPU of
- * several tiles is one device.
+ * Intel's GPUs. Facts come from the files of i915 and xe in sysfs; the memory also comes from
+ * ioctls. A GPU with several tiles is one device.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "hardware/sysfs/pci_names.h"
 
 #define HERTZ_PER_MEGAHERTZ 1000000
-/* More than any GPU runs at, or has: larger numbers are lies. */
+/* More than any GPU has. A larger value is wrong. */
 #define MEGAHERTZ_MAX 100000
 
 static int list_devices(struct vendor_context *context, const struct finding_list *candidates,
@@ -27,7 +27,7 @@ static int list_devices(struct vendor_context *context, const struct finding_lis
     return drm_gpu_list(context, &intel_table, findings, error);
 }
 
-/* The memory of all tiles, which xe shows one by one. */
+/* Adds up the memory of all tiles, which xe shows separately. */
 static struct optional_number sum_tiles_memory(const struct sysroot *root, const char *path)
 {
     struct optional_number total = {0};
@@ -45,8 +45,8 @@ static struct optional_number sum_tiles_memory(const struct sysroot *root, const
     return total;
 }
 
-/* Ponte Vecchio, which i915 gives one GT for each tile. Others have two on one tile: the second is
- * for media. */
+/* Returns whether the GPU is a Ponte Vecchio: i915 gives it one GT per tile. Other GPUs have two
+ * GTs on one tile; the second is for media. */
 static bool has_gt_of_each_tile(const struct sysroot *root, const char *path)
 {
     static const uint16_t others[] = {0x0be0, 0x0be1, 0x0be5};
@@ -78,8 +78,8 @@ static struct optional_number count_tiles(const struct sysroot *root, const stru
     return (struct optional_number){.known = count > 0, .value = count};
 }
 
-/* Local memory: by the files that some versions of the drivers have, else by asking the driver.
- * None is unknown too, since what an integrated GPU uses is the machine's. */
+/* Reads the local memory: from files that some driver versions have, or from the driver. An
+ * integrated GPU has none; its memory is unknown, because it uses the machine's. */
 static void read_memory(const struct sysroot *root, const struct drm_device *drm,
                         struct device *device)
 {
@@ -102,9 +102,9 @@ static void read_memory(const struct sysroot *root, const struct drm_device *drm
             load_figure_sampled((int64_t)memory.free_now.value, clock_read(CLOCK_REALTIME));
 }
 
-/* By its place, where the driver does not tell: integrated GPUs are device 2 of the first bus, on
- * every machine, and what is behind a bridge is a card. In a virtual machine a card may be anywhere
- * on the first bus. */
+/* Decides by the address if the driver does not tell. Integrated GPUs are device 2 on the first bus
+ * of every machine, and a GPU behind a bridge is a card. In a virtual machine, a card may be
+ * anywhere on the first bus. */
 static enum device_kind kind_by_address(struct pci_address pci)
 {
     if (!pci.known)
@@ -114,8 +114,8 @@ static enum device_kind kind_by_address(struct pci_address pci)
     return pci.device == 2 ? DEVICE_KIND_INTEGRATED : DEVICE_KIND_UNKNOWN;
 }
 
-/* The frequency that the first engine really runs at: xe, i915 with a directory for each engine,
- * i915 before that. */
+/* Reads the actual frequency of the first engine: from xe, from i915 with a directory for each
+ * engine, or from older i915. */
 static void read_frequency(const struct sysroot *root, const struct drm_device *drm,
                            struct load *load)
 {
@@ -131,7 +131,7 @@ static void read_frequency(const struct sysroot *root, const struct drm_device *
                                               clock_read(CLOCK_REALTIME));
 }
 
-/* Power is seldom shown, but nearly always how much energy was used so far. */
+/* Power is seldom shown, but the energy used so far nearly always is. */
 static void read_sensors(struct vendor_context *context, const char *path, struct load *load)
 {
     static const char *const sensors[] = {"i915", "xe", NULL};
@@ -165,7 +165,7 @@ static int read_device(struct vendor_context *context, const struct device_findi
         read_memory(root, &drm, device);
         read_frequency(root, &drm, &device->load);
         read_sensors(context, drm.path, &device->load);
-        device->health = HEALTH_OK; /* neither driver shows more than that it answers */
+        device->health = HEALTH_OK; /* neither driver reports more than that */
     }
     drm_device_finish(&drm);
     return 0;

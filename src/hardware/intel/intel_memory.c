@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct xe_query) == 40 && sizeof(struct xe_region) == 88 &
                    XE_REQUEST_QUERY == _IOWR('d', 0x40 + 0x00, struct xe_query),
                "as xe has them");
 
-/* Answers have a few hundred bytes. */
+/* An answer has a few hundred bytes. */
 #define ANSWER_MAX 65536
 
 static bool query_i915(const struct intel_driver *driver, struct i915_query_item *item)
@@ -36,8 +36,9 @@ static bool query_xe(const struct intel_driver *driver, struct xe_query *query)
            query->size <= ANSWER_MAX;
 }
 
-/* Adds a region of the device's own. What is free is known when some of it is not: a driver that
- * tells nothing says that all is free, and a driver needs some for itself. */
+/* Adds a region of the device's own memory. The free memory is known only if it is less than the
+ * total: a driver that may not tell reports everything as free, but always needs some for itself.
+ */
 static void add_region(struct intel_memory *memory, uint64_t size, uint64_t free_now)
 {
     if (size > INT64_MAX - memory->total.value)
@@ -49,7 +50,7 @@ static void add_region(struct intel_memory *memory, uint64_t size, uint64_t free
     memory->free_now.known = memory->free_now.known || free_now < size;
 }
 
-/* What was added up, unless it makes no sense. */
+/* Returns the sums, or unknown values if they are impossible. */
 static struct intel_memory drop_invalid(struct intel_memory memory)
 {
     if (!memory.answered || memory.total.value == 0)

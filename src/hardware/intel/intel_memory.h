@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much memory of its own an Intel GPU has, by asking its driver: sysfs does not tell.
+ * Queries the driver for an Intel GPU's own memory, which sysfs does not show.
  */
 #ifndef HARDWARE_INTEL_INTEL_MEMORY_H
 #define HARDWARE_INTEL_INTEL_MEMORY_H
@@ -13,28 +13,28 @@
 #include "model/optional.h"
 
 struct intel_memory {
-    bool answered;                   /* what is not known below is not there */
-    struct optional_number total;    /* bytes of all tiles */
-    struct optional_number free_now; /* drivers tell only those who may watch all programs */
+    bool answered;                   /* an unknown value below means that there is none */
+    struct optional_number total;    /* in bytes, of all tiles */
+    struct optional_number free_now; /* drivers report it only to privileged processes */
 };
 
-/* ioctl(2), or what a test puts in its place. */
+/* ioctl(2), or its replacement in a test. */
 struct intel_driver {
     int (*control)(void *own, unsigned long request, void *argument);
     void *own;
 };
 
-/* What the driver of this name (i915, xe) says. */
+/* Queries the driver with this name (i915, xe). */
 struct intel_memory intel_memory_query(const char *name, const struct intel_driver *driver);
 
-/* The same of the device's own render node. Nothing is known of a recorded machine's, or where we
- * may not open it. */
+/* Queries the driver through the device's render node. All values are unknown on a recorded machine
+ * or if the node cannot be opened. */
 struct intel_memory intel_memory_read(const struct sysroot *root, const struct drm_device *drm);
 
-/* The drivers' own declarations, of the kernel's include/uapi/drm/i915_drm.h and xe_drm.h. */
+/* Copied from the kernel's include/uapi/drm/i915_drm.h and xe_drm.h. */
 struct i915_query_item {
     uint64_t query;
-    int32_t length; /* 0 asks for it; negative: an error */
+    int32_t length; /* 0 queries it; negative: an error */
     uint32_t flags;
     uint64_t data;
 };
@@ -50,7 +50,7 @@ struct i915_region {
     uint16_t instance;
     uint32_t reserved;
     uint64_t size;
-    uint64_t unallocated; /* the size again for those who may not know */
+    uint64_t unallocated; /* equal to the size for unprivileged processes */
     uint64_t more[8];
 };
 
@@ -63,7 +63,7 @@ struct i915_regions {
 struct xe_query {
     uint64_t extensions;
     uint32_t query;
-    uint32_t size; /* 0 asks for it */
+    uint32_t size; /* 0 queries it */
     uint64_t data;
     uint64_t reserved[2];
 };
@@ -73,7 +73,7 @@ struct xe_region {
     uint16_t instance;
     uint32_t page_size;
     uint64_t size;
-    uint64_t used; /* 0 for those who may not know */
+    uint64_t used; /* 0 for unprivileged processes */
     uint64_t visible_size;
     uint64_t visible_used;
     uint64_t reserved[6];
@@ -90,7 +90,7 @@ struct xe_regions {
 #define XE_REQUEST_QUERY   0xc0286440UL
 #define XE_QUERY_REGIONS   1
 
-/* Of both drivers: memory of the device itself. */
+/* The device's own memory, for both drivers. */
 #define INTEL_REGION_OWN 1
 
 #endif

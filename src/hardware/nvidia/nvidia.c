@@ -9,7 +9,7 @@
 #include "base/text/quantity.h"
 #include "hardware/sysfs/locality.h"
 
-/* More GPUs than any machine has: a library that counts more than these lies. */
+/* More GPUs than any machine has. A larger count from the library is wrong. */
 #define GPUS_MAX 256
 
 static struct device_id gpu_id(size_t index)
@@ -17,7 +17,7 @@ static struct device_id gpu_id(size_t index)
     return (struct device_id){VENDOR_NVIDIA, (uint32_t)index, DEVICE_NO_MIG};
 }
 
-/* `path` may be NULL; a copy is kept. NULL: no memory. */
+/* Copies `path`, which may be NULL. Returns NULL if memory ran out. */
 static struct device_finding *add_found(struct findings *findings, size_t index,
                                         struct pci_address pci, const char *path,
                                         struct berth_error *error)
@@ -34,8 +34,8 @@ static struct device_finding *add_found(struct findings *findings, size_t index,
     return found;
 }
 
-/* A GPU is found again by its PCI address: its index moves when another one vanishes. Only where
- * NVML did not say its address the index has to do. */
+/* The key is the PCI address, because the index changes when another GPU disappears. The index is
+ * the key only if NVML reported no address. */
 static int set_key(struct device_finding *found, bool is_by_pci, struct berth_error *error)
 {
     int length = is_by_pci ? asprintf(&found->key, "pci %s", pci_format(found->device->pci).text)
@@ -58,7 +58,7 @@ int nvidia_handle(const struct nvml *nvml, const struct device_finding *wanted,
                            : nvml->by_index(wanted->device->id.index, &handle);
 
     if (number != NVML_SUCCESS)
-        return nvidia_error(nvml, number, error, "expected the GPU %s", key);
+        return nvidia_error(nvml, number, error, "cannot open GPU %s", key);
     *ret_handle = handle;
     return 0;
 }
@@ -72,7 +72,7 @@ static struct pci_address read_pci(const struct nvml *nvml, nvml_device handle)
     return nvidia_pci(&info);
 }
 
-/* Adds the GPU with this index, also when NVML cannot reach it: its read will say why. */
+/* Adds the GPU with this index, even if NVML cannot reach it. Its read will report why. */
 static int list_index(const struct vendor_context *context, const struct nvml *nvml, unsigned index,
                       struct findings *findings, struct berth_error *error)
 {
@@ -100,7 +100,7 @@ static bool has_address(const struct findings *findings, struct pci_address pci)
     return false;
 }
 
-/* The one listed GPU without an address; NULL when there is none, or several. */
+/* Returns the only listed GPU without an address; NULL if there are none or several. */
 static struct device_finding *find_only_unplaced(const struct findings *findings)
 {
     struct device_finding *found;
@@ -116,8 +116,8 @@ static struct device_finding *find_only_unplaced(const struct findings *findings
     return unplaced;
 }
 
-/* A GPU that NVML cannot reach is the one that the kernel has and nobody else is, if there is just
- * one such. */
+/* Gives a GPU that NVML cannot reach its address: if exactly one GPU of the kernel is not listed,
+ * it is that one. */
 static int locate_unreachable(const struct nvidia_gpu_list *gpus, struct findings *findings,
                               struct berth_error *error)
 {
@@ -152,13 +152,13 @@ static int list_all(const struct vendor_context *context, const struct nvml *nvm
     int code = 0;
 
     if (number != NVML_SUCCESS)
-        return nvidia_error(nvml, number, error, "NVML: expected to count the GPUs");
+        return nvidia_error(nvml, number, error, "cannot count the GPUs");
     if (count > GPUS_MAX) {
         if (machine_report_add_problem(&findings->problems, "nvidia",
                                        "NVML: expected at most %d GPUs, got a count of %u",
                                        GPUS_MAX, count) < 0)
             return error_set_memory(error);
-        /* Then what the kernel has is the better count. */
+        /* The kernel's number of GPUs is more reliable then. */
         count = gpus->count > 0 && gpus->count < GPUS_MAX ? (unsigned)gpus->count : GPUS_MAX;
     }
     for (unsigned i = 0; i < count && code == 0; i++)
@@ -166,8 +166,8 @@ static int list_all(const struct vendor_context *context, const struct nvml *nvm
     return code < 0 ? code : locate_unreachable(gpus, findings, error);
 }
 
-/* The index that NVML gives the GPU; else its place among the driver's, which is how NVML counts.
- */
+/* Returns NVML's index of the GPU, or its position among the driver's GPUs, which is how NVML
+ * counts. */
 static size_t find_index(const struct nvml *nvml, const struct nvidia_gpu *gpu, size_t place)
 {
     nvml_device handle = NULL;
@@ -191,8 +191,8 @@ static bool has_index(const struct findings *findings, size_t index)
     return false;
 }
 
-/* Where a GPU sleeps, NVML must not be asked for GPUs by index: it would wake those on the way.
- * Without NVML only those that sleep are listed. */
+/* Lists the GPUs if some of them sleep. NVML must not be asked for GPUs by index, which would wake
+ * those before it. Without NVML, only sleeping GPUs are listed. */
 static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_list *gpus,
                             struct findings *findings, struct berth_error *error)
 {
@@ -205,7 +205,7 @@ static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_lis
 
         if (!gpu->asleep && nvml == NULL)
             continue;
-        /* Two with one id would be worse than an index that is not NVML's. */
+        /* An index that differs from NVML's is better than two GPUs with one id. */
         while (has_index(findings, index))
             index++;
         found = add_found(findings, index, gpu->pci, gpu->path, error);
@@ -217,21 +217,21 @@ static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_lis
     return code;
 }
 
-/* Having no NVIDIA GPU is ordinary; having some that cannot be looked at is not. */
+/* It is normal to have no NVIDIA GPU. It is a problem to have some that cannot be read. */
 static int explain_absence(const struct nvidia_gpu_list *gpus, const char *why,
                            struct findings *findings, struct berth_error *error)
 {
     size_t awake = gpus->count - nvidia_gpu_list_asleep(gpus);
 
-    if (awake > 0 && machine_report_add_problem(
-                         &findings->problems, "nvidia",
-                         "%zu GPU%s of the kernel's nvidia driver cannot be looked at: %s", awake,
-                         awake == 1 ? "" : "s", why) < 0)
+    if (awake > 0 &&
+        machine_report_add_problem(&findings->problems, "nvidia",
+                                   "cannot read %zu GPU%s of the kernel's nvidia driver: %s", awake,
+                                   awake == 1 ? "" : "s", why) < 0)
         return error_set_memory(error);
     return 0;
 }
 
-/* Starts NVML for a look at these; *ret_nvml stays NULL where there is no need to or no way. */
+/* Starts NVML to list these GPUs. *ret_nvml stays NULL if NVML is not needed or not available. */
 static int start_list(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
                       const struct nvml **ret_nvml, struct findings *findings,
                       struct berth_error *error)
@@ -239,7 +239,7 @@ static int start_list(struct vendor_context *context, const struct nvidia_gpu_li
     struct berth_error why = BERTH_ERROR_INIT;
     int code;
 
-    /* If all sleep, NVML has nothing to say. */
+    /* NVML is not needed if all GPUs sleep. */
     if (gpus->count > 0 && nvidia_gpu_list_asleep(gpus) == gpus->count)
         return 0;
     code = nvidia_begin(context, gpus, ret_nvml, &why);
@@ -280,7 +280,7 @@ static int list_devices(struct vendor_context *context, const struct finding_lis
     return code;
 }
 
-/* Whether the GPU is in MIG mode: then its instances are what is used. */
+/* Returns whether the GPU is in MIG mode, in which programs use its instances. */
 static bool is_partitioned(struct nvidia_query *query)
 {
     unsigned current = 0;
@@ -289,7 +289,7 @@ static bool is_partitioned(struct nvidia_query *query)
     return nvidia_call(query, mig_mode, &current, &pending) && current == NVML_FEATURE_ENABLED;
 }
 
-/* Where NVML says that the GPU is, which is not known yet of one that could not be reached when it
+/* Sets the address that NVML reports. It is still unknown if the GPU could not be reached when it
  * was listed. */
 static void update_address(const struct nvidia_query *query, struct device_finding *found)
 {
@@ -314,7 +314,7 @@ static int read_awake(const struct vendor_context *context, const struct nvml *n
     if (code < 0)
         return code;
     update_address(&query, found);
-    path = found->path; /* the list may move, but not this */
+    path = found->path; /* the list may move, the path does not */
     code = nvidia_read_gpu(&query, path, error);
     if (code == 0)
         code = nvidia_uses_read(&query, &uses, error);
@@ -350,9 +350,9 @@ static int read_device(struct vendor_context *context, const struct device_findi
     return code;
 }
 
-/* What the driver is called in sysfs; its DRM part where there is no PCI below it. Devices of other
- * drivers, nouveau above all, are nobody's here, and where no driver is known NVML knows nothing
- * either: so no PCI vendor id. */
+/* The driver's name in sysfs, and the name of its DRM part if there is no PCI device below it.
+ * Devices of other drivers, such as nouveau, do not belong to this vendor. NVML does not know
+ * devices without a driver, so there is no PCI vendor id. */
 static const char *const drivers[] = {"nvidia", "nvidia-drm", NULL};
 
 const struct vendor_table nvidia_table = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernel says of its nvidia driver's GPUs.
+ * Reads what the kernel knows about the GPUs of its nvidia driver.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +32,8 @@ size_t nvidia_gpu_list_asleep(const struct nvidia_gpu_list *list)
     return count;
 }
 
-/* Sound and USB functions of a card have drivers of their own, and NVSwitches one that is called
- * nvidia-nvswitch: so the name tells. */
+/* A card's sound and USB functions have other drivers, and the driver of NVSwitches is called
+ * nvidia-nvswitch. So the name is enough. */
 static bool has_nvidia_driver(const struct sysroot *root, const char *name)
 {
     char *driver = sysroot_link_name(root, "/sys/bus/pci/devices/%s/driver", name);
@@ -64,7 +64,7 @@ static int add_gpu(const struct sysroot *root, const char *name, struct nvidia_g
     gpu->pci = pci;
     gpu->path = sysroot_resolve(root, "/sys/bus/pci/devices/%s", name);
     if (gpu->path == NULL)
-        list->count--; /* gone again */
+        list->count--; /* it has disappeared */
     else {
         gpu->asleep = locality_is_asleep(root, gpu->path);
         gpu->may_sleep = may_sleep(root, gpu->path);
@@ -85,7 +85,7 @@ int nvidia_gpu_list_read(const struct sysroot *root, struct nvidia_gpu_list *ret
     struct string_list names = {0};
     int code = 0;
 
-    /* A machine without PCI has none: not being able to list it is no error. */
+    /* A machine without PCI has no such directory, which is not an error. */
     sysroot_list(root, &names, "/sys/bus/pci/devices");
     for (size_t i = 0; i < names.count && code == 0; i++)
         code = add_gpu(root, names.items[i], &list);
@@ -122,8 +122,8 @@ int nvidia_nodes(const struct sysroot *root, struct optional_number minor,
     return code < 0 ? error_set_memory(error) : 0;
 }
 
-/* The value of a line "Model: \t\t NVIDIA A100", for people; NULL when there is none, or no
- * memory. */
+/* Returns the printable value of a line like "Model: \t\t NVIDIA A100"; NULL if it is missing or if
+ * memory ran out. */
 static char *find_information(const struct sysroot_value *file, const char *key)
 {
     size_t length = strlen(key);
@@ -167,12 +167,12 @@ int nvidia_read_asleep(const struct sysroot *root, const char *path, struct devi
     int code;
 
     device->asleep = true;
-    /* The driver's own memory: asking for it does not wake the GPU. */
+    /* The driver answers this from memory, without waking the GPU. */
     sysroot_read(root, &file, "/proc/driver/nvidia/gpus/%s/information",
                  pci_format(device->pci).text);
     device->name = find_information(&file, "Model");
     device->uuid = find_information(&file, "GPU UUID");
-    /* Of a GPU that nobody has used yet it is all question marks. */
+    /* The UUID of a GPU that was never used is all question marks. */
     if (device->uuid != NULL && strchr(device->uuid, '?') != NULL) {
         free(device->uuid);
         device->uuid = NULL;

@@ -11,13 +11,13 @@
 
 #define LIBRARY "libnvidia-ml.so.1"
 
-/* What the worker keeps from step to step. */
+/* The vendor's data that the worker keeps from step to step. */
 struct nvidia {
     struct nvml nvml;
     void *library;
-    struct text gpus; /* the driver's when NVML was started */
+    struct text gpus; /* the driver's GPUs when NVML was started */
     bool started;
-    bool stops_after_step; /* started for one step only */
+    bool stops_after_step; /* it was started for one step only */
 };
 
 static const struct library_symbol symbols[] = {
@@ -42,7 +42,7 @@ int nvidia_error(const struct nvml *nvml, int number, struct berth_error *error,
     code = error_set(error,
                      number == NVML_ERROR_NO_PERMISSION ? BERTH_ERROR_PERMISSION : BERTH_ERROR_IO,
                      "%s: %.200s (NVML %d)", text_string(&what),
-                     message == NULL ? "no words for it" : message, number);
+                     message == NULL ? "unknown error" : message, number);
     text_finish(&what);
     return code;
 }
@@ -54,10 +54,10 @@ static int load_nvml(struct vendor_context *context, struct berth_error *error)
     struct nvidia *nvidia;
     int code;
 
-    /* What this machine has installed says nothing of a recorded one. */
+    /* The library of this machine knows nothing about a recorded machine. */
     if (context->root->recorded && !is_named)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         LIBRARY ": expected the recorded machine's, got none in BERTH_NVML");
+                         "cannot load " LIBRARY ": a recorded machine needs BERTH_NVML");
     nvidia = calloc(1, sizeof(*nvidia));
     if (nvidia == NULL)
         return error_set_memory(error);
@@ -70,7 +70,7 @@ static int load_nvml(struct vendor_context *context, struct berth_error *error)
     return code;
 }
 
-/* The GPUs as one line of text, to see later whether they are still the same. */
+/* Writes the GPUs as one line of text, which shows later whether they have changed. */
 static int name_gpus(const struct nvidia_gpu_list *gpus, struct text *out)
 {
     const struct nvidia_gpu *gpu;
@@ -83,7 +83,7 @@ static int name_gpus(const struct nvidia_gpu_list *gpus, struct text *out)
     return text_failed(out) ? BERTH_ERROR_MEMORY : 0;
 }
 
-/* NVML may attach to all GPUs when it starts, which wakes them. */
+/* When it starts, NVML may attach to all GPUs, which wakes them. */
 static int init_nvml(const struct nvml *nvml, bool is_any_asleep)
 {
     return is_any_asleep && nvml->init_with_flags != NULL
@@ -94,13 +94,14 @@ static int init_nvml(const struct nvml *nvml, bool is_any_asleep)
 static int refuse_start(const struct nvml *nvml, int number, struct berth_error *error)
 {
     if (number == NVML_ERROR_DRIVER_NOT_LOADED)
-        return error_set(error, BERTH_ERROR_NO_DEVICE, "NVML: the driver is not loaded");
+        return error_set(error, BERTH_ERROR_NO_DEVICE,
+                         "cannot start NVML: the driver is not loaded");
     if (number == NVML_ERROR_LIB_RM_VERSION_MISMATCH)
         return error_set(error, BERTH_ERROR_IO,
-                         "NVML: expected the version of the driver that runs, got another (NVML "
-                         "%d): the driver was updated, reboot to load the new one",
+                         "cannot start NVML: it does not match the running driver (NVML %d): the "
+                         "driver was updated, reboot to load the new one",
                          number);
-    return nvidia_error(nvml, number, error, "NVML: expected to start it");
+    return nvidia_error(nvml, number, error, "cannot start NVML");
 }
 
 static int start_nvml(struct nvidia *nvidia, const struct nvidia_gpu_list *gpus,
@@ -128,9 +129,8 @@ static void stop_nvml(struct nvidia *nvidia)
     nvidia->started = false;
 }
 
-/* Cards come and go, but NVML sees those only that were there when it started. It is not started
- * anew for each look, because without anybody who has a GPU open the driver shuts it down, and
- * bringing it up takes seconds. */
+/* NVML sees only the cards that existed when it started. It is not restarted for each step: when no
+ * process has a GPU open, the driver shuts the GPU down, and starting it takes seconds. */
 static bool is_up_to_date(struct nvidia *nvidia, const struct nvidia_gpu_list *gpus)
 {
     struct text now = {0};
@@ -146,7 +146,7 @@ static bool is_up_to_date(struct nvidia *nvidia, const struct nvidia_gpu_list *g
     return is_same;
 }
 
-/* Starts NVML anew, looking at the GPUs first when nobody did. */
+/* Restarts NVML. Lists the GPUs first if the caller has not. */
 static int restart_nvml(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
                         struct berth_error *error)
 {
@@ -172,7 +172,7 @@ int nvidia_begin(struct vendor_context *context, const struct nvidia_gpu_list *g
         return code;
     if (!is_up_to_date(context->own, gpus)) {
         code = restart_nvml(context, gpus, error);
-        /* The next attempt shall find another library when that is put right. */
+        /* Unload it, so that the next attempt can find a repaired library. */
         if (code < 0) {
             nvidia_close(context);
             return code;

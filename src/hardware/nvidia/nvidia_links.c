@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How NVIDIA's GPUs reach each other.
+ * Finds the links between NVIDIA's GPUs.
  */
 #include <stdlib.h>
 
@@ -9,17 +9,17 @@
 #include "hardware/nvidia/nvidia.h"
 #include "hardware/sysfs/locality.h"
 
-/* A GPU among those whose links are wanted. */
+/* A GPU whose links are requested. */
 struct nvlink_end {
     struct nvidia_query query;
     struct pci_address pci;
     bool is_reachable;
-    uint32_t to_switches; /* active lanes */
+    uint32_t to_switches; /* number of active lanes to switches */
 };
 
 struct nvlink_ends {
     struct nvlink_end *items;
-    uint32_t *lanes; /* from one to another: count * count */
+    uint32_t *lanes; /* from one GPU to another; count * count */
     size_t count;
 };
 
@@ -29,14 +29,14 @@ static void ends_finish(struct nvlink_ends *ends)
     free(ends->lanes);
 }
 
-/* Instances have no links of their own, and a GPU that sleeps is left alone. */
+/* Instances have no links of their own, and a sleeping GPU is not woken. */
 static bool is_queried(const struct sysroot *root, const struct device_finding *found)
 {
     return found->device->id.mig == DEVICE_NO_MIG && !found->device->asleep &&
            !(found->path != NULL && locality_is_asleep(root, found->path));
 }
 
-/* To be finished also when it fails. */
+/* The caller finishes it, also on failure. */
 static int ends_init(struct nvlink_ends *ends, const struct vendor_context *context,
                      const struct nvml *nvml, const struct finding_list *devices,
                      struct berth_error *error)
@@ -59,7 +59,7 @@ static int ends_init(struct nvlink_ends *ends, const struct vendor_context *cont
     return 0;
 }
 
-/* The GPU at this address; the count when it is none of these. */
+/* Returns the position of the GPU with this address; `count` if there is none. */
 static size_t ends_find(const struct nvlink_ends *ends, struct pci_address pci)
 {
     size_t i = 0;
@@ -70,7 +70,7 @@ static size_t ends_find(const struct nvlink_ends *ends, struct pci_address pci)
     return i;
 }
 
-/* An NVSwitch is a bridge of NVIDIA's that is not one to PCI. */
+/* An NVSwitch is a bridge of NVIDIA's, but not a PCI bridge. */
 static bool is_switch(const struct sysroot *root, struct pci_address pci)
 {
     struct pci_text address = pci_format(pci);
@@ -82,8 +82,8 @@ static bool is_switch(const struct sysroot *root, struct pci_address pci)
     return vendor.known && vendor.value == 0x10de && class.known && class.value >> 8 == 0x0680;
 }
 
-/* Where an active lane leads. Lanes to a CPU (POWER) link no pair of GPUs. Older libraries do not
- * say what is at the other end. */
+/* Counts where an active lane leads. Lanes to a CPU (POWER) link no GPUs. Older libraries do not
+ * report the type of the other end. */
 static void follow_lane(struct nvlink_ends *ends, size_t from, unsigned lane)
 {
     struct nvlink_end *end = &ends->items[from];
@@ -121,7 +121,7 @@ static void follow_lanes(struct nvlink_ends *ends, size_t from)
         int active = 0;
         int code = query->nvml->link_state(query->handle, lane, &active);
 
-        /* There are no more lanes, or none at all. */
+        /* The GPU has no more lanes, or none at all. */
         if (code == NVML_ERROR_INVALID_ARGUMENT || (code == NVML_ERROR_NOT_SUPPORTED && lane == 0))
             return;
         if (nvidia_answered(query, code) && active == NVML_FEATURE_ENABLED)
@@ -140,9 +140,9 @@ static int add_link(struct findings *findings, size_t one, size_t other, enum li
     return 0;
 }
 
-/* Direct lanes are counted at both ends, and one end may not have answered. Through switches each
- * GPU reaches every other with all of its lanes, so a pair has as many as the end that has fewer:
- * NV6 on a DGX-2, NV12 on a DGX A100. */
+/* Direct lanes are counted at both ends, because one end may not have answered. Through switches
+ * each GPU reaches every other GPU with all its lanes, so a pair has as many lanes as the end with
+ * fewer: NV6 on a DGX-2, NV12 on a DGX A100. */
 static uint32_t lanes_between(const struct nvlink_ends *ends, size_t one, size_t other)
 {
     uint32_t there = ends->lanes[one * ends->count + other];
@@ -153,7 +153,7 @@ static uint32_t lanes_between(const struct nvlink_ends *ends, size_t one, size_t
     return (there > back ? there : back) + (first < second ? first : second);
 }
 
-/* What is nearest to both, by NVML's number for it. */
+/* Translates NVML's number for the closest common ancestor. */
 static bool path_kind(int level, enum link_kind *ret_kind)
 {
     static const struct {
@@ -185,7 +185,7 @@ static int add_path(struct nvlink_ends *ends, size_t one, size_t other, bool *is
     if (!*is_supported || query->lost != 0 || ends->items[other].query.lost != 0)
         return 0;
     code = query->nvml->common_ancestor(query->handle, ends->items[other].query.handle, &level);
-    /* What one pair cannot be asked for, thousands need not be. */
+    /* If one pair is not supported, none is. */
     *is_supported = code != NVML_ERROR_NOT_SUPPORTED;
     return code == NVML_SUCCESS && path_kind(level, &kind)
                ? add_link(findings, one, other, kind, 0, error)

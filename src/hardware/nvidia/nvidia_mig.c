@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The instances of a GPU in MIG mode.
+ * Reads the instances of a GPU in MIG mode.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "hardware/nvidia/nvidia.h"
 #include "hardware/sysfs/locality.h"
 
-/* More instances than any GPU has: 7, so far. */
+/* More instances than any GPU has; today's maximum is 7. */
 #define INSTANCES_MAX 64
 
-/* The number of the capability's device file, by which the driver decides who may use an instance:
- * "DeviceFileMinor: 30" and more lines. */
+/* Returns the minor number of the capability's device file, which controls the access to an
+ * instance, from a line "DeviceFileMinor: 30". */
 static struct optional_number capability_minor(const struct sysroot_value *file)
 {
     static const char key[] = "DeviceFileMinor:";
@@ -35,7 +35,7 @@ static struct optional_number capability_minor(const struct sysroot_value *file)
     return minor;
 }
 
-/* `below` names the instance in the driver's tree: "gi1/ci0/". */
+/* `below` is the instance's path in the driver's tree: "gi1/ci0/". */
 static int add_capability(const struct sysroot *root, uint64_t gpu_minor, const char *below,
                           struct string_list *nodes)
 {
@@ -70,7 +70,8 @@ static int add_nodes(const struct nvidia_query *query, const struct nvidia_use *
     return code < 0 ? error_set_memory(error) : 0;
 }
 
-/* Its processes: those that NVML lists for it, else those of the GPU that are on it. */
+/* Adds the instance's processes: those that NVML lists for it, or those of the GPU that are on it.
+ */
 static int add_processes(struct nvidia_query *query, const struct nvidia_use *instance,
                          const struct nvidia_use_list *of_gpu, struct berth_error *error)
 {
@@ -85,7 +86,7 @@ static int add_processes(struct nvidia_query *query, const struct nvidia_use *in
     return code;
 }
 
-/* What an instance has of its GPU. */
+/* Copies the facts that an instance shares with its GPU. */
 static int inherit_from_gpu(const struct device *gpu, struct device *device,
                             struct berth_error *error)
 {
@@ -97,7 +98,7 @@ static int inherit_from_gpu(const struct device *gpu, struct device *device,
 
     device->parent = copies[0];
     device->health_reason = copies[1];
-    device->name = copies[2]; /* until NVML gives it a better one */
+    device->name = copies[2]; /* NVML may replace it by a better one */
     device->pci = gpu->pci;
     device->minor = gpu->minor;
     device->cap = gpu->cap;
@@ -178,7 +179,7 @@ int nvidia_read_instances(struct nvidia_query *parent, const char *path,
     for (unsigned i = 0; i < max && i < INSTANCES_MAX && code == 0; i++) {
         nvml_device handle = NULL;
 
-        /* There may be fewer than could be, with holes in between. */
+        /* There may be gaps between the instances. */
         if (nvml->mig_by_index(parent->handle, i, &handle) == NVML_SUCCESS)
             code = add_instance(parent, handle, i, path, uses, findings, error);
     }

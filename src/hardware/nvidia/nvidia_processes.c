@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who uses a GPU, as NVML tells.
+ * Reads the processes on a GPU from NVML.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,20 +9,20 @@
 #include "base/error.h"
 #include "hardware/nvidia/nvidia.h"
 
-/* Room for the first attempt, and how often more is made. */
+/* The entries of the first attempt, and the number of attempts with more. */
 #define ROOM_DEFAULT 64
 #define ATTEMPTS     8
 
-/* One of the library's calls: what it lists, and in which version of the struct. */
+/* A call of the library: what it lists, and the version of its struct. */
 struct process_listing {
     int(*call) NVML_PROCESSES;
-    size_t size; /* of an entry */
-    bool draws;  /* it lists who does */
+    size_t size; /* of an entry, in bytes */
+    bool draws;  /* it lists processes that draw */
 };
 
-/* The third version of the calls kept its name while its struct grew and shrank again. What the
- * library can do beside tells which it is: the grown one came with the sizes of protected memory
- * and went when process details were given a call of their own. */
+/* Version 3 of the calls kept its name while its struct grew and shrank again. Other functions of
+ * the library show which struct it uses: the larger one came with the sizes of protected memory,
+ * and went when process details got their own call. */
 static size_t size_of_v3(const struct nvml *nvml)
 {
     return nvml->protected_memory_sizes != NULL && nvml->process_details == NULL
@@ -47,7 +47,7 @@ static int add_use(const struct process_listing *listing, const char *entry,
                                       .compute_instance = NVML_NO_INSTANCE};
     struct nvidia_use *use;
 
-    /* Each version begins like the one before. */
+    /* Each version begins with the members of the one before. */
     memcpy(&process, entry,
            listing->size < sizeof(process) ? sizeof(struct nvml_process_v1) : sizeof(process));
     if (process.pid == 0 || process.pid > INT32_MAX)
@@ -64,12 +64,14 @@ static int add_use(const struct process_listing *listing, const char *entry,
     return 0;
 }
 
-/* One call; `*room` is how many entries there is place for, and afterwards how many are wanted. */
+/* Calls the library once. `*room` is the number of entries that fit; it becomes the number that is
+ * needed. */
 static int list_once(struct nvidia_query *query, const struct process_listing *listing,
                      unsigned *room, struct nvidia_use_list *uses, bool *ret_is_enough)
 {
     unsigned count = *room;
-    /* As if all entries were the largest: a library of the other kind must not write behind it. */
+    /* Reserve the largest size for each entry, so that a library with the larger struct stays
+     * within it. */
     struct nvml_process_wide *entries = calloc(count, sizeof(*entries));
     int number;
     int code = 0;
@@ -83,7 +85,7 @@ static int list_once(struct nvidia_query *query, const struct process_listing *l
             code = add_use(listing, (const char *)entries + i * listing->size, uses);
     }
     free(entries);
-    /* There may be more by the next attempt. */
+    /* More processes may have started by the next attempt. */
     *room = count <= *room ? *room * 2 : count <= DEVICE_PROCESSES_MAX - 8 ? count + 8 : count;
     if (*room > DEVICE_PROCESSES_MAX)
         *room = DEVICE_PROCESSES_MAX;
@@ -116,7 +118,7 @@ static int compare_uses(const void *one, const void *other)
     return 0;
 }
 
-/* A process that computes and draws is listed twice with the same memory. */
+/* Merges the two entries of a process that computes and draws; both have the same memory. */
 static void merge_same(struct nvidia_use_list *uses)
 {
     size_t kept = 0;
@@ -143,7 +145,7 @@ int nvidia_uses_read(struct nvidia_query *query, struct nvidia_use_list *uses,
                      struct berth_error *error)
 {
     const struct nvml *nvml = query->nvml;
-    /* Clients of MPS compute through its server: they are listed by themselves. */
+    /* Clients of MPS compute through its server and have a list of their own. */
     struct process_listing listings[] = {
         choose_newest(nvml, nvml->compute_v1, nvml->compute_v2, nvml->compute_v3),
         choose_newest(nvml, nvml->graphics_v1, nvml->graphics_v2, nvml->graphics_v3),
@@ -175,8 +177,8 @@ int nvidia_uses_add(const struct nvidia_use_list *uses, const struct nvidia_use 
     vector_for_each (use, uses) {
         if (!is_of(use, instance) || device->processes.count >= DEVICE_PROCESSES_MAX)
             continue;
-        /* They are in order: one that is on several instances of a GPU comes several times in a
-         * row, and has the memory of all of them. */
+        /* Entries are sorted. A process on several instances of a GPU has several entries in a row;
+         * their memory is added up. */
         if (last == NULL || last->pid != use->pid) {
             last = vector_append(&device->processes);
             if (last == NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What NVML says of one GPU. Every answer may be missing, and none is believed that cannot be.
+ * Reads one GPU with NVML. Every answer may be missing, and impossible values are ignored.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "hardware/nvidia/nvidia.h"
 #include "hardware/sysfs/locality.h"
 
-/* Beyond these a figure is not believed. */
+/* Larger values are not believed. */
 #define DEGREES_MAX    300
 #define MILLIWATTS_MAX 100000000
 #define MEGAHERTZ_MAX  100000
@@ -31,7 +31,7 @@ struct pci_address nvidia_pci(const struct nvml_pci_info *info)
 {
     if (info->bus > 0xff || info->device > 31)
         return (struct pci_address){0};
-    /* NVML knows no functions: a GPU is always the first of its card. */
+    /* NVML reports no function: a GPU is always function 0 of its card. */
     return (struct pci_address){
         .known = true,
         .domain = info->domain,
@@ -40,8 +40,8 @@ struct pci_address nvidia_pci(const struct nvml_pci_info *info)
     };
 }
 
-/* A string of the library, which may lack its terminator or be no UTF-8. Replaces *ret_string when
- * there is anything in it. */
+/* Copies a string of the library, which may lack its terminator or be invalid UTF-8. Replaces
+ * *ret_string unless it is empty. */
 static int copy_string(const char *bytes, size_t size, char **ret_string, struct berth_error *error)
 {
     struct text raw = {0};
@@ -64,7 +64,7 @@ static int copy_string(const char *bytes, size_t size, char **ret_string, struct
     return 0;
 }
 
-/* How much memory there is and how much of it is free; NVML_SUCCESS, or why not. */
+/* Gets the total and the free memory. Returns NVML_SUCCESS or another return code. */
 static int query_memory(struct nvidia_query *query, uint64_t *ret_total, uint64_t *ret_free)
 {
     const struct nvml *nvml = query->nvml;
@@ -82,7 +82,7 @@ static int query_memory(struct nvidia_query *query, uint64_t *ret_total, uint64_
     return code;
 }
 
-/* GPUs that have no memory of their own (GB10, Tegra) have neither that nor a window into it. */
+/* GPUs without memory of their own (GB10, Tegra) have no BAR1 window either. */
 static bool has_no_window(struct nvidia_query *query)
 {
     struct nvml_bar1_memory window = {0};
@@ -147,7 +147,8 @@ static void read_temperature(struct nvidia_query *query, struct figure *figure)
                                      .sensor = NVML_TEMPERATURE_GPU};
     unsigned degrees = 0;
 
-    /* The newer call alone can tell of frost; the older one is what most libraries have. */
+    /* Only the newer call can report temperatures below zero; most libraries have only the older
+     * one. */
     if (nvidia_call(query, temperature_v, &newer)) {
         if (newer.degrees < DEGREES_MIN || newer.degrees > DEGREES_MAX)
             return;
@@ -195,9 +196,9 @@ static int set_sick(struct device *device, struct berth_error *error, const char
     return device->health_reason == NULL ? error_set_memory(error) : 0;
 }
 
-/* Why the memory is not to be relied on; NULL: it is. What is pending is put right by a reset, and
- * until then the bad cells are in use. Errors that were corrected say nothing, and those of earlier
- * loads of the driver (aggregate) were dealt with when it was loaded anew. */
+/* Returns why the memory is unreliable; NULL: it is reliable. A reset completes pending repairs,
+ * and until then the bad cells are in use. Corrected errors do not count. Errors from earlier loads
+ * of the driver (aggregate) were handled when it was loaded again. */
 static const char *memory_failure(struct nvidia_query *query, char *text, size_t size)
 {
     unsigned corrected = 0;
@@ -209,13 +210,13 @@ static const char *memory_failure(struct nvidia_query *query, char *text, size_t
 
     if (nvidia_call(query, remapped_rows, &corrected, &uncorrected, &pending, &failed)) {
         if (failed != 0)
-            return "bad rows of its memory could not be remapped: it needs service";
+            return "bad memory rows could not be remapped: it needs service";
         if (pending != 0)
-            return "bad rows of its memory wait to be remapped: it needs a reset";
+            return "bad memory rows must be remapped: it needs a reset";
     }
     if (nvidia_call(query, retired_pending, &retired_pending) &&
         retired_pending == NVML_FEATURE_ENABLED)
-        return "bad pages of its memory wait to be retired: it needs a reset";
+        return "bad memory pages must be retired: it needs a reset";
     if (nvidia_call(query, ecc_errors, NVML_MEMORY_ERROR_UNCORRECTED, NVML_VOLATILE_ECC, &errors) &&
         errors > 0 && errors != NVML_NOT_AVAILABLE) {
         snprintf(text, size,
@@ -232,9 +233,9 @@ int nvidia_read_health(struct nvidia_query *query, struct berth_error *error)
     const char *failure = memory_failure(query, text, sizeof(text));
 
     if (query->lost == NVML_ERROR_GPU_IS_LOST)
-        failure = "it is lost: it has fallen off the bus or does not answer";
+        failure = "lost: it has fallen off the bus or does not answer";
     else if (query->lost == NVML_ERROR_RESET_REQUIRED)
-        failure = "it needs a reset before it can be used again";
+        failure = "needs a reset before it can be used again";
     if (failure != NULL)
         return set_sick(query->device, error, failure);
     query->device->health = HEALTH_OK;

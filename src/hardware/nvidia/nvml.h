@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What berth uses of NVML, NVIDIA's management library: declared anew from its public
- * documentation, since the library is loaded while running and nothing of NVIDIA's is needed to
- * build. Layouts are the library's and are asserted below.
+ * The parts of NVML, NVIDIA's management library, that berth uses. They are declared here from its
+ * public documentation: the library is loaded at run time, and the build needs nothing from NVIDIA.
+ * The layouts are the library's and are asserted below.
  */
 #ifndef HARDWARE_NVIDIA_NVML_H
 #define HARDWARE_NVIDIA_NVML_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the calls return. */
+/* Return codes of the calls. */
 enum nvml_return {
     NVML_SUCCESS = 0,
     NVML_ERROR_UNINITIALIZED = 1,
@@ -29,7 +29,7 @@ enum nvml_return {
     NVML_ERROR_UNKNOWN = 999,
 };
 
-/* Arguments and answers of single calls. */
+/* Arguments and results of single calls. */
 enum {
     NVML_INIT_FLAG_NO_ATTACH = 2,
     NVML_TEMPERATURE_GPU = 0,
@@ -50,19 +50,19 @@ enum {
     NVML_TOPOLOGY_SYSTEM = 50,
 };
 
-/* More than any GPU has: 18 on Blackwell. */
+/* More than any GPU has; Blackwell has 18. */
 #define NVML_LINKS_MAX 64
 
-/* Sizes that the library documents as enough. */
+/* Sizes that are enough according to the library's documentation. */
 #define NVML_NAME_SIZE 96
 #define NVML_UUID_SIZE 96
 
-/* A 64-bit figure that is not known. */
+/* An unknown 64-bit value. */
 #define NVML_NOT_AVAILABLE UINT64_MAX
 /* The instance of a process on a GPU that is not partitioned. */
 #define NVML_NO_INSTANCE UINT32_MAX
 
-/* A struct that grew over time says which it is. */
+/* The version tag of a struct that grew over time. */
 #define NVML_VERSION_TAG(type, version) ((uint32_t)sizeof(type) | (uint32_t)(version) << 24)
 
 typedef struct nvml_device_handle *nvml_device;
@@ -72,7 +72,7 @@ struct nvml_pci_info {
     uint32_t domain;
     uint32_t bus;
     uint32_t device;
-    uint32_t device_id; /* the device's id above the vendor's */
+    uint32_t device_id; /* the device's id in the upper half, the vendor's in the lower */
     uint32_t subsystem_id;
     char bus_id[32]; /* 32-bit domain */
 };
@@ -122,8 +122,8 @@ struct nvml_process_v2 {
     uint32_t compute_instance;
 };
 
-/* What the third version of the calls filled in for the length of a few releases (R535 before
- * 535.98); before and after them it is nvml_process_v2. */
+/* Version 3 of the calls fills in this struct in a few releases (R535 before 535.98); in older and
+ * newer ones it is nvml_process_v2. */
 struct nvml_process_wide {
     uint32_t pid;
     uint64_t memory;
@@ -192,8 +192,8 @@ NVML_ASSERT_PLACE(nvml_process_wide, gpu_instance, 16);
 NVML_ASSERT_PLACE(nvml_process_wide, compute_instance, 20);
 NVML_ASSERT_PLACE(nvml_process_wide, protected_memory, 24);
 
-/* X(member, symbol, whether nothing works without it, parameters): every function that we use.
- * All return an nvml_return, as an int, since newer libraries have more of them. */
+/* X(member, symbol, is_required, parameters): all functions that berth uses. They return an
+ * nvml_return as an int, because newer libraries have more return codes. */
 #define NVML_FUNCTIONS(X)                                                                          \
     X(init, "nvmlInit_v2", true, (void))                                                           \
     X(init_with_flags, "nvmlInitWithFlags", false, (unsigned flags))                               \
@@ -257,17 +257,16 @@ NVML_ASSERT_PLACE(nvml_process_wide, protected_memory, 24);
       (nvml_device device, unsigned link, int *ret_type))                                          \
     X(common_ancestor, "nvmlDeviceGetTopologyCommonAncestor", false,                               \
       (nvml_device device, nvml_device other, int *ret_level))                                     \
-    /* Never called: that they are there tells the layout of what compute_v3 fills in. */          \
+    /* Never called. Their existence shows which struct compute_v3 fills in. */                    \
     X(protected_memory_sizes, "nvmlDeviceGetConfComputeMemSizeInfo", false, (void))                \
     X(process_details, "nvmlDeviceGetRunningProcessDetailList", false, (void))
 
-/* An array of the struct that belongs to the version; *count is its room, then how many there are.
- */
+/* An array of the version's struct. *count is its room; it becomes the number of processes. */
 #define NVML_PROCESSES (nvml_device device, unsigned *count, void *processes)
 
-/* The library's functions; NULL: it has none. */
+/* The library's functions; NULL: the library lacks the function. */
 struct nvml {
-    /* Words for a return code. */
+    /* Returns a description of a return code. */
     const char *(*error_string)(int code);
 #define NVML_MEMBER(member, symbol, required, parameters) int(*member) parameters;
     NVML_FUNCTIONS(NVML_MEMBER)

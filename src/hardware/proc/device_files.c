@@ -15,7 +15,7 @@
 
 enum { NODES_MAX = 4096, NUMBER_MAX = 8 };
 
-/* renderD128 or card0. */
+/* Returns whether the name is like renderD128 or card0. */
 static bool is_node_name(const char *name)
 {
     static const char *const beginnings[] = {"renderD", "card"};
@@ -54,8 +54,8 @@ bool device_files_are_absent(const struct sysroot *root)
     return is_absent;
 }
 
-/* The name of the device file that a link leads to; NULL: it is none. In a recorded machine the
- * link may lead to the file itself. */
+/* Returns the name of the device file that a link leads to; NULL if it is another file. On a
+ * recorded machine the link may lead to the file itself. */
 static const char *node_name(const struct sysroot *root, const char *target)
 {
     size_t prefix = strlen(root->prefix);
@@ -83,7 +83,7 @@ static void read_node(struct device_file *node, const struct sysroot *root)
         node->is_there = true;
         node->number = status.st_rdev;
     }
-    /* CUDA works through /dev/nvidia0. */
+    /* CUDA uses /dev/nvidia0 instead. */
     driver = sysroot_link_name(root, "/sys/class/drm/%s/device/driver", node->name);
     node->is_elsewhere = driver != NULL && strncmp(driver, "nvidia", strlen("nvidia")) == 0;
     free(driver);
@@ -179,7 +179,7 @@ size_t proc_scan_find_device(const struct proc_scan *scan, const struct used_dev
     return place;
 }
 
-/* Adds to a device what is known of it, perhaps by another of its files. */
+/* Adds facts about a device that another of its files has shown. */
 static int complete_device(struct used_device *device, const struct used_device *known)
 {
     if (!device->pci.known)
@@ -197,7 +197,7 @@ static int complete_device(struct used_device *device, const struct used_device 
 int device_file_add_device(const struct device_file *node, struct pci_address pci,
                            struct proc_scan *scan, size_t *ret_place)
 {
-    /* What the name stands for here is of no use where it stood for something else. */
+    /* The file that has this name here is not the one that was opened. */
     bool is_misnamed = pci.known && node->pci.known && pci_compare(pci, node->pci) != 0;
     char file[sizeof(NODE_DIRECTORY) + DEVICE_FILE_NAME_SIZE];
     char *files[] = {file};

@@ -9,11 +9,11 @@
 #include "base/text/quantity.h"
 #include "hardware/proc/proc_scan.h"
 
-/* What is measured over less time is noise. */
+/* A measurement over less time is noise. */
 #define ELAPSED_MIN (50 * DURATION_SECOND / 1000)
 
 struct device_users {
-    struct proc_scan before; /* empty: there was none, or one that did not show everything */
+    struct proc_scan before; /* empty: there was no scan, or it did not show all processes */
     bool has_before;
 };
 
@@ -43,7 +43,7 @@ static void add_memory(struct device_process *process, const struct use *use)
         process->memory.value = UINT64_MAX;
 }
 
-/* `place` goes through the uses, which are in the order of devices and pids. */
+/* `place` advances through the uses, which are ordered by device and pid. */
 static int add_processes(const struct proc_scan *scan, size_t device, size_t *place,
                          struct device_process_list *processes)
 {
@@ -66,7 +66,7 @@ static int add_processes(const struct proc_scan *scan, size_t device, size_t *pl
     return 0;
 }
 
-/* Whether what happened since the scan before can be told. */
+/* Returns whether the utilization since the previous scan can be computed. */
 static bool is_measurable(const struct device_users *uses, const struct proc_scan *scan)
 {
     return uses->has_before && scan->is_whole &&
@@ -79,7 +79,7 @@ static struct figure utilization_of(const struct device_users *uses, struct proc
     const struct used_device *device = &scan->devices.items[place];
     int64_t value = 0;
 
-    /* A device that nobody has open does nothing, and needs no counters to say so. */
+    /* A device that no process has open is idle; this needs no counters. */
     if (!is_measurable(uses, scan) ||
         (device->is_open
              ? device->is_opaque || !proc_scan_utilization(scan, place, &uses->before, &value)
@@ -111,7 +111,8 @@ static int add_device(const struct device_users *uses, struct proc_scan *scan, s
     return add_processes(scan, place, use, &found->device->processes);
 }
 
-/* What the next scan measures from. Of two that follow each other too closely the first stays. */
+/* Keeps the scan that the next one measures from. If two scans follow too closely, the first one
+ * stays. */
 static void keep_scan(struct device_users *uses, struct proc_scan *scan)
 {
     if (uses->has_before && scan->is_whole && !is_measurable(uses, scan)) {

@@ -8,11 +8,11 @@
 
 enum { REGIONS_MAX = 32 };
 
-/* A kind of memory. */
+/* A memory region. */
 struct region {
     char name[FDINFO_NAME_SIZE];
     struct optional_number resident;
-    struct optional_number memory; /* what older drivers call it */
+    struct optional_number memory; /* the name of `resident` in older drivers */
     struct optional_number total;
 };
 
@@ -22,7 +22,7 @@ struct parser {
     size_t region_count;
 };
 
-/* Copies a name that fits and has visible ASCII only. Returns whether it is one. */
+/* Copies a name that fits and has only visible ASCII characters. Returns whether it did. */
 static bool copy_name(struct span span, char name[FDINFO_NAME_SIZE])
 {
     if (span.length == 0 || span.length >= FDINFO_NAME_SIZE)
@@ -36,7 +36,7 @@ static bool copy_name(struct span span, char name[FDINFO_NAME_SIZE])
     return true;
 }
 
-/* Digits, then a unit or nothing. Returns whether the number is one and fits. */
+/* Reads digits and an optional unit. Returns whether there is a number that fits. */
 static bool parse_number(struct span value, uint64_t *ret_number, struct span *ret_unit)
 {
     if (!span_read_number(&value, ret_number))
@@ -51,7 +51,7 @@ static void set_once(struct optional_number *place, uint64_t number)
         *place = optional_number_of(number);
 }
 
-/* A number with just this unit, "" for none. */
+/* Reads a number with this unit; "": without a unit. */
 static void parse_in_unit(struct optional_number *place, struct span value, const char *unit)
 {
     struct span found;
@@ -81,7 +81,8 @@ static void parse_bytes(struct optional_number *place, struct span value)
     }
 }
 
-/* The engine of this name, added when it is new. NULL: the name is none, or there is no room. */
+/* Returns the engine with this name, which is added if it is new. NULL if the name is invalid or if
+ * there is no room. */
 static struct fdinfo_engine *get_engine(struct parser *parser, struct span name)
 {
     struct fdinfo *out = parser->out;
@@ -192,8 +193,8 @@ static void parse_total(struct parser *parser, struct span name, struct span val
         parse_bytes(&region->total, value);
 }
 
-/* By the key, or by how it begins: then the rest is the name of an engine or region. Those that
- * begin like another stand before it. */
+/* Keys, or prefixes whose rest is the name of an engine or region. A prefix stands after all longer
+ * ones that begin with it. */
 static const struct key {
     const char *text;
     bool is_whole;
@@ -230,8 +231,8 @@ static void parse_line(struct parser *parser, struct span line)
     }
 }
 
-/* amdgpu and xe say vram, vram0, vram1; i915 local0, and stolen-local0 for what the firmware set
- * aside of it. Plain `stolen` (xe) is a part of either, and next to nothing: it does not count. */
+/* amdgpu and xe use vram, vram0 and vram1; i915 uses local0, and stolen-local0 for the part that
+ * the firmware reserved. Plain `stolen` (xe) is a small part of either and does not count. */
 static bool is_device_memory(const struct region *region)
 {
     static const char *const beginnings[] = {"vram", "local", "lmem", "stolen-local"};
@@ -250,7 +251,7 @@ static struct optional_number region_size(const struct region *region)
     return region->memory.known ? region->memory : region->total;
 }
 
-/* Unknown when no such region tells, or the sum does not fit. */
+/* Returns the sum, unknown if no such region has a value or if the sum does not fit. */
 static struct optional_number add_regions(const struct parser *parser, bool own_only)
 {
     struct optional_number sum = {0};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernel says of an open DRM device: the text of /proc/PID/fdinfo/FD, by the rules of
- * drm-usage-stats. Pure.
+ * Parses /proc/PID/fdinfo/FD of an open DRM device, in the kernel's format drm-usage-stats. Pure.
  */
 #ifndef HARDWARE_PROC_FDINFO_H
 #define HARDWARE_PROC_FDINFO_H
@@ -13,37 +12,37 @@
 #include "model/optional.h"
 #include "model/pci.h"
 
-/* No driver has half as many; those beyond are left out. */
+/* No driver has half as many; further ones are ignored. */
 #define FDINFO_ENGINES_MAX  32
 #define FDINFO_NAME_SIZE    32
 #define FDINFO_CAPACITY_MAX 1024
 
-/* A class of engines: render, video, ... How much of it the client has used since it began, in
- * time, or in cycles out of those that the engine has made. */
+/* A class of engines (render, video, ...) and how much of it the client has used since it started:
+ * in time, or in cycles out of the engine's total cycles. */
 struct fdinfo_engine {
     char name[FDINFO_NAME_SIZE];
-    struct optional_number busy; /* nanoseconds */
+    struct optional_number busy; /* in nanoseconds */
     struct optional_number cycles;
     struct optional_number total_cycles;
-    uint64_t capacity; /* how many engines there are, 1 to FDINFO_CAPACITY_MAX */
+    uint64_t capacity; /* number of engines, 1 to FDINFO_CAPACITY_MAX */
 };
 
 struct fdinfo {
-    bool is_drm; /* it names its driver: the kernel itself says that this is a DRM device */
+    bool is_drm; /* it names its driver, so the kernel says that this is a DRM device */
     struct pci_address pci;
-    struct optional_number client; /* the same for all descriptors of one open file */
-    struct optional_number memory; /* bytes */
+    struct optional_number client; /* equal for all descriptors of one open file */
+    struct optional_number memory; /* in bytes */
     struct fdinfo_engine engines[FDINFO_ENGINES_MAX];
     size_t engine_count;
 };
 
-/* Reads the text, which need not be terminated. A line that is not as it should be (number too
- * large, unknown unit, key given before, no newline at its end: it was cut) is as good as absent.
+/* Parses the text, which need not be terminated. Ignores an invalid line (number too large, unknown
+ * unit, repeated key, or no newline because it was truncated).
  *
  * Memory is what is resident in the device's own memory (vram, vram0, local0, ...), not in the
- * system's that it can reach (gtt, system, cpu). A device that has none of its own, an integrated
- * one, lives in the system's: there it is what is resident anywhere, as people know it from nvtop.
- * Where the driver does not tell what is resident, the total is taken. */
+ * system memory that it can reach (gtt, system, cpu). An integrated device has no memory of its
+ * own; for it, everything that is resident counts, as in nvtop. If the driver does not report
+ * resident memory, the total counts. */
 void fdinfo_parse(const char *bytes, size_t length, struct fdinfo *ret_fdinfo);
 
 #endif

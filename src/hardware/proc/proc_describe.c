@@ -27,7 +27,7 @@ enum {
 #define NANOSECONDS INT64_C(1000000000)
 #define SECONDS_MAX ((uint64_t)(INT64_MAX / 4 / NANOSECONDS))
 
-/* The value of a line "Key:\tvalue" in /proc/PID/status; empty when there is none. */
+/* Returns the value of a line "Key:\tvalue" in /proc/PID/status; empty if there is none. */
 static struct span find_line(const struct text *status, const char *key)
 {
     struct span rest = {text_string(status), status->length};
@@ -40,7 +40,7 @@ static struct span find_line(const struct text *status, const char *key)
     return (struct span){"", 0};
 }
 
-/* The second of four: the effective one, as ps and top have it. */
+/* The second of four is the effective uid, which ps and top show. */
 static struct optional_number effective_uid(struct span uids)
 {
     const char *blank = uids.length == 0 ? NULL : memchr(uids.bytes, '\t', uids.length);
@@ -56,7 +56,8 @@ static struct optional_number effective_uid(struct span uids)
     return optional_number_of(uid);
 }
 
-/* A copy of the bytes as one inert line, zero bytes within as blanks; NULL: no memory. */
+/* Returns a copy of the bytes as one printable line, with blanks for zero bytes. NULL if memory ran
+ * out. */
 static char *plain_text(struct span bytes)
 {
     struct text text = {0};
@@ -85,12 +86,12 @@ static int describe_command(const struct sysroot *root, struct span name,
     struct span command;
     char *plain;
 
-    /* A little more than is kept: it is cut between characters. */
+    /* Read a little more than is kept, so that it can be cut between two characters. */
     if (sysroot_read_text(root, PROCESS_TEXT_MAX + UTF8_MAX, &words, "/proc/%llu/cmdline",
                           (unsigned long long)process->pid) == -ENOMEM)
         return BERTH_ERROR_MEMORY;
     command = (struct span){text_string(&words), words.length};
-    /* A process of the kernel, or one that has ended, has none. */
+    /* A kernel process, or one that has ended, has no command line. */
     plain = plain_text(*command.bytes == '\0' ? name : command);
     text_finish(&words);
     if (plain == NULL)
@@ -114,8 +115,7 @@ static int find_container(const struct sysroot *root, const char *who, struct te
     return code == -ENOMEM || text_failed(out) ? BERTH_ERROR_MEMORY : 0;
 }
 
-/* Where berth runs in a container itself, that one is the machine for it: to be in it says nothing
- * of a process. */
+/* If berth itself runs in a container, that container is not reported for the processes in it. */
 static int describe_container(const struct sysroot *root, struct device_process *process)
 {
     struct text container = {0}, ours = {0};
@@ -137,7 +137,7 @@ static int describe_container(const struct sysroot *root, struct device_process 
     return code;
 }
 
-/* A recorded process is none of this machine's. */
+/* A recorded process does not run on this machine. */
 static void describe_owner(const struct sysroot *root, struct device_process *process)
 {
     uint32_t uid;
@@ -148,7 +148,7 @@ static void describe_owner(const struct sysroot *root, struct device_process *pr
         process->owner = optional_number_of(uid);
 }
 
-/* When the machine started, in nanoseconds since 1970; 0: unknown. */
+/* Returns when the machine was booted, in nanoseconds since 1970; 0: unknown. */
 static int64_t boot_time(const struct sysroot *root)
 {
     struct text content = {0};
@@ -169,8 +169,8 @@ static int64_t boot_time(const struct sysroot *root)
     return seconds > SECONDS_MAX ? 0 : (int64_t)seconds * NANOSECONDS;
 }
 
-/* The 22nd field of /proc/PID/stat is in clock ticks since boot. The second may hold anything, but
- * is the last to end with a bracket. */
+/* Field 22 of /proc/PID/stat is in clock ticks since boot. Field 2 may contain any character, but
+ * it has the last closing bracket. */
 static int64_t start_time(const struct sysroot *root, uint64_t pid)
 {
     enum { NAME = 2, START = 22 };
@@ -198,7 +198,7 @@ static int64_t start_time(const struct sysroot *root, uint64_t pid)
            (int64_t)(ticks % (uint64_t)hertz) * (NANOSECONDS / hertz);
 }
 
-/* Which lease it says that it is of. One that cannot be read says nothing. */
+/* Reads the lease that the process says it belongs to, from its environment if that is readable. */
 static int describe_lease(const struct sysroot *root, struct device_process *process)
 {
     struct text environment = {0};
@@ -230,13 +230,14 @@ int proc_describe_process(const struct sysroot *root, struct device_process *pro
     if (code == -ENOMEM)
         code = error_set_memory(error);
     else if (code < 0)
-        code = error_set(error, BERTH_ERROR_NOT_FOUND, "expected process %llu, got none",
+        code = error_set(error, BERTH_ERROR_NOT_FOUND, "no process %llu",
                          (unsigned long long)process->pid);
     else {
         process->uid = effective_uid(find_line(&status, "Uid"));
         process->started = start_time(root, process->pid);
         describe_owner(root, process);
-        /* Its environment and command last: they are its own memory, which can take its time. */
+        /* The environment and the command come last: they are the process's own memory, which may
+         * be slow to read. */
         if (describe_container(root, process) < 0 || describe_lease(root, process) < 0 ||
             describe_command(root, find_line(&status, "Name"), process) < 0)
             code = error_set_memory(error);

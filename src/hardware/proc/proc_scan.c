@@ -15,28 +15,27 @@
 #include "base/system/clock.h"
 #include "hardware/proc/device_files.h"
 
-#define INITIAL_PID_NAMESPACE                                           \
-    0xEFFFFFFCu /* the number of the machine's own, by the kernel's ABI \
-                 */
+/* The inode of the machine's own pid namespace, which is part of the kernel's ABI. */
+#define INITIAL_PID_NAMESPACE 0xEFFFFFFCu
 
 enum {
     FDINFO_MAX = 16384,
-    DESCRIPTORS_MAX = 65536, /* that are looked at, of one process */
-    USES_MAX = 65536,        /* that are kept, of all */
+    DESCRIPTORS_MAX = 65536, /* per process */
+    USES_MAX = 65536,        /* of all processes */
 };
 
 struct proc_walk {
     struct proc_scan *scan;
     const struct sysroot *root;
     struct device_file_list nodes;
-    int processes; /* descriptor of /proc */
+    int processes; /* an open descriptor of /proc */
     bool saw_first;
-    bool computes; /* the process that is being looked at */
+    bool computes; /* the current process has /dev/kfd open */
     char target[PATH_MAX];
     char content[FDINFO_MAX];
 };
 
-/* A number as the kernel writes it. Returns 0 when it is none. */
+/* Parses a pid as the kernel writes it. Returns 0 if it is none. */
 static uint64_t parse_pid(const char *name)
 {
     uint64_t pid = 0;
@@ -48,7 +47,7 @@ static uint64_t parse_pid(const char *name)
     return *name == '\0' && pid <= INT_MAX ? pid : 0;
 }
 
-/* A directory below /proc. Returns NULL with errno. */
+/* Opens a directory below /proc. Returns NULL with errno set. */
 static DIR *open_directory(int at, const char *path)
 {
     int descriptor = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -122,7 +121,7 @@ static int add_use(struct proc_walk *walk, struct device_file *node, uint64_t pi
     device->is_open = true;
     device->is_opaque |= !fdinfo->client.known;
     *use = (struct use){.device = place, .pid = pid};
-    /* Without its number one cannot know whether another descriptor is the same client's. */
+    /* Without its number, other descriptors of the same client cannot be recognised. */
     if (!fdinfo->client.known)
         return 0;
     use->client = fdinfo->client;
@@ -130,8 +129,8 @@ static int add_use(struct proc_walk *walk, struct device_file *node, uint64_t pi
     return add_engines(scan, use, fdinfo);
 }
 
-/* Whether this descriptor is open on our device file. What the kernel calls a DRM device is one;
- * else anybody could have a file of that name, in a mount namespace of his own. */
+/* Returns whether this descriptor is open on our device file. If the kernel calls it a DRM device,
+ * it is one. Otherwise any user could have a file with that name in a mount namespace. */
 static bool is_device_file(const struct proc_walk *walk, int descriptors, const char *name,
                            const struct device_file *node, const struct fdinfo *fdinfo)
 {
@@ -143,8 +142,8 @@ static bool is_device_file(const struct proc_walk *walk, int descriptors, const 
            S_ISCHR(status.st_mode) && status.st_rdev == node->number;
 }
 
-/* Whether we are a probe and the process is one too, of ours or of another's: a probe has a device
- * open only to ask its driver. */
+/* Returns whether this process and the other one are both probes, whoever started them. A probe
+ * opens a device only to query its driver. */
 static bool is_probe(const struct proc_walk *walk, uint64_t pid)
 {
     static const char program[] = "/berth-probe";
@@ -180,7 +179,7 @@ static int scan_descriptor(struct proc_walk *walk, int descriptors, uint64_t pid
     if (length == -EACCES)
         walk->scan->is_whole = false;
     else if ((length == -ENOENT || length == -ESRCH) && !walk->root->recorded)
-        return 0; /* it was closed meanwhile */
+        return 0; /* it was closed in the meantime */
     fdinfo_parse(walk->content, length < 0 ? 0 : (size_t)length, &fdinfo);
     if (!is_device_file(walk, descriptors, name, node, &fdinfo) || is_probe(walk, pid))
         return 0;
@@ -218,8 +217,8 @@ static int scan_process(struct proc_walk *walk, uint64_t pid)
     return code;
 }
 
-/* Whether the processes in /proc are all that the machine runs: not those of a container, and not
- * only our own because the others are hidden (hidepid). Of a recorded machine all were recorded. */
+/* Returns whether /proc shows all processes of the machine: not only those of a container, and not
+ * only our own because others are hidden (hidepid). For a recorded machine, all were recorded. */
 static bool sees_all_processes(const struct proc_walk *walk)
 {
     struct stat status;
@@ -240,7 +239,7 @@ static int scan_all_processes(struct proc_walk *walk, struct berth_error *error)
         return error_set_errno(error, ENAMETOOLONG, "%s/proc", walk->root->prefix);
     directory = open_directory(AT_FDCWD, path);
     if (directory == NULL)
-        return walk->root->recorded && errno == ENOENT ? 0 /* none was recorded */
+        return walk->root->recorded && errno == ENOENT ? 0 /* no processes were recorded */
                                                        : error_set_errno(error, errno, "%s", path);
     walk->processes = dirfd(directory);
     while (code == 0 && (entry = readdir(directory)) != NULL) {
@@ -289,7 +288,8 @@ static int compare_engines(const void *one, const void *other)
     return order != 0 ? order : strcmp(left->engine.name, right->engine.name);
 }
 
-/* A client that several descriptors have open counts for the process with the lowest pid. */
+/* Orders the uses. A client that several descriptors share counts for the process with the lowest
+ * pid. */
 static void sort_uses(struct proc_scan *scan)
 {
     struct use *uses = scan->uses.items;
@@ -308,7 +308,7 @@ static void raise_number(struct optional_number *number, struct optional_number 
         *number = other;
 }
 
-/* Of a client that was read several times, what was read last: that is the most. */
+/* Keeps the largest counters of a client that was read several times: they were read last. */
 static void merge_engines(struct proc_scan *scan)
 {
     struct use_engine *engines = scan->engines.items;

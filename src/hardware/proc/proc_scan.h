@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One look through the open files of all processes; between the files of uses.h only.
+ * One scan of the open files of all processes. For the files of proc/ only.
  */
 #ifndef HARDWARE_PROC_PROC_SCAN_H
 #define HARDWARE_PROC_PROC_SCAN_H
@@ -16,16 +16,17 @@
 #include "hardware/sysfs/sysroot.h"
 #include "model/load.h"
 
-/* A DRM device. The directory tells it from others; of a partition of a GPU it is another than the
- * GPU's, while the PCI address is the same. Where there is none, the PCI address does; or else the
+/* A DRM device. Its directory identifies it: a partition of a GPU has its own directory but the PCI
+ * address of the GPU. If the directory is unknown, the PCI address identifies it, otherwise its
  * device files. */
 struct used_device {
     struct pci_address pci;
-    char *path; /* in sysfs, resolved; NULL: unknown */
+    char *path; /* its resolved directory in sysfs; NULL: unknown */
     struct string_list nodes;
-    bool is_open;   /* somebody has it open */
-    bool is_opaque; /* not all of its clients can be told apart, so their use cannot be added up */
-    bool is_elsewhere; /* it is used by other files as well: that none is open says nothing */
+    bool is_open;      /* a process has it open */
+    bool is_opaque;    /* not all its clients can be told apart, so their use cannot be added up */
+    bool is_elsewhere; /* it is used through other files as well, so it may be busy while no process
+                        * has this one open */
 };
 
 /* A descriptor that a process has open. */
@@ -34,11 +35,11 @@ struct use {
     uint64_t pid;
     struct optional_number client;
     struct optional_number memory;
-    bool computes; /* the process has what AMD's GPUs compute through open as well */
-    bool counts;   /* the first of its client's: with others its memory would count again */
+    bool computes; /* the process also has /dev/kfd open, through which AMD's GPUs compute */
+    bool counts;   /* it is its client's first descriptor; the memory of the others is the same */
 };
 
-/* How much a client has used a class of engines by then. */
+/* How much a client has used a class of engines up to the scan. */
 struct use_engine {
     size_t device;
     uint64_t client;
@@ -51,25 +52,26 @@ struct proc_scan {
         VECTOR_OF(struct used_device);
     } devices;
     struct {
-        VECTOR_OF(struct use); /* by device, then pid */
+        VECTOR_OF(struct use); /* ordered by device, then pid */
     } uses;
     struct {
-        VECTOR_OF(struct use_engine); /* by device, client, name; each once */
+        VECTOR_OF(struct use_engine); /* ordered by device, client, name; without duplicates */
     } engines;
-    int64_t began_at; /* by clock_now */
-    bool is_whole;    /* every process could be seen */
+    int64_t began_at; /* by clock_now() */
+    bool is_whole;    /* every process was visible */
 };
 
-/* Fills in an empty look. Fails with BERTH_ERROR_MEMORY, or _IO where there is no /proc; the look
- * is to be finished all the same. */
+/* Fills in an empty scan. Fails with BERTH_ERROR_MEMORY, or _IO if there is no /proc. The caller
+ * finishes the scan, also on failure. */
 int proc_scan_run(struct proc_scan *scan, const struct sysroot *root, struct berth_error *error);
 void proc_scan_finish(struct proc_scan *scan);
 
-/* The place of a device in another look; that look's count of devices when it is not there. */
+/* Returns the position of a device in another scan; that scan's number of devices if it is missing.
+ */
 size_t proc_scan_find_device(const struct proc_scan *scan, const struct used_device *device);
 
-/* How busy the device has been between two looks: that of its engine classes that was so most. What
- * is seen to have gone backwards is put right in `now`. False: that cannot be told. Pure. */
+/* Computes the device's utilization between two scans: that of its busiest class of engines.
+ * Corrects counters in `now` that went backwards. Returns false if it cannot be computed. Pure. */
 bool proc_scan_utilization(struct proc_scan *now, size_t device, const struct proc_scan *before,
                            int64_t *ret_utilization);
 

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-/* Clocks that are read one after the other do not agree to the last nanosecond. */
+/* Clocks that are read one after the other differ by some nanoseconds. */
 #define BUSY_TOLERANCE 1.05
 
-/* What an engine class of the device came to so far. */
+/* The sum of a class of engines so far. */
 struct share {
     const char *name;
-    struct optional_number total_before; /* cycles that the engine had made, by whoever told */
-    double busy;                         /* thousandths */
+    struct optional_number total_before; /* the engine's total cycles, as any client reports them */
+    double busy;                         /* in thousandths */
 };
 
 struct shares {
@@ -18,7 +18,7 @@ struct shares {
     size_t count;
 };
 
-/* Where the device's engines begin in the look. */
+/* Returns the position of the device's first engine in the scan. */
 static size_t first_engine(const struct proc_scan *scan, size_t device)
 {
     size_t from = 0, to = scan->engines.count;
@@ -34,8 +34,8 @@ static size_t first_engine(const struct proc_scan *scan, size_t device)
     return from;
 }
 
-/* Goes on in a look to this engine of this client; NULL: it is not there. Both looks have them in
- * the same order. */
+/* Advances in a scan to this engine of this client; NULL if it is missing. Both scans have the same
+ * order. */
 static const struct use_engine *find_engine(const struct proc_scan *scan, size_t device,
                                             size_t *place, const struct use_engine *wanted)
 {
@@ -53,7 +53,7 @@ static const struct use_engine *find_engine(const struct proc_scan *scan, size_t
     return NULL;
 }
 
-/* What the engine had made by then, by whichever client tells; unknown when none does. */
+/* Returns the engine's total cycles, as any client reports them; unknown if none does. */
 static struct optional_number total_cycles_of(const struct proc_scan *scan, size_t device,
                                               const char *name)
 {
@@ -70,15 +70,15 @@ static struct optional_number total_cycles_of(const struct proc_scan *scan, size
     return max;
 }
 
-/* A counter may go backwards for a while, says the kernel: then the larger value holds. */
+/* The kernel says that a counter may go backwards for a while. Then the larger value counts. */
 static void keep_monotonic(struct optional_number *now, struct optional_number before)
 {
     if (now->known && before.known && before.value > now->value)
         now->value = before.value;
 }
 
-/* The part of the time, in thousandths of all engines of the class, that the client kept it busy
- * since. A client that was not there before began with nothing. False: that cannot be told. */
+/* Computes the share of the time, in thousandths of all engines of the class, in which the client
+ * used it. A new client started at zero. Returns false if it cannot be computed. */
 static bool measure_engine(struct use_engine *now, const struct use_engine *was, int64_t was_at,
                            struct optional_number total_was, double *ret_busy)
 {
@@ -106,11 +106,11 @@ static bool measure_engine(struct use_engine *now, const struct use_engine *was,
     }
     all *= (double)engine->capacity;
     *ret_busy = used * 1000 / all;
-    /* It cannot have done so much since: it was there before, and we did not see it. */
+    /* A new client with more than this must have existed before without being seen. */
     return was != NULL || used <= all * BUSY_TOLERANCE;
 }
 
-/* NULL when there are too many. */
+/* Returns NULL if there are too many. */
 static struct share *get_share(struct shares *shares, const char *name,
                                const struct proc_scan *before, size_t device_before)
 {
@@ -152,7 +152,7 @@ bool proc_scan_utilization(struct proc_scan *now, size_t device, const struct pr
         if (!has_counter(&engine->engine))
             continue;
         share = get_share(&shares, engine->engine.name, before, device_before);
-        /* Goes on when one is in the way, too: counters are put right. */
+        /* Continue after a failure, so that all counters are corrected. */
         is_known &= share != NULL &&
                     measure_engine(engine, was, was == NULL ? before->began_at : was->read_at,
                                    share->total_before, &busy);

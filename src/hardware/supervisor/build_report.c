@@ -7,10 +7,10 @@
 #include "codec/device_tags.h"
 #include "hardware/sysfs/locality.h"
 
-/* Every two of more devices than that are not looked at for their PCIe path. */
+/* With more devices, the PCIe paths between them are not computed. */
 enum { PCIE_DEVICES_MAX = 1024 };
 
-/* A device of the report while it is made. */
+/* A device of the report, while the report is built. */
 struct report_entry {
     struct device device;
     const char *path; /* NULL: unknown */
@@ -50,7 +50,7 @@ static int copy_text(char **place, const char *text)
 
 /* ---- Devices ---- */
 
-/* Why it is not known how the device is now; NULL: it is known. */
+/* Returns why the device's current state is unknown; NULL: it is known. */
 static const char *failure_of(const struct cached_device *known)
 {
     if (known->read.runs)
@@ -116,7 +116,7 @@ static int add_device(struct report_builder *builder, const struct cached_device
     return code;
 }
 
-/* Returns why the vendor's devices could not be listed; NULL: they were. */
+/* Returns why the vendor's devices could not be listed; NULL: they were listed. */
 static const char *listing_failure(const struct cached_vendor *vendor)
 {
     if (vendor->list.runs || vendor->list_candidates.runs)
@@ -144,7 +144,7 @@ static int add_vendor(struct report_builder *builder, const struct cached_vendor
     return code;
 }
 
-/* By PCI address; a GPU before its partitions; those without an address last. */
+/* Orders by PCI address, a GPU before its partitions; devices without an address come last. */
 static int compare_entries(const void *one, const void *other)
 {
     const struct report_entry *a = one;
@@ -163,12 +163,12 @@ static int compare_entries(const void *one, const void *other)
         return a->device.id.vendor < b->device.id.vendor ? -1 : 1;
     if (a->device.id.index != b->device.id.index)
         return a->device.id.index < b->device.id.index ? -1 : 1;
-    /* A whole GPU has the largest number, and comes first. */
+    /* DEVICE_NO_MIG is the largest number, so that the whole GPU comes first. */
     return (a->device.id.mig + 1 > b->device.id.mig + 1) -
            (a->device.id.mig + 1 < b->device.id.mig + 1);
 }
 
-/* ---- Who uses them ---- */
+/* ---- Processes ---- */
 
 static bool has_node(const struct device *device, const char *node)
 {
@@ -181,8 +181,8 @@ static bool has_node(const struct device *device, const char *node)
     return false;
 }
 
-/* The device that somebody was seen to use: by its device file, else by its PCI address where only
- * one has it. NULL: none of ours. */
+/* Finds the device that the scan saw in use: by its device file, or by its PCI address if only one
+ * device has it. Returns NULL if it is none of these devices. */
 static struct device *find_used_device(const struct report_builder *builder,
                                        const struct device *used)
 {
@@ -207,14 +207,15 @@ static struct device *find_used_device(const struct report_builder *builder,
     return found;
 }
 
-/* Whether it may be told how busy it is by who has it open: not if it is not known to work. */
+/* Returns whether the scan of /proc may set the device's utilization: only if the device is known
+ * to work. */
 static bool is_working(const struct device *device)
 {
     return !device->old && !device->asleep && device->health != HEALTH_SICK;
 }
 
-/* Whether a process that has the device file open is known to do no more than draw: who computes
- * on NVIDIA's GPUs is listed by NVML, who does on AMD's has more than this file open. */
+/* Returns whether a process that has the device file open only draws. NVML lists the processes that
+ * compute on NVIDIA's GPUs. A process that computes on AMD's GPUs has /dev/kfd open as well. */
 static bool only_draws(const struct device *device, const struct device_process *user)
 {
     return device->id.vendor == VENDOR_NVIDIA || (device->id.vendor == VENDOR_AMD && user->draws);
@@ -271,9 +272,8 @@ static int add_uses(struct report_builder *builder)
     int code = add_problems(builder, &cache->scanned.problems);
 
     if (code == 0 && failure != NULL)
-        code =
-            machine_report_add_problem(&builder->report.problems, "processes",
-                                       "cannot find the processes on the devices: %s", failure);
+        code = machine_report_add_problem(&builder->report.problems, "processes",
+                                          "cannot find the processes on the devices: %s", failure);
     vector_for_each (found, &cache->scanned.found) {
         struct device *device = find_used_device(builder, found->device);
 
@@ -310,7 +310,8 @@ static int add_link(struct machine_report *report, size_t one, size_t other, enu
     return 0;
 }
 
-/* The vendors' own links, where both devices are here. Marks the pairs whose PCIe path is known. */
+/* Adds the vendor's links if both devices are in the report. Marks the pairs whose PCIe path is
+ * known. */
 static int add_vendor_links(struct report_builder *builder, const struct cached_vendor *vendor,
                             bool *has_path)
 {
@@ -332,7 +333,7 @@ static int add_vendor_links(struct report_builder *builder, const struct cached_
     return code;
 }
 
-/* What sysfs tells of the rest. */
+/* Adds the PCIe paths of the other pairs, which sysfs shows. */
 static int add_paths(struct report_builder *builder, const bool *has_path)
 {
     size_t count = builder->entries.count;
@@ -370,9 +371,9 @@ static int add_links(struct report_builder *builder)
     return code;
 }
 
-/* ---- All of it ---- */
+/* ---- The report ---- */
 
-/* The devices move into the report. */
+/* Moves the devices into the report. */
 static int move_devices(struct report_builder *builder)
 {
     struct device_list *devices = &builder->report.machine.devices;

@@ -56,9 +56,9 @@ void device_cache_free_process(struct cached_process *process)
     free(process);
 }
 
-/* ---- All of it ---- */
+/* ---- The cache ---- */
 
-/* Looking through /proc takes long on a machine with many processes. */
+/* Scanning /proc takes long on a machine with many processes. */
 enum { PROCESSES_TIMEOUT = 300 * 1000 * 1000 };
 
 void device_cache_init(struct device_cache *cache, const struct vendor_table *const *tables)
@@ -166,7 +166,7 @@ static bool is_same_text(const char *one, const char *other)
     return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
 }
 
-/* The same id at another place is another device: what was known of the first is not true of it. */
+/* The same id with another key is another device: the known facts do not apply to it. */
 static bool is_same_device(const struct device_finding *one, const struct device_finding *other)
 {
     return device_id_equals(one->device->id, other->device->id) &&

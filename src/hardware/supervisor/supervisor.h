@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth-probe itself: takes requests (probe/probe_messages.h), has workers look, and answers in
- * time with what is known, however the hardware behaves. It never touches the hardware.
+ * The supervisor of berth-probe. Takes requests (probe/probe_messages.h), gives tasks to workers,
+ * and answers by the deadline with the known facts, even if a driver hangs. It never touches the
+ * hardware.
  *
- *     supervisor.c  requests, and what is to be done for them
- *     known.c       what is known of devices from one request to the next
- *     assemble.c    the report
- *     crew.c        workers, and what they are at
- *     worker.c      what a worker does
- *     steps.c       what goes between the two
+ *     supervisor.c    requests and answers
+ *     task_flow.c     starts tasks and applies their results
+ *     device_cache.c  the facts kept from one request to the next
+ *     build_report.c  builds the report from the cache
+ *     workers.c       runs the worker processes
+ *     worker.c        a worker process
+ *     task_codec.c    the packets between both
  */
 #ifndef HARDWARE_SUPERVISOR_SUPERVISOR_H
 #define HARDWARE_SUPERVISOR_SUPERVISOR_H
@@ -18,8 +20,9 @@
 #include "hardware/sysfs/sysroot.h"
 #include "hardware/vendors.h"
 
-/* Serves whoever is at the other end of the stream socket until it is closed; consumes it. `tables`
- * ends in NULL. Returns 0, or BERTH_ERROR_MEMORY or _IO. The process must have one thread only. */
+/* Serves the client at the other end of the stream socket until the client closes it. Closes the
+ * socket. `tables` ends with NULL. Returns 0, BERTH_ERROR_MEMORY or _SYNTAX. Blocks; the process
+ * must have only one thread, because workers are forked. */
 int supervisor_run(int socket, const struct sysroot *root, const struct vendor_table *const *tables,
                    struct berth_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the supervisor of berth-probe has a worker do, and what came of it, as packets.
+ * The packets between the supervisor and a worker: a step, and its result.
  */
 #ifndef HARDWARE_SUPERVISOR_TASK_CODEC_H
 #define HARDWARE_SUPERVISOR_TASK_CODEC_H
@@ -30,22 +30,22 @@ struct step {
 };
 
 struct step_result {
-    int code; /* 0, or a negative code: why is in the message */
+    int code; /* 0, or a negative code; the message has the reason */
     char *message;
-    bool lost; /* there is no answer: who was at it hung or died. Not part of the packet */
+    bool lost; /* there is no answer, because the worker hung or died; not in the packet */
     struct findings findings;
 };
 
 void task_codec_finish_step(struct step *step);
 void task_codec_finish_result(struct step_result *result);
 
-/* Append the packet. Return 0, BERTH_ERROR_INVALID or _MEMORY. */
+/* Append the packet to `out`. Return 0, BERTH_ERROR_INVALID or _MEMORY. */
 int task_codec_encode_step(const struct step *step, struct text *out);
 int task_codec_encode_result(const struct step_result *result, struct text *out);
 
-/* Read a packet. Fail with BERTH_ERROR_SYNTAX or _MEMORY; the result is untouched then, else the
- * caller finishes it. Every device that was found is there (not NULL); places of links are checked
- * against `about`, the number of devices that the step was about. */
+/* Read a packet. Fail with BERTH_ERROR_SYNTAX or _MEMORY; the result is unchanged then, otherwise
+ * the caller finishes it. Every finding has a device (not NULL). The positions in links are below
+ * `about`, the number of devices that the step was about. */
 int task_codec_decode_step(const unsigned char *bytes, size_t length, struct step *ret_step,
                            struct berth_error *error);
 int task_codec_decode_result(const unsigned char *bytes, size_t length, size_t about,

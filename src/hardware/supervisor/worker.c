@@ -39,7 +39,7 @@ static const struct vendor_table *find_table(const struct worker *worker, enum v
 
 static int refuse_step(struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_INVALID, "expected a step that can be done, got another");
+    return error_set(error, BERTH_ERROR_INVALID, "cannot execute the step: unknown kind or vendor");
 }
 
 static int scan_processes(struct worker *worker, struct findings *findings,
@@ -50,7 +50,7 @@ static int scan_processes(struct worker *worker, struct findings *findings,
     return code < 0 ? code : device_users_scan(worker->uses, worker->root, findings, error);
 }
 
-/* The device is handed back with what became known of its process. */
+/* Describes the process of the step's device and returns that device. */
 static int describe_process(struct worker *worker, struct step *step, struct findings *findings,
                             struct berth_error *error)
 {
@@ -94,7 +94,7 @@ static int do_step(struct worker *worker, struct step *step, struct findings *fi
     return refuse_step(error);
 }
 
-/* Waits until a packet can be sent or has come. */
+/* Waits until a packet can be sent or received. */
 static void wait_for_channel(struct worker *worker)
 {
     struct pollfd waiting = {
@@ -112,12 +112,12 @@ static void send_result(struct worker *worker, struct step_result *result)
     struct text packet = {0};
     int code = task_codec_encode_result(result, &packet);
 
-    /* A result that breaks the bounds of its own format is as good as none. */
+    /* Replace a result that exceeds the limits of the format by a failure. */
     if (code == BERTH_ERROR_INVALID) {
         findings_finish(&result->findings);
         result->code = code;
         free(result->message);
-        result->message = strdup("expected facts within their bounds, got others");
+        result->message = strdup("gave values out of range");
         text_clear(&packet);
         code = task_codec_encode_result(result, &packet);
     }
@@ -151,7 +151,7 @@ static void run_steps(struct worker *worker)
     }
 }
 
-/* Frees everything, so that what is lost shows. */
+/* Frees everything, so that the leak checker finds real leaks only. */
 static void finish_worker(struct worker *worker)
 {
     for (size_t i = 0; worker->tables[i] != NULL; i++) {
@@ -166,13 +166,13 @@ static void finish_worker(struct worker *worker)
     probe_channel_finish(&worker->channel);
 }
 
-/* Only the socket stays open: the supervisor's other ones would keep their other ends from seeing
- * its end for as long as a driver holds us. */
+/* Closes all files except the socket. Copies of the supervisor's other sockets would keep their
+ * peers from seeing the supervisor's end while a driver blocks this process. */
 static void close_other_files(int socket)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    /* It may be one of those that are replaced. */
+    /* The socket may have one of the numbers that are replaced below. */
     socket = fcntl(socket, F_DUPFD_CLOEXEC, OUR_SOCKET + 1);
     if (nothing < 0 || socket < 0)
         _exit(EXIT_FAILURE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A process that does steps, one after the other: whatever a driver or a library does to it, the
+ * A worker process. It executes steps in order. A driver or library may hang or crash it; the
  * supervisor goes on.
  */
 #ifndef HARDWARE_SUPERVISOR_WORKER_H
@@ -9,10 +9,10 @@
 #include "hardware/sysfs/sysroot.h"
 #include "hardware/vendors.h"
 
-/* Forks one that takes steps from and gives results to a socket (probe/probe_channel.h):
- * *ret_socket, the caller's to close, which ends it. It is killed when the caller ends. `tables`
- * ends in NULL. Returns its process id, which the caller waits for, or a negative errno. The caller
- * must have one thread only. */
+/* Forks a worker that reads steps from a socket and writes results to it (probe/probe_channel.h).
+ * The caller closes *ret_socket, which ends the worker. The kernel kills the worker if the caller
+ * ends. `tables` ends with NULL. Returns the worker's process id, which the caller reaps, or a
+ * negative errno. The caller must have only one thread. */
 int worker_start(const struct sysroot *root, const struct vendor_table *const *tables,
                  int *ret_socket);
 

@@ -14,12 +14,12 @@
 #include "probe/probe_channel.h"
 
 enum {
-    STUCK_MAX = 16,   /* workers of a lane that are stuck; then it waits */
-    EXIT_TIMEOUT = 50 /* milliseconds until a worker that let go of its socket is dead */
+    STUCK_MAX = 16,   /* stuck workers per lane; with more, the lane blocks */
+    EXIT_TIMEOUT = 50 /* milliseconds that a worker may take to exit after it closed its socket */
 };
 
-/* A worker that is stuck for so long is killed, and what it was at has failed. A library may take
- * half a minute to start on a machine with many GPUs. */
+/* A worker that is stuck for this long is killed, and its task fails. A library may take half a
+ * minute to start on a machine with many GPUs. */
 #define STUCK_TIME_MAX INT64_C(60000000000)
 
 struct worker_process {
@@ -27,9 +27,9 @@ struct worker_process {
     unsigned lane;
     struct probe_channel channel;
     struct task *task; /* NULL: none */
-    bool has_task;     /* it is at one, though perhaps nobody cares any more */
-    bool replaced;     /* another one does the lane's tasks */
-    int64_t since;     /* when it began its task */
+    bool has_task;     /* it executes a task, which may have been cancelled */
+    bool replaced;     /* another worker executes the lane's tasks */
+    int64_t since;     /* when it started its task */
     int64_t timeout;   /* the task's */
 };
 
@@ -43,7 +43,7 @@ void workers_init(struct workers *workers, const struct sysroot *root,
 
 /* ---- Workers ---- */
 
-/* How the process ended: its wait status; -1 when it has not, as one that a driver holds. */
+/* Returns the wait status of the process; -1 if it has not ended, because a driver blocks it. */
 static int reap_process(pid_t pid)
 {
     struct pollfd ending = {.fd = pidfd_open(pid, 0), .events = POLLIN};
@@ -56,7 +56,7 @@ static int reap_process(pid_t pid)
     return waitpid(pid, &status, WNOHANG) == pid ? status : -1;
 }
 
-/* Takes it out of the crew. Returns its wait status, or -1. */
+/* Removes the worker. Returns its wait status, or -1 if it has not ended. */
 static int remove_worker(struct workers *workers, size_t place, bool by_force)
 {
     struct worker_process *worker = workers->active.items[place];
@@ -75,7 +75,7 @@ static int remove_worker(struct workers *workers, size_t place, bool by_force)
     return status;
 }
 
-/* Those that have ended at last. */
+/* Reaps killed workers that have ended since. */
 static void reap_abandoned(struct workers *workers)
 {
     for (size_t i = workers->abandoned.count; i-- > 0;) {
@@ -91,7 +91,7 @@ void workers_finish(struct workers *workers)
 
         if (worker->task != NULL)
             text_finish(&worker->task->packet);
-        /* One that is at nothing ends by itself when its socket does. */
+        /* An idle worker ends by itself when its socket is closed. */
         remove_worker(workers, 0, worker->has_task);
     }
     vector_finish(&workers->active);
@@ -164,7 +164,7 @@ bool workers_is_busy(const struct task *task)
     return task->waits || (task->runs && !task->stuck);
 }
 
-/* Tells that the worker's task is over. */
+/* Reports the end of the worker's task. */
 static void finish_task(struct workers *workers, struct worker_process *worker,
                         struct step_result *result)
 {
@@ -190,7 +190,7 @@ static void fail_task(struct workers *workers, struct task *task, int code, cons
     task_codec_finish_result(&result);
 }
 
-/* The worker is gone, or talks nonsense. */
+/* Handles a worker that has ended, or whose answer is invalid (`by_force`). */
 static void lose_worker(struct workers *workers, size_t place, bool by_force)
 {
     struct task *task = workers->active.items[place]->task;
@@ -209,7 +209,7 @@ static void lose_worker(struct workers *workers, size_t place, bool by_force)
 
 /* ---- A turn ---- */
 
-/* Results that have come from one worker. Returns false when it is not there any more. */
+/* Receives a result from one worker. Returns false if the worker was removed. */
 static bool receive_result(struct workers *workers, size_t place)
 {
     struct worker_process *worker = workers->active.items[place];
@@ -248,7 +248,7 @@ static size_t count_stuck(const struct workers *workers, unsigned lane)
     return count;
 }
 
-/* When the worker is to be looked after; INT64_MAX: never. */
+/* Returns when check_timeout() must act on the worker; INT64_MAX: never. */
 static int64_t worker_deadline(const struct workers *workers, const struct worker_process *worker)
 {
     if (!worker->has_task)
@@ -258,7 +258,7 @@ static int64_t worker_deadline(const struct workers *workers, const struct worke
     return worker->since + worker->timeout;
 }
 
-/* Returns false when it is not there any more. */
+/* Replaces or kills a worker that exceeds its time. Returns false if the worker was removed. */
 static bool check_timeout(struct workers *workers, size_t place, int64_t now)
 {
     struct worker_process *worker = workers->active.items[place];
@@ -280,7 +280,7 @@ static bool check_timeout(struct workers *workers, size_t place, int64_t now)
     return true;
 }
 
-/* Gives the lane's worker the next task. */
+/* Gives the next task of the lane to the lane's worker. */
 static void start_next_task(struct workers *workers, unsigned lane, int64_t now)
 {
     struct list *waiting = &workers->lanes[lane];
@@ -294,14 +294,14 @@ static void start_next_task(struct workers *workers, unsigned lane, int64_t now)
         if (worker == NULL)
             worker = start_worker(workers, lane);
         if (worker == NULL) {
-            fail_task(workers, task, BERTH_ERROR_IO, "cannot start a process to look");
+            fail_task(workers, task, BERTH_ERROR_IO, "cannot start a worker process");
             continue;
         }
         worker->task = task;
         worker->has_task = task->runs = true;
         worker->since = now;
         worker->timeout = task->timeout;
-        /* A failure shows when it is heard. */
+        /* If this fails, the next receive fails as well. */
         probe_channel_send(&worker->channel, task->packet.bytes, task->packet.length);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The workers of the supervisor and what they are at. Tasks of one lane are done in order, by one
- * worker, until one of them takes too long: then another worker goes on with the next while that
- * one is waited for, and its own task is "stuck". A worker that dies costs the task that it was at.
+ * The worker processes of the supervisor and their tasks. One worker executes the tasks of a lane
+ * in order. If a task exceeds its timeout, the task is "stuck": another worker continues with the
+ * next task, while the first worker is still awaited. A worker that dies costs only its task.
  */
 #ifndef HARDWARE_SUPERVISOR_WORKERS_H
 #define HARDWARE_SUPERVISOR_WORKERS_H
@@ -18,21 +18,23 @@
 #include "hardware/supervisor/task_codec.h"
 #include "hardware/vendors.h"
 
-/* A step that is to be done; lives in the struct of whoever wants it. Zeroed memory is none. */
+/* A step for a worker. The struct that needs the step contains it. Zeroed memory is a task that
+ * neither waits nor runs. */
 struct task {
     enum step_kind kind;
     enum vendor vendor;
     unsigned lane;
     int64_t timeout;
-    bool carried; /* it was stuck already when this request came, which does not wait for it */
+    bool carried; /* it was stuck when the current request arrived; the request does not wait for it
+                   */
 
-    /* The crew's. */
+    /* The following members belong to workers.c. */
     struct list_link in_lane; /* while it waits */
     struct text packet;
-    size_t about; /* how many devices it is about */
+    size_t about; /* number of devices in the step */
     bool waits;
     bool runs;
-    bool stuck; /* it runs, and another worker has gone on without it */
+    bool stuck; /* it runs, and another worker continues the lane */
 };
 
 struct worker_process;
@@ -40,44 +42,43 @@ struct worker_process;
 struct workers {
     const struct sysroot *root;
     const struct vendor_table *const *tables;
-    struct list lanes[LANES]; /* tasks that wait */
+    struct list lanes[LANES]; /* waiting tasks */
     struct {
         VECTOR_OF(struct worker_process *);
     } active;
     struct {
         VECTOR_OF(pid_t);
-    } abandoned; /* killed, and not known to have ended */
+    } abandoned; /* killed, but not reaped yet */
 
-    /* A task is over; the callee takes what it wants of the result. It may add tasks. */
+    /* Called when a task has ended. May take over parts of the result and may add tasks. */
     void (*done)(void *context, struct task *task, struct step_result *result);
-    /* A task has become stuck. It may add tasks. */
+    /* Called when a task has become stuck. May add tasks. */
     void (*stalled)(void *context, struct task *task);
     void *context;
 };
 
 void workers_init(struct workers *workers, const struct sysroot *root,
                   const struct vendor_table *const *tables);
-/* Kills all workers and forgets all tasks. */
+/* Kills all workers and drops all tasks. */
 void workers_finish(struct workers *workers);
 
-/* Adds a task that is neither waiting nor running. Returns 0, BERTH_ERROR_INVALID or _MEMORY. */
+/* Adds a task that neither waits nor runs. Returns 0, BERTH_ERROR_INVALID or _MEMORY. */
 int workers_add_task(struct workers *workers, struct task *task, const struct step *step);
 
-/* Takes a task out again that waits, or is done with nobody caring if it runs. */
+/* Cancels a task. If it runs, its worker finishes it and the result is dropped. */
 void workers_cancel_task(struct workers *workers, struct task *task);
 
 /* Returns whether the task waits or runs, and is not stuck. */
 bool workers_is_busy(const struct task *task);
 
-/* What to poll for: fills in at most `most`, one for each worker, and returns how many there are.
- */
+/* Fills in at most `max` entries for poll(), one for each worker. Returns the number of workers. */
 size_t workers_fill_pollfds(const struct workers *workers, struct pollfd *ret_waiting, size_t max);
 
-/* Does what is due: results that have come, workers that died, tasks that take too long, tasks that
- * wait. `now` is clock_now(). */
+/* Handles everything that is due: received results, dead workers, exceeded timeouts, waiting tasks.
+ * `now` is clock_now(). Calls `done` and `stalled`. */
 void workers_run(struct workers *workers, int64_t now);
 
-/* When workers_run has something to do though nothing has come; INT64_MAX: never. */
+/* Returns when workers_run() must be called even if poll() reports nothing; INT64_MAX: never. */
 int64_t workers_next_time(const struct workers *workers);
 
 #endif

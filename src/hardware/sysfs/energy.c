@@ -8,11 +8,11 @@
 #include "base/text/quantity.h"
 #include "base/vector.h"
 
-/* Counters are written every few milliseconds; what was minutes ago is not how it is now. */
+/* Counters change every few milliseconds, and a mean over minutes is not the current power. */
 #define ELAPSED_MIN (DURATION_SECOND / 20)
 #define ELAPSED_MAX (2 * DURATION_MINUTE)
 
-/* No device takes a megawatt. */
+/* No device uses a megawatt. */
 #define MILLIWATTS_MAX (1000 * 1000 * 1000)
 
 struct energy_counter {
@@ -50,7 +50,7 @@ static struct figure power_between(const struct energy_counter *before, uint64_t
                                    int64_t now)
 {
     int64_t milliseconds = (now - before->at) / (DURATION_SECOND / 1000);
-    uint64_t milliwatts; /* which microjoules in a millisecond are */
+    uint64_t milliwatts; /* microjoules per millisecond */
 
     if (now - before->at > ELAPSED_MAX || microjoules < before->microjoules)
         return (struct figure){0};

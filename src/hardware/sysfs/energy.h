@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Power from counters of energy: the mean between two looks at one.
+ * Computes power from energy counters: the mean between two samples.
  */
 #ifndef HARDWARE_SYSFS_ENERGY_H
 #define HARDWARE_SYSFS_ENERGY_H
@@ -9,14 +9,14 @@
 
 #include "model/load.h"
 
-/* What is kept from look to look, of many devices. */
+/* The last sample of each device. */
 struct energy;
 
-/* Notes down the counter of the device that `key` names, in microjoules, at this time (nanoseconds
- * of a clock that never jumps). Returns the mean power in milliwatts since it was noted before:
- * unknown at the first time, when the counter went back, and when the looks were too close to each
- * other or too far apart to mean anything. *energy is made when it is NULL; out of memory, nothing
- * is noted. */
+/* Notes the energy counter of the device with this key, in microjoules, at this time (nanoseconds
+ * of a clock that never jumps). Returns the mean power in milliwatts since the previous sample. It
+ * is unknown for the first sample, if the counter went backwards, and if the samples are too close
+ * together or too far apart. Creates *energy if it is NULL. If memory runs out, the sample is not
+ * noted. */
 struct figure energy_power(struct energy **energy, const char *key, uint64_t microjoules,
                            int64_t now);
 

@@ -8,10 +8,10 @@
 #include "base/string_list.h"
 #include "base/system/clock.h"
 
-/* Drivers number their sensors from 1, without gaps that matter. */
+/* Drivers number their sensors from 1, without large gaps. */
 #define SENSORS_MAX 16
 
-/* No sensor reads outside of these: thousandths of a degree, milliwatts, hertz. */
+/* Limits of believable values: thousandths of a degree, milliwatts, hertz. */
 #define TEMPERATURE_MIN  (-273150)
 #define TEMPERATURE_MAX  1000000
 #define POWER_MAX        INT64_C(1000000000)
@@ -32,7 +32,7 @@ static bool has_name(const struct sysroot *root, const char *directory, const ch
     return false;
 }
 
-/* The device's hwmon directory; NULL: none. The caller frees it. */
+/* Returns the device's hwmon directory; NULL: none. The caller frees it. */
 static char *find_directory(const struct sysroot *root, const char *path, const char *const *names)
 {
     struct string_list entries = {0};
@@ -52,9 +52,9 @@ static char *find_directory(const struct sysroot *root, const char *path, const 
     return found;
 }
 
-/* The number of the sensor that has the label which is preferred most, else of the first there is
- * unless it needs one; 0: none. `what` is temp, power, freq or energy, `readings` the files that
- * may hold its value. */
+/* Returns the number of the sensor with the most preferred label, or of the first sensor unless a
+ * label is required; 0: none. `what` is temp, power, freq or energy. `readings` are the files that
+ * may have its value. */
 static unsigned choose_sensor(const struct sysroot *root, const char *directory, const char *what,
                               const char *const *readings, const char *const *labels,
                               bool needs_label)
@@ -97,7 +97,7 @@ static void read_temperature(const struct sysroot *root, const char *directory,
         *figure = load_figure_sampled(value, clock_read(CLOCK_REALTIME));
 }
 
-/* The mean over a moment, where there is one, else what it is right now. */
+/* Reads the average power, or the current power if there is no average. */
 static void read_power(const struct sysroot *root, const char *directory, const char *const *labels,
                        struct figure *figure)
 {

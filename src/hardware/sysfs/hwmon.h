@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sensors of a device.
+ * Reads the sensors of a device.
  */
 #ifndef HARDWARE_SYSFS_HWMON_H
 #define HARDWARE_SYSFS_HWMON_H
@@ -10,20 +10,20 @@
 #include "hardware/sysfs/sysroot.h"
 #include "model/load.h"
 
-/* Fills in temperature, power and frequency from the hwmon directory that belongs to the device in
- * directory `path`: the one whose `name` is one of `names` (ended by NULL; NULL: any), never by
- * number. A sensor is chosen by its label where there are several: `labels` in order of preference
- * (edge, junction), else the first; a frequency only by its label (sclk), as it may be anything's.
- * What is not there stays as it is. */
+/* Fills in temperature, power and frequency from the hwmon directory of the device in directory
+ * `path`. The directory's `name` must be one of `names` (terminated by NULL; NULL: any); its number
+ * has no meaning. If there are several sensors, the label decides: `labels` in order of preference
+ * (edge, junction), otherwise the first sensor. A frequency needs one of these labels (sclk),
+ * because it may be of any clock. Missing values stay as they are. */
 void hwmon_read(const struct sysroot *root, const char *path, const char *const *names,
                 const char *const *labels, struct load *load);
 
-/* The energy that was used since some moment in the past, in microjoules, of a sensor that is
- * chosen in the same way: all that some drivers show. Unknown when there is none. */
+/* Returns the energy used since an unknown time in the past, in microjoules, from a sensor that is
+ * chosen in the same way. Some drivers show nothing else. Unknown if there is none. */
 struct optional_number hwmon_energy(const struct sysroot *root, const char *path,
                                     const char *const *names, const char *const *labels);
 
-/* Whether that hwmon directory has this file, which is not read. */
+/* Returns whether that hwmon directory has this file. Does not read the file. */
 bool hwmon_has(const struct sysroot *root, const char *path, const char *const *names,
                const char *file);
 

@@ -7,17 +7,17 @@
 #include "base/bitset.h"
 #include "base/error.h"
 
-/* More CPUs and NUMA nodes than any kernel is made for: larger numbers are lies. */
+/* More CPUs and NUMA nodes than any kernel supports. A larger number is wrong. */
 #define CPUS_MAX       65536
 #define NUMA_NODES_MAX 65536
 
-/* A name within a path. */
+/* A component of a path. */
 struct path_part {
     const char *start;
     size_t length;
 };
 
-/* The next name of the path; empty at its end. */
+/* Returns the next component of the path; empty at its end. */
 static struct path_part next_part(const char *path)
 {
     size_t slashes = strspn(path, "/");
@@ -25,7 +25,8 @@ static struct path_part next_part(const char *path)
     return (struct path_part){.start = path + slashes, .length = strcspn(path + slashes, "/")};
 }
 
-/* The PCI address that the name is; not known when it is none. Sysfs always writes the domain. */
+/* Returns the PCI address that the component names; unknown if it names none. Sysfs always writes
+ * the domain. */
 static struct pci_address part_pci(struct path_part part)
 {
     struct pci_address address = {0};
@@ -39,7 +40,7 @@ static struct pci_address part_pci(struct path_part part)
     return address;
 }
 
-/* Whether the name is a host bridge's: pci0000:00. */
+/* Returns whether the component is a host bridge: pci0000:00. */
 static bool part_is_host(struct path_part part)
 {
     static const char digits[] = "0123456789abcdef";
@@ -110,12 +111,12 @@ int locality_read(const struct sysroot *root, const char *path, struct device *d
     struct sysroot_value list;
     int64_t node;
 
-    /* A virtio device has no place of its own. */
+    /* A virtio device has no locality of its own. */
     locality_pci_of(path, &length);
     if (!device->numa.known && sysroot_signed(root, &node, "%.*s/numa_node", (int)length, path) &&
         node >= 0 && node < NUMA_NODES_MAX)
         device->numa = optional_number_of((uint64_t)node);
-    /* A list that fills the page may be cut within a number. */
+    /* A list that fills the page may be truncated within a number. */
     if (device->cpus != NULL ||
         sysroot_read(root, &list, "%.*s/local_cpulist", (int)length, path) != 0 ||
         list.length == SYSROOT_VALUE_SIZE - 1 || strlen(list.text) != list.length)
@@ -131,8 +132,8 @@ bool locality_is_asleep(const struct sysroot *root, const char *path)
            strcmp(status.text, "suspended") == 0;
 }
 
-/* The bridges of a path between the place where two paths part and the device at its end; not
- * known when there is no device. */
+/* Returns the number of bridges between the point where two paths diverge and the device at the end
+ * of one; unknown if there is no device. */
 static struct optional_number bridges_below(const char *rest, struct pci_address *ret_device)
 {
     struct optional_number bridges = {0};
@@ -142,18 +143,18 @@ static struct optional_number bridges_below(const char *rest, struct pci_address
         struct pci_address address = part_pci(part);
 
         if (!address.known)
-            continue; /* the host bridge of a domain of its own, or a virtio device at the end */
+            continue; /* a host bridge of another domain, or a virtio device at the end */
         bridges = bridges.known ? optional_number_of(bridges.value + 1) : optional_number_of(0);
         *ret_device = address;
     }
     return bridges;
 }
 
-/* What two paths have in common. */
+/* The common beginning of two paths. */
 struct common {
-    size_t length;   /* of the part of the paths that is the same, whole names only */
-    bool has_host;   /* a host bridge is in it */
-    bool has_bridge; /* below the last host bridge in it there is a bridge, or a device */
+    size_t length;   /* of the common beginning, in whole components */
+    bool has_host;   /* it contains a host bridge */
+    bool has_bridge; /* it contains a bridge or a device below the last host bridge */
 };
 
 static struct common find_common(const char *one, const char *other)
@@ -187,9 +188,9 @@ static bool has_host(const char *path)
     return false;
 }
 
-/* A switch is an upstream port, which both paths have in common, and a downstream port for each
- * path: below one switch there is at most one bridge of its own before either device. What both
- * share above that plays no part in going from one to the other. */
+/* A switch has one upstream port, which both paths share, and a downstream port for each path. So
+ * below one switch each path has at most one bridge of its own. Shared bridges above do not matter.
+ */
 static enum link_kind below_common(struct common common, const char *one, const char *other)
 {
     struct pci_address one_device = {0};

@@ -9,7 +9,7 @@
 #include "base/count.h"
 #include "base/text/utf8.h"
 
-/* The real one has 1.4 MB and grows by little. */
+/* The real file has 1.4 MB and grows slowly. */
 #define IDS_MAX         (16 * 1024 * 1024)
 #define NAME_LENGTH_MAX 120
 
@@ -24,7 +24,7 @@ struct pci_name_vendor {
     size_t end;   /* of its devices */
 };
 
-/* What people call them. */
+/* The vendors' common names. */
 static const struct {
     uint32_t id;
     const char *name;
@@ -45,7 +45,7 @@ static const char *short_name(uint32_t vendor)
     return NULL;
 }
 
-/* The line that begins here, without its end. */
+/* Returns the line that begins here, without its end. */
 static struct slice line_at(const struct text *content, size_t start)
 {
     const char *line = content->bytes + start;
@@ -66,8 +66,8 @@ static int hex_digit(char character)
     return -1;
 }
 
-/* An id of four digits (in lower case) and two blanks, as vendors and devices begin, and what
- * follows it. */
+/* Parses a line of a vendor or a device: an id of four lower-case digits, two blanks, and the name.
+ */
 static bool parse_id_line(struct slice line, uint32_t *ret_id, struct slice *ret_name)
 {
     uint32_t id = 0;
@@ -86,7 +86,7 @@ static bool parse_id_line(struct slice line, uint32_t *ret_id, struct slice *ret
     return true;
 }
 
-/* Lines of devices begin with a tab, comments with #; anything else ends a vendor's devices. */
+/* Lines of devices begin with a tab, comments with #. Any other line ends a vendor's devices. */
 int pci_name_table_init(struct pci_name_table *ids, struct text *content)
 {
     struct pci_name_vendor *vendor = NULL;
@@ -134,7 +134,7 @@ static const struct pci_name_vendor *find_vendor(const struct pci_name_table *id
     return NULL;
 }
 
-/* The name of a device of this vendor; empty when there is none. */
+/* Returns the name of a device of this vendor; empty if there is none. */
 static struct slice find_device(const struct pci_name_table *ids,
                                 const struct pci_name_vendor *vendor, uint32_t wanted)
 {
@@ -164,7 +164,7 @@ static struct slice trim_name(struct slice name)
     return name;
 }
 
-/* What the last brackets hold, where something does: the name that is on the box. */
+/* Returns the text in the last brackets, which is the market name; otherwise the name itself. */
 static struct slice find_bracketed(struct slice name)
 {
     const char *close = memrchr(name.start, ']', name.length);
@@ -177,7 +177,7 @@ static struct slice find_bracketed(struct slice name)
     return inner.length > 0 ? inner : trim_name(name);
 }
 
-/* Appends the name, at most NAME_LENGTH_MAX bytes of it, made inert. */
+/* Appends at most NAME_LENGTH_MAX bytes of the name, with control characters replaced. */
 static void append_name(struct text *out, struct slice name)
 {
     char bytes[NAME_LENGTH_MAX + 1];
@@ -218,7 +218,7 @@ char *pci_name_table_find(const struct pci_name_table *ids, uint32_t vendor, uin
     return text_detach(&name);
 }
 
-/* A name that was asked for. Machines have many devices of a few models. */
+/* A name from an earlier lookup. Machines have many devices of few models. */
 struct cached_name {
     uint32_t vendor;
     uint32_t device;
@@ -227,7 +227,7 @@ struct cached_name {
 
 #define CACHED_NAMES_MAX 64
 
-/* The file that was read, below which root, and what was found in it. */
+/* The file that was read, the root that it belongs to, and its names. */
 static struct pci_name_table loaded;
 static char *loaded_prefix;
 static struct {
@@ -246,7 +246,7 @@ void pci_names_finish(void)
     loaded_prefix = NULL;
 }
 
-/* Where distributions put it. */
+/* Reads the file from the places where distributions install it. */
 static bool read_ids(const struct sysroot *root, struct text *content)
 {
     static const char *const paths[] = {
@@ -261,7 +261,7 @@ static bool read_ids(const struct sysroot *root, struct text *content)
     return false;
 }
 
-/* Reads the file unless that was done: of the recorded machine if it has one, else our own. */
+/* Reads the file once: that of the recorded machine if it has one, otherwise this machine's. */
 static bool load_ids(const struct sysroot *root)
 {
     static char nothing[] = "";
@@ -301,7 +301,7 @@ char *pci_name_by_ids(const struct sysroot *root, uint32_t vendor, uint32_t devi
     return known == NULL ? name : strdup(name);
 }
 
-/* An id as the kernel writes it, four digits in upper case. */
+/* Parses an id as the kernel writes it: four upper-case digits. */
 static bool parse_id(const char *digits, uint32_t *ret_id)
 {
     uint32_t id = 0;
@@ -317,7 +317,7 @@ static bool parse_id(const char *digits, uint32_t *ret_id)
     return true;
 }
 
-/* The ids in a uevent, PCI_ID=8086:5912, for a directory of which little more was recorded. */
+/* Reads the ids from a uevent, PCI_ID=8086:5912, for a directory without the other files. */
 static bool read_uevent(const struct sysroot *root, const char *path, uint32_t *ret_vendor,
                         uint32_t *ret_device)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of PCI devices, for those whose driver gives none: from pci.ids, if it is installed. The
- * file is read once and kept: not for use by two threads at once.
+ * Names of PCI devices whose driver gives none, from pci.ids if it is installed. The file is read
+ * once and kept, so only one thread may call these functions.
  */
 #ifndef HARDWARE_SYSFS_PCI_NAMES_H
 #define HARDWARE_SYSFS_PCI_NAMES_H
@@ -12,21 +12,20 @@
 #include "base/vector.h"
 #include "hardware/sysfs/sysroot.h"
 
-/* The name of the device in this directory by its `vendor` and `device` files, or by `uevent` where
- * no more was recorded: what pci.ids says (the text in brackets where there is some: "Vega 10 XL/XT
- * [Radeon RX Vega 56/64]" gives "Radeon RX Vega 56/64"), after the vendor's short name when that is
- * not part of it; without pci.ids "AMD Device 687f". Names of boards (subsystems) are left alone:
- * who made a card is not what it is. NULL when no file tells the ids, or no memory. The caller
- * frees it. */
+/* Returns the name of the device in this directory, by its `vendor` and `device` files, or by its
+ * `uevent` if only that was recorded. The name is that of pci.ids, or its text in brackets ("Vega
+ * 10 XL/XT [Radeon RX Vega 56/64]" becomes "Radeon RX Vega 56/64"), after the vendor's short name
+ * unless it contains it; without pci.ids it is "AMD Device 687f". Names of boards (subsystems) are
+ * ignored. NULL if the ids are unknown or if memory ran out. The caller frees it. */
 char *pci_name(const struct sysroot *root, const char *path);
 
-/* The same by ids, for a device whose directory is not there. NULL: no memory. */
+/* The same by ids, for a device without a directory. NULL if memory ran out. */
 char *pci_name_by_ids(const struct sysroot *root, uint32_t vendor, uint32_t device);
 
-/* Forgets the file that was read. */
+/* Frees the file's content. */
 void pci_names_finish(void);
 
-/* What the text of a pci.ids says, whoever wrote it. */
+/* The content of a pci.ids file, which may be invalid. */
 struct pci_name_table {
     struct text content;
     struct {
@@ -34,12 +33,13 @@ struct pci_name_table {
     } vendors;
 };
 
-/* Finds the vendors in `content`, which is the ids' from now on. Returns 0 or BERTH_ERROR_MEMORY;
- * the ids are to be finished in any case. */
+/* Finds the vendors in `content`, which it takes over. Returns 0 or BERTH_ERROR_MEMORY; the caller
+ * finishes *ids also on failure. */
 int pci_name_table_init(struct pci_name_table *ids, struct text *content);
 void pci_name_table_finish(struct pci_name_table *ids);
 
-/* Makes a name as pci_name does; NULL: no memory. The caller frees it. Well-formed and inert. */
+/* Returns a name like pci_name(); valid UTF-8 without control characters. NULL if memory ran out.
+ * The caller frees it. */
 char *pci_name_table_find(const struct pci_name_table *ids, uint32_t vendor, uint32_t device);
 
 #endif

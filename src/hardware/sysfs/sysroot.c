@@ -22,10 +22,10 @@ int sysroot_init(struct sysroot *root, struct berth_error *error)
     while (length > 0 && given[length - 1] == '/')
         length--;
     root->recorded = given != NULL && *given != '\0';
-    /* So that what links lead to can be told to lie within. */
+    /* Resolve it, so that sysroot_resolve() can check whether a link stays within. */
     root->prefix = root->recorded && length > 0 ? realpath(given, NULL) : strdup("");
     if (root->prefix == NULL && root->recorded)
-        root->prefix = strndup(given, length); /* not there: nothing is found below it */
+        root->prefix = strndup(given, length); /* it does not exist, so nothing is found below it */
     return root->prefix == NULL ? error_set_memory(error) : 0;
 }
 
@@ -35,7 +35,7 @@ void sysroot_finish(struct sysroot *root)
     *root = (struct sysroot){0};
 }
 
-/* The path below the prefix. Returns false when it is too long to be one. */
+/* Makes the path below the prefix. Returns false if it is too long. */
 static bool make_path(const struct sysroot *root, char path[PATH_MAX], const char *format,
                       va_list list) __attribute__((format(printf, 3, 0)));
 static bool make_path(const struct sysroot *root, char path[PATH_MAX], const char *format,
@@ -51,7 +51,7 @@ static bool make_path(const struct sysroot *root, char path[PATH_MAX], const cha
     return more >= 0 && (size_t)more < PATH_MAX - length;
 }
 
-/* `format` and what follows it as a path. */
+/* Makes a path from `format` and the variable arguments. */
 #define MAKE_PATH(root, path, format, ret_made)                 \
     do {                                                        \
         va_list arguments;                                      \
@@ -61,7 +61,7 @@ static bool make_path(const struct sysroot *root, char path[PATH_MAX], const cha
         va_end(arguments);                                      \
     } while (0)
 
-/* Reads at most `size` bytes. Returns how many, or a negative errno. */
+/* Reads at most `size` bytes. Returns their number, or a negative errno. */
 static ssize_t read_bytes(int directory, const char *path, char *buffer, size_t size)
 {
     int descriptor = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -76,7 +76,8 @@ static ssize_t read_bytes(int directory, const char *path, char *buffer, size_t 
             length += (size_t)got;
         else if (got < 0 && errno == EINTR)
             got = 1;
-        /* A short answer that ends a line is all there is: thousands of files are small. */
+        /* A short answer that ends with a newline is complete. This saves a read for thousands of
+         * small files. */
         if (got > 0 && length < size && buffer[length - 1] == '\n')
             break;
     }
@@ -147,8 +148,8 @@ int sysroot_read_text(const struct sysroot *root, size_t max, struct text *out, 
     return length < 0 ? (int)length : 0;
 }
 
-/* A whole number and nothing else: strtoull alone would take blanks, signs and 0x too. Returns
- * whether it is one. */
+/* Parses a whole number and nothing else; strtoull() alone would accept blanks, signs and 0x.
+ * Returns whether it is one. */
 static bool parse_number(const struct sysroot_value *value, const char *digits, int base,
                          uint64_t *ret_number)
 {

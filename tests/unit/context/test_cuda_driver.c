@@ -116,21 +116,20 @@ static void a_driver_that_does_not_start_says_why(void **state)
         int code;
         const char *message;
     } cases[] = {
-        {100, BERTH_ERROR_NO_DEVICE, "expected a device, got none (CUDA 100)"},
+        {100, BERTH_ERROR_NO_DEVICE, "no device (CUDA 100)"},
         {34, BERTH_ERROR_NOT_FOUND, "expected NVIDIA's driver, got a stub for linking (CUDA 34)"},
         {803, BERTH_ERROR_DRIVER,
-         "expected the version of the driver that runs, got another (CUDA 803): the driver was "
-         "updated, reboot to load the new one"},
+         "does not match the running driver (CUDA 803): the driver was updated, reboot to load "
+         "the new one"},
         {804, BERTH_ERROR_DRIVER,
-         "expected a library for these GPUs, got one of CUDA's forward compatibility, which is not "
-         "for them (CUDA 804)"},
-        {802, BERTH_ERROR_BUSY, "expected to start it: CUDA_ERROR_SYSTEM_NOT_READY (CUDA 802)"},
-        {807, BERTH_ERROR_BUSY, "expected to start it: CUDA_ERROR_MPS_SERVER_NOT_READY (CUDA 807)"},
-        {2, BERTH_ERROR_BUSY, "expected to start it: CUDA_ERROR_OUT_OF_MEMORY (CUDA 2)"},
-        {3, BERTH_ERROR_DRIVER, "expected to start it: CUDA_ERROR_NOT_INITIALIZED (CUDA 3)"},
-        {999, BERTH_ERROR_DRIVER, "expected to start it: CUDA_ERROR_UNKNOWN (CUDA 999)"},
-        {4711, BERTH_ERROR_DRIVER, "expected to start it: no words for it (CUDA 4711)"},
-        {-5, BERTH_ERROR_DRIVER, "expected to start it: no words for it (CUDA -5)"},
+         "CUDA's forward compatibility does not support these GPUs (CUDA 804)"},
+        {802, BERTH_ERROR_BUSY, "cannot start: CUDA_ERROR_SYSTEM_NOT_READY (CUDA 802)"},
+        {807, BERTH_ERROR_BUSY, "cannot start: CUDA_ERROR_MPS_SERVER_NOT_READY (CUDA 807)"},
+        {2, BERTH_ERROR_BUSY, "cannot start: CUDA_ERROR_OUT_OF_MEMORY (CUDA 2)"},
+        {3, BERTH_ERROR_DRIVER, "cannot start: CUDA_ERROR_NOT_INITIALIZED (CUDA 3)"},
+        {999, BERTH_ERROR_DRIVER, "cannot start: CUDA_ERROR_UNKNOWN (CUDA 999)"},
+        {4711, BERTH_ERROR_DRIVER, "cannot start: unknown error (CUDA 4711)"},
+        {-5, BERTH_ERROR_DRIVER, "cannot start: unknown error (CUDA -5)"},
     };
     struct cuda_world *world = *state;
 
@@ -145,8 +144,7 @@ static void a_driver_that_does_not_start_says_why(void **state)
 static void the_mask_that_hides_all_is_named(void **state)
 {
     setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
-    assert_closed(*state, BERTH_ERROR_NO_DEVICE,
-                  "expected a device, got none (CUDA 100): CUDA_VISIBLE_DEVICES='-1'");
+    assert_closed(*state, BERTH_ERROR_NO_DEVICE, "no device (CUDA 100): CUDA_VISIBLE_DEVICES='-1'");
 }
 
 static int open_once(void *context)
@@ -233,20 +231,20 @@ static void what_nothing_is_known_of_is_not_guessed(void **state)
         const char *message;
     } cases[] = {
         {"nvidia0", NULL, NULL,
-         "CUDA: expected a UUID (GPU-...) or a PCI address to find it by, got none"},
+         "CUDA: cannot find the device: expected a UUID (GPU-...) or a PCI address, got none"},
         {"nvidia0", "GPU-0000", NULL,
-         "CUDA: expected a UUID (GPU-...) or a PCI address to find it by, got "
+         "CUDA: cannot find the device: expected a UUID (GPU-...) or a PCI address, got "
          "'GPU-0000'"},
         {"nvidia0", "GPU-00000000-1111-2222-3333-44444444444g", NULL,
-         "CUDA: expected a UUID (GPU-...) or a PCI address to find it by, got "
+         "CUDA: cannot find the device: expected a UUID (GPU-...) or a PCI address, got "
          "'GPU-00000000-1111-2222-3333-44444444444g'"},
         {"nvidia0", "GPU-00000000-1111-2222-3333-4444444444440", NULL,
-         "CUDA: expected a UUID (GPU-...) or a PCI address to find it by, got "
+         "CUDA: cannot find the device: expected a UUID (GPU-...) or a PCI address, got "
          "'GPU-00000000-1111-2222-3333-4444444444440'"},
         {"nvidia0.1", NULL, "0000:07:00.0",
-         "CUDA: expected a partition's UUID (MIG-...) to find it by, got none"},
+         "CUDA: cannot find the device: expected a partition's UUID (MIG-...), got none"},
         {"nvidia0.1", CUDA_WORLD_UUID_0, "0000:07:00.0",
-         "CUDA: expected a partition's UUID (MIG-...) to find it by, got "
+         "CUDA: cannot find the device: expected a partition's UUID (MIG-...), got "
          "'" CUDA_WORLD_UUID_0 "'"},
     };
 
@@ -268,14 +266,13 @@ static void what_cuda_does_not_show_is_not_found(void **state)
     driver = cuda_driver_start(world);
     find(driver, cuda_target("nvidia0", CUDA_WORLD_UUID_0, "0000:07:00.0"), BERTH_ERROR_NOT_FOUND,
          &error);
-    assert_string_equal(error.message,
-                        "CUDA: expected '" CUDA_WORLD_UUID_0 "', got that CUDA does not "
-                        "show it among its 1: CUDA_VISIBLE_DEVICES='0' may hide it");
+    assert_string_equal(error.message, "CUDA: cannot find '" CUDA_WORLD_UUID_0 "' among 1 device: "
+                                       "CUDA_VISIBLE_DEVICES='0' may hide it");
     unsetenv("CUDA_VISIBLE_DEVICES");
     find(driver, cuda_target("nvidia0", NULL, "0000:07:00.0"), BERTH_ERROR_NOT_FOUND, &error);
-    assert_string_equal(error.message,
-                        "CUDA: expected '0000:07:00.0', got that CUDA does not show it "
-                        "among its 1: CUDA_VISIBLE_DEVICES may hide it");
+    assert_string_equal(
+        error.message,
+        "CUDA: cannot find '0000:07:00.0' among 1 device: CUDA_VISIBLE_DEVICES may hide it");
     free(driver);
 }
 
@@ -298,7 +295,7 @@ static void one_of_several_is_not_guessed(void **state)
     cuda_world_says("gpu\n pci 0:1:0.0\ngpu\n pci 0:1:0.0\n");
     driver = cuda_driver_start(*state);
     find(driver, cuda_target("nvidia0", NULL, "0000:01:00.0"), BERTH_ERROR_NOT_FOUND, &error);
-    assert_string_equal(error.message, "CUDA: expected one device that is '0000:01:00.0', got 2");
+    assert_string_equal(error.message, "CUDA: expected one device '0000:01:00.0', got 2");
     free(driver);
 }
 
@@ -370,9 +367,8 @@ static void calls_that_fail_are_told_only_where_they_matter(void **state)
         assert_int_equal(find(driver, target, 0, &error), 1);
         find(driver, absent, BERTH_ERROR_DRIVER, &error);
         assert_string_equal(error.message,
-                            "CUDA: expected 'GPU-99999999-1111-2222-3333-444444444440', "
-                            "got a device that does not say what it is: "
-                            "CUDA_ERROR_LAUNCH_FAILED (CUDA 719)");
+                            "CUDA: cannot find 'GPU-99999999-1111-2222-3333-444444444440': a "
+                            "device cannot be identified: CUDA_ERROR_LAUNCH_FAILED (CUDA 719)");
         world->cuda.refuse(calls[i], 1, 719, 0);
     }
     world->cuda.refuse("cuDeviceGetPCIBusId", CUDA_DOUBLE_ANY, 719, CUDA_DOUBLE_ALWAYS);
@@ -384,7 +380,7 @@ static void calls_that_fail_are_told_only_where_they_matter(void **state)
     world->cuda.refuse("cuDeviceGetCount", CUDA_DOUBLE_ANY, 999, 1);
     find(driver, target, BERTH_ERROR_DRIVER, &error);
     assert_string_equal(error.message,
-                        "CUDA: expected to count its devices: CUDA_ERROR_UNKNOWN (CUDA 999)");
+                        "CUDA: cannot count the devices: CUDA_ERROR_UNKNOWN (CUDA 999)");
     /* The place serves where the UUID is not told. */
     world->cuda.refuse("cuDeviceGetUuid_v2", CUDA_DOUBLE_ANY, 801, CUDA_DOUBLE_ALWAYS);
     assert_int_equal(find(driver, cuda_target("nvidia0", CUDA_WORLD_UUID_0, "0:7:0.0"), 0, &error),
@@ -405,8 +401,8 @@ static void answers_that_cannot_be_are_not_believed(void **state)
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         world->cuda.lie("cuDeviceGetCount", CUDA_DOUBLE_ANY, counts[i], 1);
         find(driver, target, BERTH_ERROR_DRIVER, &error);
-        snprintf(message, sizeof(message),
-                 "CUDA: expected at most 256 devices, got that it shows %d", (int)counts[i]);
+        snprintf(message, sizeof(message), "CUDA: expected at most 256 devices, got %d",
+                 (int)counts[i]);
         assert_string_equal(error.message, message);
     }
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {

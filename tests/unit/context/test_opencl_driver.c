@@ -18,12 +18,11 @@ static void no_driver_is_installed(void **state)
     struct opencl_world *world = *state;
 
     assert_fails(world_open(world, "call clGetPlatformIDs -1001\n"), BERTH_ERROR_NO_DEVICE,
-                 &world->error,
-                 "OpenCL: expected a platform, got none: no OpenCL driver is installed");
+                 &world->error, "OpenCL: no platform: no OpenCL driver is installed");
     assert_fails(world_open(world, "platforms 0\n" GPU), BERTH_ERROR_NO_DEVICE, &world->error,
-                 "OpenCL: expected a platform, got none: no OpenCL driver is installed");
+                 "OpenCL: no platform: no OpenCL driver is installed");
     assert_fails(world_open(world, ""), BERTH_ERROR_NO_DEVICE, &world->error,
-                 "OpenCL: expected a platform, got none: no OpenCL driver is installed");
+                 "OpenCL: no platform: no OpenCL driver is installed");
     assert_null(world->driver);
 }
 
@@ -32,9 +31,9 @@ static void a_driver_that_does_not_start(void **state)
     struct opencl_world *world = *state;
 
     assert_fails(world_open(world, "call clGetPlatformIDs -6\n"), BERTH_ERROR_BUSY, &world->error,
-                 "OpenCL: expected its platforms: CL_OUT_OF_HOST_MEMORY (OpenCL -6)");
+                 "OpenCL: cannot list the platforms: CL_OUT_OF_HOST_MEMORY (OpenCL -6)");
     assert_fails(world_open(world, "call clGetPlatformIDs -4711\n"), BERTH_ERROR_DRIVER,
-                 &world->error, "OpenCL: expected its platforms: no words for it (OpenCL -4711)");
+                 &world->error, "OpenCL: cannot list the platforms: unknown error (OpenCL -4711)");
     assert_null(world->driver);
 }
 
@@ -402,25 +401,22 @@ static void no_cpu(void **state)
 
     world_start(world, GPU);
     assert_fails(opencl_driver.stand_in(world->driver, 0, 2, &device, &world->error),
-                 BERTH_ERROR_NOT_FOUND, &world->error,
-                 "OpenCL: expected a device that is a CPU to stand in, got none");
+                 BERTH_ERROR_NOT_FOUND, &world->error, "OpenCL: no CPU to stand in");
     world_says(CPU "unavailable\n");
     assert_fails(opencl_driver.stand_in(world->driver, 0, 2, &device, &world->error),
-                 BERTH_ERROR_NOT_FOUND, &world->error,
-                 "OpenCL: expected a device that is a CPU to stand in, got none");
+                 BERTH_ERROR_NOT_FOUND, &world->error, "OpenCL: no CPU to stand in");
     world_says(WORLD_POCL "fails -5\n");
     assert_fails(opencl_driver.stand_in(world->driver, 0, 2, &device, &world->error),
                  BERTH_ERROR_DRIVER, &world->error,
-                 "OpenCL: expected a device that is a CPU to stand in: CL_OUT_OF_RESOURCES (OpenCL "
-                 "-5)");
+                 "OpenCL: cannot find a CPU to stand in: CL_OUT_OF_RESOURCES (OpenCL -5)");
     world_says("call clGetPlatformIDs -1001\n");
     assert_fails(opencl_driver.stand_in(world->driver, 0, 2, &device, &world->error),
                  BERTH_ERROR_NO_DEVICE, &world->error,
-                 "OpenCL: expected a platform, got none: no OpenCL driver is installed");
+                 "OpenCL: no platform: no OpenCL driver is installed");
     world_says("call clCreateSubDevices -6\n" CPU "units 8\n");
     assert_fails(opencl_driver.stand_in(world->driver, 0, 2, &device, &world->error),
                  BERTH_ERROR_BUSY, &world->error,
-                 "OpenCL: expected the CPU in parts: CL_OUT_OF_HOST_MEMORY (OpenCL -6)");
+                 "OpenCL: cannot divide the CPU: CL_OUT_OF_HOST_MEMORY (OpenCL -6)");
     assert_int_equal(device.number, 7);
 }
 

@@ -331,8 +331,8 @@ static void a_gpu_that_is_not_there(void **state)
 
     assert_int_equal(opencl_driver.find(world->driver, &target, &device, &error),
                      BERTH_ERROR_NOT_FOUND);
-    assert_non_null(strstr(error.message, "OpenCL: expected GPU-ffffffff-ffff-ffff-ffff-"
-                                          "fffffffffff0, fffffff:ff:1f.7, got "));
+    assert_non_null(strstr(error.message, "OpenCL: cannot find GPU-ffffffff-ffff-ffff-ffff-"
+                                          "fffffffffff0, fffffff:ff:1f.7"));
 }
 
 #else

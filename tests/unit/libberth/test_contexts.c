@@ -51,7 +51,7 @@ static void a_driver_that_is_not_there_is_said(void **state)
     setenv("BERTH_SYSROOT", "/nowhere", 1);
     assert_fails(berth_contexts_create(world->pool, &options, &set, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
-                 "nvidia0: libcuda.so.1: expected the recorded machine's, got none in BERTH_CUDA");
+                 "nvidia0: cannot load libcuda.so.1: a recorded machine needs BERTH_CUDA");
     unsetenv("BERTH_SYSROOT");
 }
 
@@ -163,7 +163,7 @@ static void making_is_all_or_nothing(void **state)
         world->cuda.refuse("cuDevicePrimaryCtxRetain", 2, failures[i].status, 1);
         assert_int_equal(berth_contexts_create(world->pool, NULL, &set, &world->error),
                          failures[i].code);
-        assert_non_null(strstr(world->error.message, "nvidia2: expected a context, got: CUDA_"));
+        assert_non_null(strstr(world->error.message, "cannot create a context on nvidia2: CUDA_"));
         assert_int_equal(set.id, 77);
         assert_all_given_back(world);
     }
@@ -182,8 +182,7 @@ static void contexts_are_found_by_position_and_by_id(void **state)
     assert_int_equal(berth_contexts_at(world->pool, set, SIZE_MAX, &context, NULL),
                      BERTH_ERROR_RANGE);
     assert_fails(berth_contexts_find(world->pool, set, "nvidia3", &context, &world->error),
-                 BERTH_ERROR_NOT_FOUND, &world->error,
-                 "expected a context on nvidia3, got none in the set");
+                 BERTH_ERROR_NOT_FOUND, &world->error, "no context on nvidia3 in this set");
     assert_int_equal(berth_contexts_find(world->pool, set, "gpu 1", &context, NULL),
                      BERTH_ERROR_SYNTAX);
     assert_int_equal(context.set, 77);
@@ -349,7 +348,7 @@ static void what_was_promised_counts_until_it_is_seen(void **state)
     assert_fails(berth_contexts_best(world->pool, set, 6 * GIBIBYTE, &(struct berth_context){0},
                                      &world->error),
                  BERTH_ERROR_BUSY, &world->error,
-                 "expected 6442450944 bytes free on a device, got 5368709120 at most");
+                 "requested 6442450944 bytes, but at most 5368709120 are free on a device");
     world->cuda.set_memory(2, 16 * GIBIBYTE, 10 * GIBIBYTE + 1);
     assert_int_equal(best(world, set, 6 * GIBIBYTE), 2);
 }
@@ -364,7 +363,7 @@ static void memory_that_is_not_known_is_not_compared(void **state)
     assert_fails(
         berth_contexts_best(world->pool, set, 0, &(struct berth_context){0}, &world->error),
         BERTH_ERROR_IMPOSSIBLE, &world->error,
-        "expected the device with the most free memory, got it known of none");
+        "cannot choose by free memory: it is unknown for all devices");
     assert_int_equal(cuda_pool_info(world, cuda_pool_at(world, set, 1)).memory_free, BERTH_UNKNOWN);
     /* What the pool has sampled does instead. */
     assert_works(berth_report_load(world->pool, 1, &sampled, &world->error), &world->error);
@@ -382,7 +381,7 @@ static void each_is_released_exactly_once(void **state)
 
     assert_works(berth_context_release(world->pool, first, &world->error), &world->error);
     assert_fails(berth_context_release(world->pool, first, &world->error), BERTH_ERROR_NOT_FOUND,
-                 &world->error, "expected a context on nvidia0, got that it is released");
+                 &world->error, "the context on nvidia0 is released");
     assert_int_equal(berth_context_make_current(world->pool, first, NULL), BERTH_ERROR_NOT_FOUND);
     assert_int_equal(berth_contexts_at(world->pool, set, 0, &first, NULL), BERTH_ERROR_NOT_FOUND);
     assert_int_equal(world->cuda.counts(0).releases, 1);

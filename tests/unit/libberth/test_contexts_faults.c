@@ -84,10 +84,10 @@ static void a_lost_context_fails_clearly(void **state)
     struct berth_context_set set = cuda_pool_set(world);
     struct berth_context context = lose(world, set, 1, 700);
 
-    assert_fails(berth_context_make_current(world->pool, context, &world->error), BERTH_ERROR_LOST,
-                 &world->error,
-                 "expected the context on nvidia1, got it lost by CUDA_ERROR_ILLEGAL_ADDRESS (CUDA "
-                 "700): it may be rebuilt");
+    assert_fails(
+        berth_context_make_current(world->pool, context, &world->error), BERTH_ERROR_LOST,
+        &world->error,
+        "the context on nvidia1 is lost: CUDA_ERROR_ILLEGAL_ADDRESS (CUDA 700): it can be rebuilt");
     /* A call that went well somewhere else does not mend it. */
     assert_int_equal(report(world, context, 0), BERTH_FAULT_REBUILD);
     /* The handle is the same: it was not rebuilt. */
@@ -112,8 +112,7 @@ static void a_driver_that_fails_is_noticed_without_a_report(void **state)
     world->cuda.refuse("cuCtxSetCurrent", 1, 2, 1);
     assert_fails(berth_context_make_current(world->pool, context, &world->error), BERTH_ERROR_BUSY,
                  &world->error,
-                 "expected to make the context on nvidia1 current, got: CUDA_ERROR_OUT_OF_MEMORY "
-                 "(CUDA 2)");
+                 "cannot make the context on nvidia1 current: CUDA_ERROR_OUT_OF_MEMORY (CUDA 2)");
     assert_works(berth_context_make_current(world->pool, context, &world->error), &world->error);
 }
 
@@ -134,8 +133,7 @@ static void a_rebuilt_context_has_a_new_generation(void **state)
     assert_int_equal(report(world, fresh, 999), BERTH_FAULT_NONE); /* it works */
     assert_fails(berth_context_make_current(world->pool, old, &world->error), BERTH_ERROR_STALE,
                  &world->error,
-                 "expected the context on nvidia1, got one of generation 1: it was rebuilt and is "
-                 "of generation 2 now");
+                 "the context on nvidia1 is stale: it was rebuilt; expected generation 2, got 1");
     assert_int_equal(berth_context_info(world->pool, old, &info, NULL), BERTH_ERROR_STALE);
     assert_int_equal(berth_context_report(world->pool, old, 700, &fault, NULL), BERTH_ERROR_STALE);
     assert_int_equal(berth_context_rebuild(world->pool, old, &old, NULL), BERTH_ERROR_STALE);
@@ -170,7 +168,7 @@ static void a_good_context_is_not_rebuilt(void **state)
 
     assert_fails(berth_context_rebuild(world->pool, context, &context, &world->error),
                  BERTH_ERROR_INVALID, &world->error,
-                 "expected to rebuild the context on nvidia0, got that it is good");
+                 "cannot rebuild the context on nvidia0: it is good");
     assert_int_equal(world->cuda.counts(0).resets, 0);
 }
 
@@ -181,11 +179,10 @@ static void what_is_given_up_is_not_rebuilt(void **state)
     struct berth_context context = cuda_pool_at(world, set, 0);
 
     assert_int_equal(report(world, context, 803), BERTH_FAULT_GIVE_UP);
-    assert_fails(
-        berth_context_rebuild(world->pool, context, &context, &world->error), BERTH_ERROR_LOST,
-        &world->error,
-        "expected the context on nvidia0, got it lost by CUDA_ERROR_SYSTEM_DRIVER_MISMATCH "
-        "(CUDA 803): the device is of no use to this process any more");
+    assert_fails(berth_context_rebuild(world->pool, context, &context, &world->error),
+                 BERTH_ERROR_LOST, &world->error,
+                 "the context on nvidia0 is lost: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (CUDA 803): "
+                 "this process can no longer use the device");
     /* A lesser fault does not make it better. */
     assert_int_equal(report(world, context, 700), BERTH_FAULT_GIVE_UP);
     assert_works(berth_contexts_release(world->pool, set, &world->error), &world->error);
@@ -201,7 +198,7 @@ static void a_rebuild_may_have_to_wait_or_be_in_vain(void **state)
     world->cuda.refuse("cuDevicePrimaryCtxRetain", 1, 2, 1);
     assert_fails(berth_context_rebuild(world->pool, context, &context, &world->error),
                  BERTH_ERROR_BUSY, &world->error,
-                 "expected a new context on nvidia1, got: CUDA_ERROR_OUT_OF_MEMORY (CUDA 2)");
+                 "cannot rebuild the context on nvidia1: CUDA_ERROR_OUT_OF_MEMORY (CUDA 2)");
     assert_int_equal(cuda_pool_info(world, context).fault, BERTH_FAULT_REBUILD);
     assert_null(cuda_pool_info(world, context).context);
     context = rebuild(world, context);

@@ -74,7 +74,7 @@ static void a_probe_that_hangs_is_given_up_in_time(void **state)
     probe_says(HANGS);
     began = clock_now();
     assert_fails(look(&probe, &report, &error), BERTH_ERROR_TIMED_OUT, &error,
-                 "berth-probe: expected an answer in time, got none");
+                 "cannot read the hardware: berth-probe does not answer in time");
     assert_true(clock_now() - began >= 100 * MILLISECOND + PROBE_DEADLINE_GRACE);
     assert_false(probe.is_open);
     await(!probe_runs());
@@ -94,7 +94,7 @@ static void a_probe_that_dies_is_noticed_at_once(void **state)
 
     probe_script(*state, "{\"behaviour\": \"die\"}");
     assert_fails(probe_query(&probe, &request, &report, &error), BERTH_ERROR_IO, &error,
-                 "berth-probe: expected an answer, got that it ended");
+                 "cannot read the hardware: berth-probe has ended");
     assert_false(probe.is_open);
     await(!probe_runs());
 }

@@ -148,7 +148,7 @@ static void a_node_that_makes_no_sense_is_sick(void **state)
     amd_list(&listed);
     assert_int_equal(amd_table.read(&amd_context, &listed.found.items[0], &read, &error),
                      BERTH_ERROR_INVALID);
-    assert_string_equal(error.message, "expected properties of KFD node 1, got none");
+    assert_string_equal(error.message, "KFD node 1: expected properties, got none");
     findings_finish(&read);
     assert_int_equal(amd_table.read(&amd_context, &listed.found.items[1], &read, &error), 0);
     findings_finish(&read);
@@ -452,7 +452,7 @@ static void devices_without_a_device_file_here_are_left_out(void **state)
     assert_int_equal(findings.problems.count, 1);
     assert_string_equal(findings.problems.items[0].backend, "amd");
     assert_string_equal(findings.problems.items[0].message,
-                        "left out, their device files are not here: 0000:01:00.0 "
+                        "left out, because their device files are missing here: 0000:01:00.0 "
                         "(/dev/dri/renderD128), 0000:09:00.0 (/dev/dri/renderD130)");
     findings_finish(&findings);
 }

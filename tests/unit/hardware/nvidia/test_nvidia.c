@@ -261,7 +261,7 @@ static void one_card_of_eight_is_out_of_reach(void **state)
     assert_int_equal(world->listed.found.count, 8);
     assert_int_equal(world->seen.found.count, 7);
     assert_int_equal(world->failures, 1);
-    assert_string_equal(world->failure.message, "expected the GPU index 3: GPU is lost (NVML 15)");
+    assert_string_equal(world->failure.message, "cannot open GPU index 3: GPU is lost (NVML 15)");
     assert_string_equal(device_id_format(world->listed.found.items[3].device->id).text, "nvidia3");
     assert_string_equal(pci_format(world->listed.found.items[3].device->pci).text, "0000:04:00.0");
     assert_string_equal(world->listed.found.items[3].path, "/sys/devices/pci0000:00/0000:04:00.0");
@@ -324,18 +324,16 @@ static void a_sick_card_says_why(void **state)
                "1 uncorrectable memory error since the driver was loaded: it needs a reset");
     check_sick(world, "ecc 5 7",
                "7 uncorrectable memory errors since the driver was loaded: it needs a reset");
-    check_sick(world, "remapped 0 1 1 0",
-               "bad rows of its memory wait to be remapped: it needs a reset");
+    check_sick(world, "remapped 0 1 1 0", "bad memory rows must be remapped: it needs a reset");
     check_sick(world, "remapped 0 1 0 1",
-               "bad rows of its memory could not be remapped: it needs service");
-    check_sick(world, "retired-pending 1",
-               "bad pages of its memory wait to be retired: it needs a reset");
+               "bad memory rows could not be remapped: it needs service");
+    check_sick(world, "retired-pending 1", "bad memory pages must be retired: it needs a reset");
     check_sick(world, "call nvmlDeviceGetUtilizationRates return 15",
-               "it is lost: it has fallen off the bus or does not answer");
+               "lost: it has fallen off the bus or does not answer");
     check_sick(world, "call nvmlDeviceGetComputeRunningProcesses_v3 return 15",
-               "it is lost: it has fallen off the bus or does not answer");
+               "lost: it has fallen off the bus or does not answer");
     check_sick(world, "call nvmlDeviceGetRemappedRows return 16",
-               "it needs a reset before it can be used again");
+               "needs a reset before it can be used again");
 }
 
 static void health_that_was_repaired_is_well(void **state)
@@ -379,7 +377,7 @@ static void a_device_is_found_again_by_its_address(void **state)
     world_says("gpu\n name B\n pci 0000:02:00.0\n");
     assert_fails(
         nvidia_table.read(&world->context, &world->listed.found.items[0], &findings, &error),
-        BERTH_ERROR_IO, &error, "expected the GPU pci 0000:01:00.0: Not Found (NVML 6)");
+        BERTH_ERROR_IO, &error, "cannot open GPU pci 0000:01:00.0: Not Found (NVML 6)");
     findings_finish(&findings);
     findings = (struct findings){0};
     assert_int_equal(

@@ -169,8 +169,8 @@ static void without_the_library_the_drivers_gpus_are_a_problem(void **state)
     assert_int_equal(world->listed.problems.count, 1);
     assert_string_equal(world->listed.problems.items[0].backend, "nvidia");
     assert_string_equal(world->listed.problems.items[0].message,
-                        "1 GPU of the kernel's nvidia driver cannot be looked at: "
-                        "cannot load /nonexistent/libnvidia-ml.so.1: no such library");
+                        "cannot read 1 GPU of the kernel's nvidia driver: cannot load "
+                        "/nonexistent/libnvidia-ml.so.1: no such library");
 }
 
 static void a_library_of_something_else_is_an_error(void **state)
@@ -203,8 +203,8 @@ static void an_updated_driver_wants_a_reboot(void **state)
 
     world_says("init 18\n");
     assert_fails(world_list(world), BERTH_ERROR_IO, &world->error,
-                 "NVML: expected the version of the driver that runs, got another (NVML 18): the "
-                 "driver was updated, reboot to load the new one");
+                 "cannot start NVML: it does not match the running driver (NVML 18): the driver "
+                 "was updated, reboot to load the new one");
 }
 
 static void nvml_says_why_it_does_not_start(void **state)
@@ -213,13 +213,13 @@ static void nvml_says_why_it_does_not_start(void **state)
 
     world_says("init 999\n");
     assert_fails(world_list(world), BERTH_ERROR_IO, &world->error,
-                 "NVML: expected to start it: Unknown Error (NVML 999)");
+                 "cannot start NVML: Unknown Error (NVML 999)");
     world_says("init 4\n");
     assert_fails(world_list(world), BERTH_ERROR_PERMISSION, &world->error,
-                 "NVML: expected to start it: Insufficient Permissions (NVML 4)");
+                 "cannot start NVML: Insufficient Permissions (NVML 4)");
     world_says("call nvmlDeviceGetCount_v2 return 999\ngpu\n name A\n");
     assert_fails(world_list(world), BERTH_ERROR_IO, &world->error,
-                 "NVML: expected to count the GPUs: Unknown Error (NVML 999)");
+                 "cannot count the GPUs: Unknown Error (NVML 999)");
 }
 
 /* Starts a look in a child. */

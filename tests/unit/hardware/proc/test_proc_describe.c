@@ -246,7 +246,7 @@ static void a_process_that_is_gone_is_not_found(void **state)
 
     (void)state;
     assert_int_equal(proc_describe_process(&root, &process, &error), BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "expected process 4711, got none");
+    assert_string_equal(error.message, "no process 4711");
     sysroot_finish(&root);
 }
 
