@@ -327,8 +327,8 @@ int engine_pick(struct engine *engine, struct engine_request *request, uint32_t 
 
 /* Appends the reason why a claim waits, in one line, and estimates its start from the time limits
  * of leases (TIME_NEVER: unknown). The most useful part comes first: "needs 2: user 1000 holds 4
- * (1h50m left)". Users and groups appear as "user UID" and "group GID"; the reader adds their
- * names. Fails with BERTH_ERROR_NOT_FOUND or _MEMORY. */
+ * until 2026-01-02T03:04Z". view/reason_text.h replaces "user 1000" by the name, and the time by
+ * local time. Fails with BERTH_ERROR_NOT_FOUND or _MEMORY. */
 int engine_explain(struct engine *engine, uint64_t claim, struct text *ret_why, int64_t *ret_start,
                    struct berth_error *error);
 

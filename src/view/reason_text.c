@@ -3,13 +3,13 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/text/quantity.h"
 
-static const char lead[] = "user ";
-
-enum { DIGITS_MAX = 10 };
+enum { DIGITS_MAX = 10, DAY_SECONDS = 24 * 60 * 60 };
 
 /* Reads the number of a user at the start of `word`. Returns its length in bytes; 0: there is
  * none. */
@@ -29,23 +29,69 @@ static size_t read_uid(const char *word, uint32_t *ret_uid)
     return length;
 }
 
+/* Appends the name for a "user 1000" at the start of `words`. Returns the length of that; 0: there
+ * is none, or no name. */
+static size_t append_user(struct text *out, const char *words, struct user_names *users)
+{
+    static const char lead[] = "user ";
+    const char *name;
+    uint32_t uid = 0;
+    size_t length;
+
+    if (strncmp(words, lead, strlen(lead)) != 0)
+        return 0;
+    length = read_uid(words + strlen(lead), &uid);
+    if (length == 0)
+        return 0;
+    name = user_names_find(users, uid);
+    if (name[strspn(name, "0123456789?")] == '\0')
+        return 0;
+    text_append(out, name);
+    return strlen(lead) + length;
+}
+
+/* Appends the local time for an "until 2026-01-02T03:04Z" at the start of `words`: the weekday is
+ * left out within a day, the date within a week. Returns the length of that; 0: there is none. */
+static size_t append_time(struct text *out, const char *words)
+{
+    struct tm parts = {0};
+    char local[32];
+    int length = 0;
+    time_t now = time(NULL);
+    time_t then;
+
+    if (sscanf(words, "until %4d-%2d-%2dT%2d:%2dZ%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
+               &parts.tm_hour, &parts.tm_min, &length) != 5 ||
+        length == 0)
+        return 0;
+    parts.tm_year -= 1900;
+    parts.tm_mon--;
+    then = timegm(&parts);
+    if (localtime_r(&then, &parts) == NULL ||
+        strftime(local, sizeof(local),
+                 then < now - DAY_SECONDS || then - now >= 6 * DAY_SECONDS ? "%Y-%m-%d %H:%M"
+                 : then - now >= DAY_SECONDS                               ? "%a %H:%M"
+                                                                           : "%H:%M",
+                 &parts) == 0)
+        return 0;
+    text_append_format(out, "until %s", local);
+    return (size_t)length;
+}
+
 void reason_text_append(struct text *out, const char *reason, struct user_names *users)
 {
-    const char *next = reason;
+    bool starts_word = true;
 
-    while ((next = strstr(next, lead)) != NULL) {
-        bool is_word = next == reason || isalnum((unsigned char)next[-1]) == 0;
-        const char *digits = next + strlen(lead);
-        uint32_t uid;
-        size_t length = is_word ? read_uid(digits, &uid) : 0;
-        const char *name = length > 0 ? user_names_find(users, uid) : NULL;
+    while (*reason != '\0') {
+        size_t length = starts_word ? append_user(out, reason, users) : 0;
 
-        next = digits + length;
-        if (name == NULL || name[strspn(name, "0123456789?")] == '\0')
-            continue;
-        text_append_bytes(out, reason, (size_t)(digits - strlen(lead) - reason));
-        text_append(out, name);
-        reason = next;
+        if (length == 0 && starts_word)
+            length = append_time(out, reason);
+        if (length == 0) {
+            text_append_char(out, *reason);
+            length = 1;
+        }
+        reason += length;
+        starts_word = isalnum((unsigned char)reason[-1]) == 0;
     }
-    text_append(out, reason);
 }

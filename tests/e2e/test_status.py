@@ -66,7 +66,7 @@ def test_holders_and_queue(pool_of):
         for name in ("nvidia0", "nvidia1"):
             assert lines[name][2:5] == ["leased", holder.lease, USER]
             assert lines[name][-1] == "train"
-        assert f"needs 2, 1 free: {USER} holds 2 (" in text
+        assert f"needs 2, 1 free: {USER} holds 2 until " in text
 
         found = document(pool)
         [lease] = found["leases"]

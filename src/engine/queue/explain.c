@@ -155,10 +155,10 @@ static int compare_holdings(const void *one, const void *other)
     return left->uid < right->uid ? -1 : left->uid > right->uid;
 }
 
-/* Appends the users that hold most: "user 5 holds 4 (1h50m left), user 6 holds 1". */
+/* Appends the users that hold most: "user 5 holds 4 until 2026-01-02T03:04Z, user 6 holds 1". */
 static void describe_holders(const struct explain_holdings *holdings, int64_t now, struct text *out)
 {
-    enum { NAMED_MAX = 3 };
+    enum { NAMED_MAX = 3, TIME_LENGTH = sizeof("2026-01-02T03:04") - 1 };
     size_t others = 0;
 
     for (size_t i = 0; i < holdings->count; i++) {
@@ -171,8 +171,8 @@ static void describe_holders(const struct explain_holdings *holdings, int64_t no
         text_append_format(out, "%suser %u holds %zu", i > 0 ? ", " : "", holding->uid,
                            holding->devices);
         if (holding->until != TIME_NEVER && holding->until - now >= DURATION_SECOND)
-            text_append_format(out, " (%s left)",
-                               quantity_format_duration(holding->until - now).text);
+            text_append_format(out, " until %.*sZ", TIME_LENGTH,
+                               quantity_format_time(holding->until).text);
     }
     if (others > 0)
         text_append_format(out, ", other users hold %zu", others);

@@ -296,7 +296,7 @@ static void a_request_that_contradicts_itself_is_not_opened(void **state)
     assert_int_equal(world_open(&world, "share=500", &request, &error), BERTH_ERROR_INVALID);
     assert_int_equal(world_open(&world, "policy=best", &request, &error), BERTH_ERROR_INVALID);
     assert_memory_equal(error.message, "policy: expected one of first, ", 31);
-    assert_non_null(strstr(error.message, "), got 'best'"));
+    assert_non_null(strstr(error.message, "; got 'best'"));
     assert_null(request);
     check_told(&world, "");
     world_finish(&world);

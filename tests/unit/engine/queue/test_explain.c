@@ -28,9 +28,11 @@ static void those_behind_are_told_how_many_are_before_them(void **state)
     wide = world_request(&world, "gpus=2 time=50s");
     waits(&world, wide);
     check_why(&world, waits(&world, wide),
-              "needs 2, 1 free: user 0 holds 1 (1m40s left); 1 claim is before it", 150 * SECOND);
+              "needs 2, 1 free: user 0 holds 1 until 1970-01-01T00:01Z; 1 claim is before it",
+              150 * SECOND);
     check_why(&world, waits_with(&world, "time=101s"),
-              "needs 1: user 0 holds 1 (1m40s left), 1 is kept for earlier claims; 2 claims are "
+              "needs 1: user 0 holds 1 until 1970-01-01T00:01Z, 1 is kept for earlier claims; 2 "
+              "claims are "
               "before it",
               200 * SECOND);
     world_finish(&world);
@@ -219,10 +221,12 @@ static void who_waits_far_behind_has_no_forecast(void **state)
     brief = world_request(&world, "time=10s");
     for (int i = 0; i < 64; i++)
         last = waits(&world, brief);
-    check_why(&world, last, "needs 1: user 0 holds 1 (10s left); 63 claims are before it",
+    check_why(&world, last,
+              "needs 1: user 0 holds 1 until 1970-01-01T00:00Z; 63 claims are before it",
               640 * SECOND);
     check_why(&world, waits(&world, brief),
-              "needs 1: user 0 holds 1 (10s left); 64 claims are before it", TIME_NEVER);
+              "needs 1: user 0 holds 1 until 1970-01-01T00:00Z; 64 claims are before it",
+              TIME_NEVER);
     world_finish(&world);
 }
 
