@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In which order the pods of a trace arrive: shuffled, then drawn again from the trace, each as
- * likely, until they demand as many GPUs as is wanted.
+ * The order in which the pods of a trace arrive: first all of them shuffled, then pods drawn from
+ * the trace with equal probability, until the demand is reached.
  */
 #ifndef SIM_ARRIVALS_H
 #define SIM_ARRIVALS_H
@@ -13,12 +13,13 @@
 #include "sim/pod_trace.h"
 
 struct arrivals {
-    VECTOR_OF(uint32_t); /* kinds of pods */
-    uint32_t *order;     /* of the nodes, shuffled */
+    VECTOR_OF(uint32_t); /* the kinds of the pods, in order of arrival */
+    uint32_t *order;     /* the nodes, shuffled */
 };
 
-/* The arrivals up to the first by which `demand` thousandths of GPUs or more are wanted; the same
- * for the same seed and trace. Fails with BERTH_ERROR_MEMORY; *ret_arrivals is untouched then. */
+/* Draws arrivals until they demand at least `demand` thousandths of GPUs. The same seed and trace
+ * give the same arrivals. Returns 0 or BERTH_ERROR_MEMORY; on an error *ret_arrivals stays as it
+ * is. */
 int arrivals_draw(const struct pod_trace *trace, uint64_t seed, uint64_t demand,
                   struct arrivals *ret_arrivals, struct berth_error *error);
 void arrivals_finish(struct arrivals *arrivals);

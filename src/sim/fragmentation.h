@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much of the free GPUs the usual pods could not use: the measure of the paper on fragmentation
- * gradient descent. For one node and one kind of pod it is all that is free where the pod does not
- * fit at all (it wants no GPU, another model, more CPUs, more GPUs), else what is left on GPUs that
- * are too full for it. Of a node it is the mean over the usual pods, of a cluster the sum of its
- * nodes'. Only nodes that changed since they were last looked at are measured again.
+ * Measures the part of the free GPUs that typical pods cannot use, as defined in the paper on
+ * fragmentation gradient descent. For one node and one kind of pod it is the whole free part if the
+ * pod does not fit (it wants no GPU, another model, more CPUs or more GPUs), else the free part of
+ * GPUs that are too full for the pod. A node's value is the mean over the typical pods, a cluster's
+ * value the sum of its nodes. Only nodes that changed are measured again.
  */
 #ifndef SIM_FRAGMENTATION_H
 #define SIM_FRAGMENTATION_H
@@ -24,25 +24,26 @@ struct fragmentation {
     struct fragmentation_host *hosts; /* by number */
     struct {
         VECTOR_OF(const struct device *);
-    } models;      /* one device of each */
-    bool *accepts; /* by model, then usual kind: whether the model would do */
+    } models;      /* one device of each model */
+    bool *accepts; /* by model and typical pod: whether the model fits */
     struct {
         VECTOR_OF(uint32_t);
-    } changed;      /* hosts, since it was last measured */
-    uint32_t *left; /* of each device of the host that is being measured, thousandths */
-    uint64_t total; /* thousandths of GPUs, times the usual pods */
+    } changed;      /* hosts that changed since the last measurement */
+    uint32_t *left; /* thousandths free of each device of the host being measured */
+    uint64_t total; /* thousandths of GPUs, times the number of typical pods */
 };
 
-/* Begins with an empty cluster. Engine and kinds must outlast it. Fails with BERTH_ERROR_MEMORY or
- * as pod_trace_build_request; *ret_fragmentation is untouched then. */
+/* Starts with an empty cluster. `engine` and `typical` must outlive it. Returns 0,
+ * BERTH_ERROR_MEMORY or an error of pod_trace_build_request(); on an error *ret_fragmentation stays
+ * as it is. */
 int fragmentation_init(const struct engine *engine, const struct typical_pods *typical,
                        struct fragmentation *ret_fragmentation, struct berth_error *error);
 void fragmentation_finish(struct fragmentation *fragmentation);
 
-/* Something took so many thousandths of the host's CPUs, and perhaps devices. */
+/* Records that a pod took `cpus` thousandths of the host's CPUs, and maybe devices. */
 void fragmentation_changed(struct fragmentation *fragmentation, uint32_t host, uint64_t cpus);
 
-/* What could not be used now, in thousandths of GPUs. */
+/* Returns the unusable part now, in thousandths of GPUs. */
 double fragmentation_measure(struct fragmentation *fragmentation);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A trace of jobs: when each was submitted, how long it ran and on how many GPUs. Columns by their
- * names: `timestamp` (2017-10-09 07:01:55, UTC, or seconds), `duration` (seconds), `num_gpus`. Rows
- * may stand in any order.
+ * Reads a trace of jobs: the time of submission, the duration and the number of GPUs of each job.
+ * The columns are `timestamp` (2017-10-09 07:01:55, UTC, or seconds), `duration` (seconds) and
+ * `num_gpus`. Rows may be in any order.
  */
 #ifndef SIM_JOB_TRACE_H
 #define SIM_JOB_TRACE_H
@@ -12,7 +12,7 @@
 
 #include "base/vector.h"
 
-/* More than any trace has: seconds of a job, and of a time. Sums of all waits have to fit. */
+/* Maximums: seconds of a job, and of a time. The sum of all waits must fit into int64_t. */
 #define JOB_SECONDS_MAX 1000000000
 #define JOB_ARRIVAL_MAX 4000000000
 
@@ -20,15 +20,16 @@ struct trace_job {
     int64_t arrival;  /* nanoseconds */
     int64_t duration; /* nanoseconds, at least 1 */
     uint32_t gpus;    /* at least 1 */
-    uint32_t line;    /* of the file */
+    uint32_t line;    /* in the file */
 };
 
 struct job_list {
-    VECTOR_OF(struct trace_job); /* as they come; of those that come at once as the file has them */
+    VECTOR_OF(struct trace_job); /* by arrival; equal arrivals in the order of the file */
 };
 
-/* Reads a trace. Fails as trace_csv_open does, or with BERTH_ERROR_INVALID and FILE:LINE; *ret_jobs
- * is untouched then. A file without jobs is refused. The caller finishes the list. */
+/* Reads a trace with at least one job. Returns 0, an error of trace_csv_open(), or
+ * BERTH_ERROR_INVALID with FILE:LINE; on an error *ret_jobs stays as it is. The caller finishes the
+ * list. */
 int job_trace_read(const char *path, struct job_list *ret_jobs, struct berth_error *error);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The protocol of 'berth sim place': the pods of a trace arrive one by one and never leave; one
- * that does not fit is dropped. The engine that gives out devices decides, by one policy. After
- * each arrival a sample is taken: how much of the GPUs is given out, and how much of the rest could
- * not be used. The value at X % is the mean of the samples at which the demand that has arrived,
- * dropped pods included, rounds to X % of the GPUs.
+ * The replay of 'berth sim place'. The pods of a trace arrive one by one and never leave. The
+ * engine places them by one policy; a pod that does not fit is dropped. After each arrival a sample
+ * is taken: the allocated part of the GPUs, and the part of the rest that typical pods cannot use.
+ * The value at X % is the mean of the samples for which the demand so far, including dropped pods,
+ * rounds to X % of the GPUs.
  */
 #ifndef SIM_PLACE_REPLAY_H
 #define SIM_PLACE_REPLAY_H
@@ -16,15 +16,15 @@
 #include "sim/pod_trace.h"
 #include "sim/typical_pods.h"
 
-/* The most demand that is replayed, in % of the GPUs. */
+/* The maximum demand, in % of the GPUs. */
 #define PLACE_PERCENT_MAX 1000
-/* Tune is counted in thousandths: 1300 is 130 %. */
+/* Tune counts thousandths: 1300 is 130 %. */
 #define PLACE_TUNE_DECIMALS 3
 #define PLACE_TUNE_MAX      (PLACE_PERCENT_MAX * 10)
-/* Results are counted in units of 10^-4 %. */
+/* Results count units of 10^-4 %. */
 #define PLACE_DECIMALS 4
 
-/* At which demand results are told, in %. */
+/* The demands for which results are printed, in %. */
 enum { PLACE_POINTS = 7 };
 extern const uint32_t place_points[PLACE_POINTS];
 
@@ -33,42 +33,42 @@ struct place_settings {
     const struct typical_pods *typical;
     const char *policy;
     uint64_t seed;
-    uint32_t tune;      /* how far the demand goes, in thousandths of the GPUs */
-    bool shuffled_ties; /* equals by an order of the nodes that is drawn, not by name */
+    uint32_t tune;      /* final demand, in thousandths of the GPUs */
+    bool shuffled_ties; /* order equal nodes at random, not by name */
 
-    /* Optional: is told now and then how many of the arrivals have been dealt with. */
+    /* Optional: called from time to time with the number of arrivals done. */
     void (*progress)(void *context, size_t done, size_t of);
     void *context;
 };
 
-/* The samples at one demand. */
+/* The sums of all samples at one demand. */
 struct place_sample {
     uint64_t count;
-    uint64_t allocated; /* sum: thousandths of GPUs */
-    double fragmented;  /* sum: thousandths of GPUs; only at place_points */
+    uint64_t allocated; /* thousandths of GPUs */
+    double fragmented;  /* thousandths of GPUs; only at place_points */
 };
 
-/* What came of one replay. */
+/* The result of one replay. */
 struct place_run {
     const char *policy;
     uint64_t seed;
     uint64_t capacity;                                  /* thousandths of GPUs */
     struct place_sample samples[PLACE_PERCENT_MAX + 1]; /* by % of demand */
     uint64_t decisions;
-    uint64_t failed;      /* of them: pods that were dropped */
+    uint64_t failed;      /* dropped pods */
     int64_t decision_p50; /* nanoseconds */
     int64_t decision_p99;
     int64_t decision_max;
-    int64_t took; /* nanoseconds, from an empty engine to the last arrival */
+    int64_t took; /* nanoseconds of the whole replay */
 };
 
-/* Replays the trace once. Fails with BERTH_ERROR_INVALID (no such policy) or _MEMORY; *ret_run is
- * undefined then. Blocks until it is through. */
+/* Replays the trace once and blocks until it is done. Returns 0, BERTH_ERROR_INVALID (unknown
+ * policy) or BERTH_ERROR_MEMORY; on an error *ret_run is undefined. */
 int place_replay_run(const struct place_settings *settings, struct place_run *ret_run,
                      struct berth_error *error);
 
-/* The mean of the samples at a demand, in units of 10^-4 % of the GPUs. Returns whether there are
- * any. */
+/* Compute the mean of the samples at a demand, in units of 10^-4 % of the GPUs. Return whether
+ * there are samples. */
 bool place_replay_allocated(const struct place_run *run, uint32_t percent, int64_t *ret_value);
 bool place_replay_fragmented(const struct place_run *run, uint32_t percent, int64_t *ret_value);
 

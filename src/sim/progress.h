@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far a simulation is, for somebody who waits for it: a bar on stderr that updates itself where
- * that is a terminal, nothing anywhere else. Not for use by two threads at once.
+ * A progress bar on stderr, if that is a terminal; nothing otherwise. Not thread-safe.
  */
 #ifndef SIM_PROGRESS_H
 #define SIM_PROGRESS_H
@@ -9,20 +8,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed memory is one that shows nothing. */
+/* Zeroed memory shows nothing. */
 struct progress {
-    bool shown; /* stderr is a terminal with a cursor */
-    bool drawn; /* and has the bar on it */
+    bool shown; /* stderr is a terminal that can move its cursor */
+    bool drawn; /* the bar is on the screen */
     int64_t drawn_at;
 };
 
-/* Looks at stderr. */
+/* Checks whether stderr can show the bar. */
 void progress_begin(struct progress *progress);
 
-/* `what` is being done, and `done` of `of` steps of all are; drawn at most ten times a second. */
+/* Shows that `done` of `of` steps are done, with the label `what`. Draws at most ten times a
+ * second. */
 void progress_show(struct progress *progress, const char *what, uint64_t done, uint64_t of);
 
-/* Clears the bar. Before anything else is written to the terminal. */
+/* Clears the bar. Call it before other output to the terminal. */
 void progress_end(struct progress *progress);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long jobs wait: a trace of jobs through the engine, on a cluster of equal nodes and a clock
- * that jumps from one event to the next.
+ * Replays a trace of jobs with the engine, on a cluster of equal nodes, and measures how long the
+ * jobs wait. Time is simulated: it jumps from one event to the next.
  *
- * A job of no more GPUs than a node has gets them on one node. A larger one is a gang: the fewest
- * equal replicas that a node has room for, all granted in one step. Time limits are what the
- * estimates say. A job that reaches its limit is ended there, and comes back at once for the rest
- * of its time, as a new claim with the right limit; what it waited for both is added up.
+ * A job with at most as many GPUs as a node runs on one node. A larger job is a gang of the fewest
+ * equal replicas that fit on nodes. Time limits follow the estimate. A job that reaches its limit
+ * is stopped and queued again at once for the rest of its time, with the right limit; its waiting
+ * times add up.
  */
 #ifndef SIM_QUEUE_REPLAY_H
 #define SIM_QUEUE_REPLAY_H
@@ -19,19 +19,18 @@
 #include "sim/job_trace.h"
 
 enum queue_order {
-    QUEUE_FIFO, /* the engine, with no time limits: nobody passes */
-    QUEUE_EASY, /* the engine as it is */
-    QUEUE_SKIP, /* for comparison: in order of arrival, whoever fits; nobody waits in the engine */
-    QUEUE_SJF,  /* the same, the shortest by its estimate first */
+    QUEUE_FIFO, /* the engine without time limits: no backfill */
+    QUEUE_EASY, /* the engine as in a pool */
+    QUEUE_SKIP, /* for comparison: every job that fits, in order of arrival */
+    QUEUE_SJF,  /* for comparison: every job that fits, the shortest estimate first */
 };
 
 enum queue_estimate {
-    QUEUE_EXACT, /* limits are what the jobs take */
+    QUEUE_EXACT, /* the limit is the duration */
     QUEUE_OVER3, /* three times that */
     QUEUE_UNDER, /* half of that */
 };
 
-/* More nodes and GPUs of one than anybody has. */
 enum { QUEUE_NODES_MAX = 100000, QUEUE_NODE_GPUS_MAX = 1024 };
 
 struct queue_settings {
@@ -39,28 +38,28 @@ struct queue_settings {
     uint32_t gpus_per_node;
     enum queue_order order;
     enum queue_estimate estimate;
-    const struct policy *policy; /* NULL: the engine's usual one */
+    const struct policy *policy; /* NULL: the engine's default */
 
-    /* Is told now and then how many jobs have ended; NULL: nobody wants to know. */
+    /* Optional: called from time to time with the number of ended jobs. */
     void (*progress)(void *context, size_t ended, size_t all);
     void *context;
 };
 
 struct queue_outcome {
     size_t jobs;
-    int64_t wait_mean; /* nanoseconds, as all of these */
+    int64_t wait_mean; /* nanoseconds, as the next three */
     int64_t wait_p50;  /* by nearest rank */
     int64_t wait_p99;
     int64_t wait_max;
     size_t longest;               /* the job that waited longest */
-    uint64_t broken_reservations; /* claims that started later than they were ever promised */
-    uint64_t promised;            /* claims that had a start promised */
-    uint32_t utilization;         /* millionths of all GPUs from first arrival to last end */
+    uint64_t broken_reservations; /* claims that started later than promised */
+    uint64_t promised;            /* claims with a promised start */
+    uint32_t utilization; /* millionths of all GPUs, from the first arrival to the last end */
 };
 
-/* Replays the jobs. `name` is that of their file, for messages. Fails with BERTH_ERROR_INVALID (a
- * job that the cluster is too small for; with FILE:LINE), _LIMIT or _MEMORY. Pure but for
- * `progress`: the same jobs and settings always give the same outcome. */
+/* Replays the jobs. `name` is their file's name, for messages. Returns 0, BERTH_ERROR_INVALID (a
+ * job is too large for the cluster; with FILE:LINE), BERTH_ERROR_LIMIT or BERTH_ERROR_MEMORY. Pure
+ * except for `progress`: the same jobs and settings always give the same outcome. */
 int queue_replay(const char *name, const struct job_list *jobs,
                  const struct queue_settings *settings, struct queue_outcome *ret_outcome,
                  struct berth_error *error);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random numbers for simulations: the same for the same seed on every machine, now and later, since
- * results are compared by their seeds. The generator is splitmix64.
+ * Random numbers for simulations (splitmix64). The same seed gives the same numbers on every
+ * machine and in every version, because results are compared by their seeds.
  */
 #ifndef SIM_SIM_RANDOM_H
 #define SIM_SIM_RANDOM_H
 
 #include <stdint.h>
 
-/* Start with {seed}; any seed is fine. */
+/* Initialise with {seed}, any number. */
 struct sim_random {
     uint64_t state;
 };
@@ -24,10 +24,10 @@ static inline uint64_t sim_random_next(struct sim_random *random)
     return mixed ^ (mixed >> 31);
 }
 
-/* From 0 to limit - 1, each as likely; the limit is above 0. */
+/* Returns a number from 0 to limit - 1, all equally likely. `limit` must be above 0. */
 static inline uint64_t sim_random_below(struct sim_random *random, uint64_t limit)
 {
-    /* The last numbers would not come out even. */
+    /* Numbers below this would make the results uneven. */
     uint64_t uneven = -limit % limit;
     uint64_t drawn;
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What pods of a trace usually want: the most frequent combinations of CPUs, GPUs and models that
- * together make up 95 % of the pods. Policies keep room for those, and fragmentation is measured by
- * them.
+ * The typical pods of a trace: the most frequent combinations of CPUs, GPUs and models that
+ * together make up 95 % of the pods. Policies expect them, and fragmentation is measured by them.
  */
 #ifndef SIM_TYPICAL_PODS_H
 #define SIM_TYPICAL_PODS_H
@@ -12,12 +11,12 @@
 #include "sim/pod_trace.h"
 
 struct typical_pods {
-    VECTOR_OF(struct trace_kind); /* most frequent first; the memory is 0, the strings the trace's
-                                   */
-    uint64_t pods;                /* of all of them */
+    VECTOR_OF(struct trace_kind); /* most frequent first; memory is 0; strings are the trace's */
+    uint64_t pods;                /* sum over all kinds */
 };
 
-/* Fails with BERTH_ERROR_MEMORY; *ret_typical is untouched then. */
+/* Finds the typical pods of a trace, which must outlive them. Returns 0 or BERTH_ERROR_MEMORY; on
+ * an error *ret_typical stays as it is. */
 int typical_pods_find(const struct pod_trace *trace, struct typical_pods *ret_typical,
                       struct berth_error *error);
 void typical_pods_finish(struct typical_pods *typical);

@@ -85,7 +85,7 @@ def test_more_memory_than_there_is_can_never_be(pool_of):
     pool = pool_of(1)
     done = pool.berth("run", *SLICE, "--memory", "81GiB", "true")
     assert (done.code, done.stdout) == (120, "")
-    assert "1 has less memory than is to be reserved, or an unknown amount" in done.stderr
+    assert "1 has less memory than requested, or an unknown amount" in done.stderr
     # Of several that are started together neither.
     assert pool.berth("run", *SLICE, "--memory", "50GiB", "--replicas", "2", "true").code == 120
     assert not is_refused_now(pool, *SLICE, "--memory", "80GiB")
@@ -111,7 +111,7 @@ def test_the_configuration_says_how_many_there_may_be(pool_of, sandbox):
         with pool.start("run", *SLICE, "--share", "0.1", "true") as waiter:
             until_pending(pool, 1)
             assert whys(pool) == [
-                "needs 1: 1 has as many tenants as may be"
+                "needs 1: 1 is at its tenant limit"
             ]
             pool.let_go(holders[1])
             assert waiter.wait() == 0
@@ -182,8 +182,8 @@ def test_mps_in_two_places_is_not_shared(pool_of, mps, sandbox):
     place.mkdir(mode=0o700)
     named = ["--sharing", "mps", "--share", "0.25", "--mps-pipe-dir", str(place)]
     holder = pool.hold(*named)
-    check_waits_for(pool, "1 is shared by mps in another directory", "--sharing", "mps", "--share", "0.25")
-    check_waits_for(pool, "1 is shared by mps in another directory", *named, "--replicas", "2")
+    check_waits_for(pool, "1 runs MPS in another directory", "--sharing", "mps", "--share", "0.25")
+    check_waits_for(pool, "1 runs MPS in another directory", *named, "--replicas", "2")
     assert not is_refused_now(pool, *named)
     pool.let_go(holder)
     mps.until_gone()
@@ -207,7 +207,7 @@ def test_memory_that_is_reserved_under_mps(pool_of, mps):
     pool = pool_of(1)
     holder = pool.hold("--sharing", "mps", "--memory", "60GiB")
     check_waits_for(
-        pool, "1 has too little memory left beside what its tenants reserved", "--sharing", "mps", "--memory", "21GiB"
+        pool, "1 has too little unreserved memory", "--sharing", "mps", "--memory", "21GiB"
     )
     assert not is_refused_now(pool, "--sharing", "mps", "--memory", "20GiB")
     pool.let_go(holder)
@@ -253,7 +253,7 @@ def test_a_slow_starter_keeps_what_it_reserved(card, machine_pool):
         with machine_pool.start("run", *SLICE, "--share", "0.1", "--min-free", "21GiB", "true") as waiter:
             until_pending(machine_pool, 1)
             assert whys(machine_pool) == [
-                "needs 1: 1 has too little memory left beside what its tenants reserved"
+                "needs 1: 1 has too little unreserved memory"
             ]
             machine_pool.let_go(holders[0])
             assert waiter.wait() == 0
@@ -355,13 +355,13 @@ BY_FRAG = "frag takes the devices that leave the most for expected requests"
         ),
         (
             "--share 0.1 --memory 61GiB",
-            "not now\nwhy: needs 1: 1 has too little memory left beside what its tenants reserved; nvidia0 is shared by {user} "
+            "not now\nwhy: needs 1: 1 has too little unreserved memory; nvidia0 is shared by {user} "
             "(lease {lease})\n",
         ),
         (
             "--share 0.1 --memory 81GiB",
             "never\nwhy: requested 1 device, shared by time-slice, share 0.1, 81 GiB reserved, but the only device "
-            "here has less memory than is to be reserved, or an unknown amount\n",
+            "here has less memory than requested, or an unknown amount\n",
         ),
     ],
 )

@@ -37,8 +37,8 @@ static void blame_slot(struct run *run, const struct model_claim *claim,
     else if (asking->min_free.known &&
              (!device->free_known || device->free < asking->min_free.value))
         run_blame(run, 11,
-                  "lease %" PRIu64 " was granted slot %u, which has too little free memory "
-                  "or an unknown amount",
+                  "lease %" PRIu64
+                  " was granted slot %u, which has too little or unknown free memory",
                   event->lease, slot);
     else if (asking->sharing == SHARING_EXCLUSIVE ||
              occupancy->slots[slot].sharing == SHARING_EXCLUSIVE)

@@ -5,7 +5,6 @@
 
 #include "base/count.h"
 
-/* Parts of a device, then whole ones. */
 static const struct {
     uint32_t count;
     uint32_t share;
@@ -54,7 +53,7 @@ int expected_append_defaults(struct expected_list *list)
     return code;
 }
 
-/* Which slots would do for it, by facts that stay. */
+/* Finds the slots that fit the request, by permanent facts. */
 static int find_accepted(struct expected_request *typical, const struct machine *machine,
                          const struct filter_terms *terms, const struct bitset *gone)
 {

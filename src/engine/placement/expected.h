@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What kinds of requests are expected, and what policies work out from them and from facts that
- * stay.
+ * The expected requests, for which policies prepare tables.
  */
 #ifndef ENGINE_PLACEMENT_EXPECTED_H
 #define ENGINE_PLACEMENT_EXPECTED_H
@@ -13,11 +12,11 @@
 #include "model/policy.h"
 #include "model/request.h"
 
-/* A kind of request that is expected. */
+/* One kind of expected request. */
 struct expected_request {
     struct request what;
     uint32_t weight;
-    struct bitset accepts; /* worked out for a policy */
+    struct bitset accepts; /* set by expected_prepare_tables() */
 };
 
 struct expected_list {
@@ -26,13 +25,14 @@ struct expected_list {
 
 /* Appends a copy. Returns 0 or BERTH_ERROR_MEMORY. */
 int expected_append(struct expected_list *list, const struct request *what, uint32_t weight);
-/* Appends what is expected when nobody says anything else: 1/8, 1/4 and 1/2 of a device; 1, 2, 4
- * and 8 whole ones; each as often as the others. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Appends the default: 1/8, 1/4 and 1/2 of a device; 1, 2, 4 and 8 whole devices; all equally
+ * often. Returns 0 or BERTH_ERROR_MEMORY. */
 int expected_append_defaults(struct expected_list *list);
 void expected_list_finish(struct expected_list *list);
 
-/* Has the policy, which must be one that prepares, work out its tables. `gone` has the slots that
- * are not there; NULL: all are. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Prepares the tables of a policy, which must have `prepare`. `gone` has the slots without a
+ * device; NULL: none. The caller frees the tables by the policy's `forget`. Returns 0 or
+ * BERTH_ERROR_MEMORY. */
 int expected_prepare_tables(const struct policy *policy, const struct machine *machine,
                             struct expected_list *list, const struct filter_terms *terms,
                             const struct bitset *gone, void **ret_tables);

@@ -16,33 +16,31 @@ static const struct {
     const char *one;
     const char *many;
 } reasons[] = {
-    {FILTER_PARTITIONED, "is leased by its partitions", "are leased by their partitions"},
-    {FILTER_NOT_WANTED, "is not among the wanted", "are not among the wanted"},
-    {FILTER_VENDOR, "is another vendor's", "are another vendor's"},
+    {FILTER_PARTITIONED, "is split into partitions", "are split into partitions"},
+    {FILTER_NOT_WANTED, "is not named in the request", "are not named in the request"},
+    {FILTER_VENDOR, "has another vendor", "have another vendor"},
     {FILTER_MODEL, "is another model", "are other models"},
-    {FILTER_MEMORY, "has less memory or an unknown amount",
-     "have less memory or an unknown amount"},
-    {FILTER_CAPABILITY, "has a lower or unknown capability", "have a lower or unknown capability"},
-    {FILTER_NO_MPS, "cannot be shared by mps", "cannot be shared by mps"},
-    {FILTER_TOO_SMALL_TO_SHARE, "has less memory than is to be reserved, or an unknown amount",
-     "have less memory than is to be reserved, or an unknown amount"},
+    {FILTER_MEMORY, "has too little or unknown memory", "have too little or unknown memory"},
+    {FILTER_CAPABILITY, "has a lower or unknown compute capability",
+     "have a lower or unknown compute capability"},
+    {FILTER_NO_MPS, "does not support MPS", "do not support MPS"},
+    {FILTER_TOO_SMALL_TO_SHARE, "has less memory than requested, or an unknown amount",
+     "have less memory than requested, or an unknown amount"},
     {FILTER_MASKED, "is hidden by the inherited mask", "are hidden by the inherited mask"},
     {FILTER_GONE, "is gone", "are gone"},
     {FILTER_OUTSIDE, "is outside the lease", "are outside the lease"},
     {FILTER_RESERVED, "is reserved for others", "are reserved for others"},
     {FILTER_SICK, "is sick", "are sick"},
-    {FILTER_LOW_ON_MEMORY, "has too little free memory or an unknown amount",
-     "have too little free memory or an unknown amount"},
+    {FILTER_LOW_ON_MEMORY, "has too little or unknown free memory",
+     "have too little or unknown free memory"},
     {FILTER_BUSY, "is busy", "are busy"},
     {FILTER_SHARED_OUT, "has too small a share left", "have too small a share left"},
-    {FILTER_TENANTS, "has as many tenants as may be", "have as many tenants as may be"},
-    {FILTER_MEMORY_TAKEN, "has too little memory left beside what its tenants reserved",
-     "have too little memory left beside what their tenants reserved"},
-    {FILTER_OTHER_USER, "is shared by mps of another user", "are shared by mps of other users"},
-    {FILTER_OTHER_MPS, "is shared by mps in another directory",
-     "are shared by mps in other directories"},
+    {FILTER_TENANTS, "is at its tenant limit", "are at their tenant limit"},
+    {FILTER_MEMORY_TAKEN, "has too little unreserved memory", "have too little unreserved memory"},
+    {FILTER_OTHER_USER, "runs MPS for another user", "run MPS for other users"},
+    {FILTER_OTHER_MPS, "runs MPS in another directory", "run MPS in other directories"},
     {FILTER_SQUATTED, "is used without a lease", "are used without a lease"},
-    {FILTER_DIRTY, "is not clean yet", "are not clean yet"},
+    {FILTER_DIRTY, "is not cleaned up yet", "are not cleaned up yet"},
     {FILTER_DRAINED, "is drained", "are drained"},
     {FILTER_ELSEWHERE, "is held by another pool", "are held by another pool"},
     {FILTER_ASLEEP, "is asleep", "are asleep"},
@@ -54,7 +52,7 @@ static bool has_at_least(struct optional_number figure, struct optional_number m
     return !min.known || (figure.known && figure.value >= min.value);
 }
 
-/* Whether the text is in the name, in upper or lower case. */
+/* Returns whether the name contains the text, ignoring case. */
 static bool has_text(const char *name, const char *text, size_t length)
 {
     for (; *name != '\0'; name++) {
@@ -64,7 +62,7 @@ static bool has_text(const char *name, const char *text, size_t length)
     return length == 0;
 }
 
-/* Whether one of the models that the request names, with | between them, is in the device's. */
+/* Returns whether the device's name contains one of the request's models ("A|B"). */
 static bool is_model(const struct request *request, const struct device *device)
 {
     const char *model = request->model;
@@ -92,7 +90,7 @@ bool filter_has_free(const struct request *request, const struct device *device)
                                         (uint64_t)free_memory->value >= request->min_free.value);
 }
 
-/* Whether the memory could ever be free that is asked for. */
+/* Returns whether the requested free memory could ever be free. */
 static bool could_have_free(const struct request *request, const struct device *device,
                             const struct filter_terms *terms)
 {
@@ -233,7 +231,8 @@ struct optional_number filter_memory_bound(const struct request *request,
                                            const struct device *device,
                                            const struct filter_terms *terms)
 {
-    /* A lease that reserved none has none to give on, but may see what is free. */
+    /* Inside a lease that reserved no memory, requests cannot reserve any either. A request that
+     * only wants free memory is bounded by the device. */
     if (!terms->memory.known || (terms->memory.value == 0 && !request->memory.known))
         return device->memory_total;
     return terms->memory;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which devices a request accepts, and for each other one the reason. Pure.
+ * Checks which devices a request accepts, and finds the reason against each of the others. Pure.
  */
 #ifndef ENGINE_PLACEMENT_FILTER_H
 #define ENGINE_PLACEMENT_FILTER_H
@@ -15,7 +15,7 @@
 
 enum filter_verdict {
     FILTER_PASSES,
-    /* For ever: no waiting helps. */
+    /* Permanent: waiting does not help. */
     FILTER_PARTITIONED,
     FILTER_NOT_WANTED,
     FILTER_VENDOR,
@@ -28,7 +28,7 @@ enum filter_verdict {
     FILTER_GONE,
     FILTER_OUTSIDE,
     FILTER_RESERVED,
-    /* For now. */
+    /* Temporary. */
     FILTER_SICK,
     FILTER_LOW_ON_MEMORY,
     FILTER_BUSY,
@@ -46,69 +46,67 @@ enum filter_verdict {
     FILTER_VERDICTS,
 };
 
-/* How far devices are shared. */
+/* How much of its devices a pool or a lease has for claims that share them. */
 struct filter_terms {
-    uint32_t time_slice_tenants; /* on one device at most */
-    uint32_t mps_tenants;
-    uint32_t share;                /* millionths of each device that there are to give */
-    struct optional_number memory; /* bytes of each device that there are to give; unknown: all */
+    uint32_t time_slice_tenants;   /* maximum on one device */
+    uint32_t mps_tenants;          /* the same */
+    uint32_t share;                /* millionths of each device */
+    struct optional_number memory; /* bytes of each device; unknown: all */
 };
 
-/* 4 and 8 tenants on whole devices. */
+/* 4 time-slice tenants, 8 MPS tenants, whole devices. */
 extern const struct filter_terms filter_default_terms;
 
-/* The first reason against the device that stands whatever happens: fixed facts against the
- * request; FILTER_PASSES otherwise. */
+/* Returns the first permanent reason against the device, or FILTER_PASSES. */
 enum filter_verdict filter_facts(const struct request *request, const struct device *device,
                                  const struct filter_terms *terms);
 
-/* Whether both devices have the same facts as far as the request looks at them. */
+/* Returns whether filter_facts() gives the same result for both devices. */
 bool filter_is_alike(const struct request *request, const struct device *one,
                      const struct device *other);
 
-/* The first reason against the device, by its facts and its load; never one that only a ledger
- * knows, such as FILTER_BUSY. */
+/* Returns the first reason against the device by its facts and its load, or FILTER_PASSES. Reasons
+ * that depend on leases, such as FILTER_BUSY, are the caller's. */
 enum filter_verdict filter_device(const struct request *request, const struct device *device,
                                   const struct filter_terms *terms);
 
-/* Whether the device has the free memory that is asked for, by what was sampled; unknown does not
- * pass. */
+/* Returns whether the device has the requested free memory by its last sample. An unknown amount
+ * does not pass. */
 bool filter_has_free(const struct request *request, const struct device *device);
 
-/* Whether a device with this verdict may pass later. */
+/* Returns whether a device with this verdict may pass later. */
 bool filter_may_change(enum filter_verdict verdict);
 
-/* The reason in words, of one device: "is busy"; NULL for FILTER_PASSES. */
+/* Returns the text of the reason for one device, such as "is busy"; NULL for FILTER_PASSES. */
 const char *filter_reason(enum filter_verdict verdict);
 
-/* Appends counts with their reasons: "2 are busy, 1 is another vendor's"; nothing when all pass.
+/* Appends counts with their reasons: "1 has another vendor, 2 are busy"; nothing if all pass.
  * `counts` has FILTER_VERDICTS members. */
 void filter_describe(const size_t *counts, struct text *out);
 
-/* How many such claims an empty device that passes can carry at once: 1 when exclusive, else what
- * share, memory and the number of tenants allow (0: it is too small). */
+/* Returns how many such claims fit on an empty device at once: 1 for an exclusive claim, else as
+ * many as share, memory and the tenant limit allow. 0: the device is too small. */
 uint32_t filter_tenants(const struct request *request, const struct device *device,
                         const struct filter_terms *terms);
 
-/* The bytes that a claim which shares devices counts with on each: what it reserves or, where it
- * reserves none, what it wants to find free, since it means to use that. 0: none. */
+/* Returns the bytes that a shared claim takes of each device: the memory it reserves or, if it
+ * reserves none, the free memory it requests, because it will use that. 0: none. */
 uint64_t filter_memory(const struct request *request);
 
-/* How many such claims fit one after the other into so much memory, each finding as much of it
- * left as it asks for; UINT64_MAX: it does not matter. */
+/* Returns how many such claims fit into `left` bytes one after the other, so that each finds its
+ * requested free memory. UINT64_MAX: memory is no limit. */
 uint64_t filter_fitting(const struct request *request, uint64_t left);
 
-/* The memory of each device that such a claim has its part of; unknown does not bound one that
- * reserves none. */
+/* Returns the memory of the device that such claims divide. If it is unknown, claims that reserve
+ * no memory are not bounded. */
 struct optional_number filter_memory_bound(const struct request *request,
                                            const struct device *device,
                                            const struct filter_terms *terms);
 
-/* Whether a request shares devices and names no share: it takes an even part of each. */
+/* Returns whether the request shares devices without naming a share. It gets an equal part then. */
 bool filter_shares_evenly(const struct request *request);
 
-/* What a claim takes of each device, in millionths: its share, or an even part where it names
- * none. */
+/* Returns the millionths that a claim takes of each device: its share, or an equal part. */
 uint32_t filter_share(const struct request *request, const struct filter_terms *terms);
 
 #endif

@@ -34,7 +34,7 @@ void node_view_begin(struct node_view *view, const struct machine *machine,
     };
 }
 
-/* Sorts the candidates by what decides among equals, few as they are. */
+/* Sorts the few candidates: avoided devices last, then by rank and affinity, then by slot. */
 static void sort_order(struct node_view *view, const struct policy_question *question)
 {
     const uint32_t *slots = view->node.slots;
@@ -86,8 +86,8 @@ struct policy_demand node_view_demand(const struct request *request, uint32_t co
     };
 }
 
-/* The one of the chosen that comes first among equals. */
-static uint32_t first_chosen(const struct policy_node *node, uint64_t chosen)
+/* Returns the slot of the first chosen device in the node's order. */
+static uint32_t find_first_chosen(const struct policy_node *node, uint64_t chosen)
 {
     for (uint32_t i = 0; i < node->order_count; i++) {
         if ((chosen >> node->order[i] & 1) != 0)
@@ -105,7 +105,7 @@ struct bid node_view_rate(const struct node_view *view, const struct policy *pol
     policy->rate(policy, node, demand, ret_offer);
     return (struct bid){
         .avoided = (uint32_t)__builtin_popcountll(ret_offer->chosen & node->avoided),
-        .slot = first_chosen(node, ret_offer->chosen),
+        .slot = find_first_chosen(node, ret_offer->chosen),
         .cost = ret_offer->cost,
     };
 }

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A replica takes its devices from one group: the devices of one vendor on one node, or all of a
- * node where vendors may mix. A device has room for one exclusive claim or several shared ones.
+ * Places replicas. A replica takes its devices from one group: the devices of one vendor on one
+ * node, or all devices of a node if vendors may mix. A device has room for one exclusive claim or
+ * for several shared claims.
  */
 #include <assert.h>
 
 #include "engine/placement/placement_search.h"
 
-static size_t rounded_up(size_t number, size_t divisor)
+static size_t divide_up(size_t number, size_t divisor)
 {
     assert(divisor > 0);
     return (number + divisor - 1) / divisor;
 }
 
-/* Leaves all required devices but the `due` roomiest to later replicas, of equals the highest. */
+/* Keeps only the `due` roomiest devices in `required`, of equals the lowest; later replicas take
+ * the others. */
 static void put_off_required(struct placement_search *search, size_t due)
 {
     for (size_t left = bitset_count(&search->required); left > due; left--) {
@@ -27,7 +29,7 @@ static void put_off_required(struct placement_search *search, size_t due)
     }
 }
 
-/* How many candidates that are not required have room for at least so many. */
+/* Returns how many candidates, not required, have room for at least `room` replicas. */
 static size_t count_roomy(const struct placement_search *search, uint32_t room)
 {
     size_t count = 0;
@@ -37,8 +39,8 @@ static size_t count_roomy(const struct placement_search *search, uint32_t room)
     return count;
 }
 
-/* Leaves to the policy only a choice among equally roomy devices, the roomiest first: with equal
- * rows to fill, that finds a way whenever there is one. */
+/* Leaves the policy only a choice among equally roomy devices, the roomiest first. For replicas of
+ * equal size this finds a solution whenever one exists. */
 static void prefer_roomy(struct placement_search *search, size_t count)
 {
     size_t open = count - bitset_count(&search->required);
@@ -58,27 +60,27 @@ static void prefer_roomy(struct placement_search *search, size_t count)
     }
 }
 
-/* The avoided devices that a replica needs of the candidates. */
+/* Returns how many avoided candidates a replica needs. */
 static size_t avoided_needed(const struct placement_search *search, size_t count)
 {
     return count > search->plain_count ? count - search->plain_count : 0;
 }
 
-/* Whether only the slot counts, beside what a policy rates. */
+/* Returns whether only the slot number orders the devices of a node. */
 static bool is_plain(const struct placement_search *search)
 {
     return (search->query.policy->rate != NULL || search->query.policy->compare == NULL) &&
            search->query.affinity == 0 && !search->query.ranked;
 }
 
-/* The lowest of the gathered slots in the set. */
+/* Returns the lowest gathered slot in the set. */
 static size_t lowest_in(const struct placement_search *search, const struct bitset *set)
 {
     return bitset_next(set, search->gathered->first * 64);
 }
 
-/* The candidate that the policy likes best. */
-static size_t best_candidate(const struct placement_search *search, size_t count)
+/* Returns the candidate that the policy prefers. */
+static size_t find_best_candidate(const struct placement_search *search, size_t count)
 {
     struct policy_question question = placement_search_question(search, count);
     size_t best = search->size;
@@ -100,7 +102,7 @@ static size_t best_candidate(const struct placement_search *search, size_t count
     return best;
 }
 
-/* What the gathered group has to offer, by its best device where its node is not rated. */
+/* Returns the bid of the gathered group. If its node is not rated, its best device is the bid. */
 static struct bid bid_of(const struct placement_search *search, size_t node, size_t count)
 {
     struct policy_offer offer;
@@ -109,11 +111,11 @@ static struct bid bid_of(const struct placement_search *search, size_t node, siz
         return placement_search_rate_node(search, node, count, &offer);
     return (struct bid){
         .avoided = (uint32_t)avoided_needed(search, count),
-        .slot = (uint32_t)best_candidate(search, count),
+        .slot = (uint32_t)find_best_candidate(search, count),
     };
 }
 
-/* Whether a bid is better than the best of earlier groups. */
+/* Returns whether a bid is better than the best bid of earlier groups. */
 static bool is_better_bid(const struct placement_search *search, const struct bid *bid,
                           const struct bid *best, size_t count)
 {
@@ -126,13 +128,13 @@ static bool is_better_bid(const struct placement_search *search, const struct bi
     return policy_compare(search->query.policy, &question, bid->slot, best->slot) < 0;
 }
 
-/* Finds the group for the next replica: with the fewest avoided devices, then the one that the
- * policy rates best or whose best device it prefers, but one that holds a required device before
- * all others. Leaves it in `candidates`. */
+/* Finds the group for the next replica and gathers it. A group with a required device comes first,
+ * then the group that needs the fewest avoided devices, then the one that the policy rates best or
+ * whose best device it prefers. Returns whether there is one. */
 static bool find_group(struct placement_search *search, size_t count)
 {
     bool must = !bitset_is_empty(&search->must_left);
-    bool first_will_do = search->query.policy->rate == NULL && is_plain(search);
+    bool lowest_is_best = search->query.policy->rate == NULL && is_plain(search);
     struct bid best = {.avoided = UINT32_MAX};
     size_t best_group = 0;
 
@@ -140,13 +142,13 @@ static bool find_group(struct placement_search *search, size_t count)
         size_t group = search->order[i].group;
         struct bid bid;
 
-        /* No lower slots come any more. */
-        if (first_will_do && best.avoided == 0 && search->order[i].lowest > best.slot)
+        /* All later groups start at higher slots. */
+        if (lowest_is_best && best.avoided == 0 && search->order[i].lowest > best.slot)
             break;
         if (placement_search_gather_group(search, group) < count ||
             (must && bitset_is_empty(&search->required)))
             continue;
-        /* A policy may not be asked for fewer devices than it is required to choose. */
+        /* A policy must be able to choose all required devices. */
         if (must)
             put_off_required(search, count);
         bid = bid_of(search, placement_group_node(group), count);
@@ -166,8 +168,8 @@ int placement_search_place_replica(struct placement_search *search, size_t count
     return placement_search_assign(search, count);
 }
 
-/* Places the replicas one after the other, all or nothing. Finds a way whenever there is one if
- * each device has room for one. Returns as placement_search_place. */
+/* Places the replicas one after the other, all or none. Finds a solution whenever one exists if
+ * each device has room for one replica. Returns as placement_search_place(). */
 static int place_in_turn(struct placement_search *search, const struct bitset *from, size_t count)
 {
     bool spread =
@@ -180,8 +182,8 @@ static int place_in_turn(struct placement_search *search, const struct bitset *f
     return code == 1 ? bitset_is_empty(&search->must_left) : code;
 }
 
-/* Whether the candidates have room for `rows` replicas of `count` devices: each device can serve
- * each of them once. */
+/* Returns whether the candidates have room for `rows` replicas of `count` devices. A replica uses a
+ * device at most once. */
 static bool have_room_for(const struct placement_search *search, size_t rows, size_t count)
 {
     size_t uses = 0;
@@ -191,9 +193,8 @@ static bool have_room_for(const struct placement_search *search, size_t rows, si
     return uses >= rows * count;
 }
 
-/* How many such replicas they have room for, up to `limit`; what has room for more has room for
- * fewer. */
-static size_t rows_of_candidates(const struct placement_search *search, size_t count, size_t limit)
+/* Returns how many such replicas fit on the candidates, up to `limit`, by binary search. */
+static size_t count_rows(const struct placement_search *search, size_t count, size_t limit)
 {
     size_t fits = 0;
 
@@ -208,9 +209,9 @@ static size_t rows_of_candidates(const struct placement_search *search, size_t c
     return fits;
 }
 
-/* Places `rows` replicas, for which there is room, in the group. Only the required
- * devices for which later ones have no place come first, so that the roomy ones are not left over.
- * Returns 1 or BERTH_ERROR_MEMORY. */
+/* Places `rows` replicas in the group, which has room for them. A replica takes only those required
+ * devices that do not fit into later replicas, so that roomy devices are used first. Returns 1 or
+ * BERTH_ERROR_MEMORY. */
 static int place_rows(struct placement_search *search, size_t group, size_t rows, size_t count)
 {
     int code = 1;
@@ -228,28 +229,28 @@ static int place_rows(struct placement_search *search, size_t group, size_t rows
     return code;
 }
 
-/* Does what place_in_turn does in the way that finds every possibility where devices are shared:
- * says beforehand how many replicas each group serves, at least those that its required devices
- * need. */
+/* Does the same as place_in_turn() for shared devices, and finds a solution whenever one exists: it
+ * fixes the number of replicas of each group first, at least as many as its required devices need.
+ */
 static int place_balanced(struct placement_search *search, const struct bitset *from, size_t count)
 {
     size_t replicas = search->query.replicas;
-    size_t later = 0; /* replicas that the groups to come need */
+    size_t later = 0; /* replicas that later groups need */
 
     if (placement_search_start(search, from) < 0)
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < search->group_count; i++) {
         placement_search_gather_group(search, search->order[i].group);
-        later += rounded_up(bitset_count(&search->required), count);
+        later += divide_up(bitset_count(&search->required), count);
     }
     for (size_t i = 0; i < search->group_count; i++) {
         size_t needed;
         size_t rows;
 
         placement_search_gather_group(search, search->order[i].group);
-        needed = rounded_up(bitset_count(&search->required), count);
+        needed = divide_up(bitset_count(&search->required), count);
         later -= needed;
-        rows = rows_of_candidates(search, count, replicas > later ? replicas - later : 0);
+        rows = count_rows(search, count, replicas > later ? replicas - later : 0);
         if (rows > search->node_room[placement_group_node(search->order[i].group)])
             rows = search->node_room[placement_group_node(search->order[i].group)];
         if (rows < needed)
@@ -270,14 +271,14 @@ int placement_search_place(struct placement_search *search, const struct bitset 
         return 0;
     if (search->query.replicas > 1 &&
         search->query.replicas * count > placement_search_room(search, from))
-        return 0; /* seen at a glance, where trying would take long */
+        return 0; /* avoids a long search without a solution */
     code = place_in_turn(search, from, count);
     if (code == 0 && search->query.request->sharing != SHARING_EXCLUSIVE)
         code = place_balanced(search, from, count);
     return code;
 }
 
-/* Lowers the count to what there is room for at all. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Lowers the count to the largest possible one. Returns 0 or BERTH_ERROR_MEMORY. */
 static int bound_count(struct placement_search *search, const struct bitset *from, size_t *count)
 {
     size_t group = 0;

@@ -13,7 +13,7 @@ static enum filter_verdict reason_of_busy(const struct placement_question *quest
                : question->reason[slot];
 }
 
-/* Judges every device once: fills in counts, tenants, avoided, possible and available. */
+/* Fills in counts, tenants, avoided, possible and available. */
 static void classify_devices(struct plan *plan)
 {
     const struct placement_question *question = plan->question;
@@ -43,12 +43,12 @@ bool placement_plan_is_best_effort(const struct plan *plan)
     return request->scheduling == SCHEDULING_BEST_EFFORT && request->replicas > 1;
 }
 
-static size_t rounded_up(size_t number, size_t divisor)
+static size_t divide_up(size_t number, size_t divisor)
 {
     return (number + divisor - 1) / divisor;
 }
 
-/* Every replica is a claim of its own: places as many as fit, each as large as it can be. */
+/* Places best-effort replicas: as many as fit, each as large as possible. */
 static int place_each(struct plan *plan)
 {
     struct placement_search *search = &plan->search;
@@ -63,7 +63,7 @@ static int place_each(struct plan *plan)
         max = (size_t)largest;
     while (search->sizes.count < plan->question->request->replicas && code == 1) {
         code = 0;
-        /* What was too much once is too much ever after. */
+        /* A size that did not fit once does not fit later. */
         for (; max >= plan->min && code == 0; max -= code == 0)
             code = placement_search_place_replica(search, max);
     }
@@ -72,7 +72,7 @@ static int place_each(struct plan *plan)
     return code < 0 ? code : 0;
 }
 
-/* As many devices for each replica as are free now. */
+/* Places the replicas on free devices, each as large as possible. */
 static int place_now(struct plan *plan)
 {
     int code;
@@ -83,10 +83,10 @@ static int place_now(struct plan *plan)
     return code < 0 ? code : 0;
 }
 
-/* Whether claims that stand alone could ever do, one after the other if need be: a group is large
- * enough, and there are as many claims as the required devices need. Returns as
- * placement_search_place. */
-static int claims_could_do(struct plan *plan)
+/* Checks whether best-effort replicas, each a claim of its own, could ever be placed, if need be
+ * one after the other: a group must be large enough, and there must be enough replicas for the
+ * required devices. Returns as placement_search_place(). */
+static int check_best_effort(struct plan *plan)
 {
     struct placement_search *search = &plan->search;
     size_t needed = 0;
@@ -98,7 +98,7 @@ static int claims_could_do(struct plan *plan)
 
         if (size < plan->min)
             continue;
-        needed += rounded_up(bitset_count(&search->required), size < plan->max ? size : plan->max);
+        needed += divide_up(bitset_count(&search->required), size < plan->max ? size : plan->max);
         bitset_subtract(&search->must_left, &search->required);
     }
     return plan->max >= plan->min && needed <= plan->question->request->replicas &&
@@ -115,7 +115,7 @@ static int answer_question(struct plan *plan)
     code = placement_search_bounds(search, &plan->possible, plan->tenants, &plan->min, &plan->max);
     if (code == 0)
         code = placement_plan_is_best_effort(plan)
-                   ? claims_could_do(plan)
+                   ? check_best_effort(plan)
                    : placement_search_could_ever(search, &plan->possible, plan->min, plan->max);
     if (code < 0)
         return code;
@@ -133,7 +133,7 @@ static int answer_question(struct plan *plan)
     return text_failed(&placement->why) ? BERTH_ERROR_MEMORY : 0;
 }
 
-/* Has the policy work out what it needs, for what is usually expected. */
+/* Prepares the policy's tables for the default expected requests. */
 static int prepare_policy(struct plan *plan)
 {
     const struct policy *policy = plan->question->policy;

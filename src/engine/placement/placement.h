@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which devices a request gets on a machine where some are busy, and why, or why not.
+ * Finds the devices for a request on a machine where some are busy, and explains the result.
  */
 #ifndef ENGINE_PLACEMENT_PLACEMENT_H
 #define ENGINE_PLACEMENT_PLACEMENT_H
@@ -20,25 +20,26 @@ struct placement_question {
     const struct machine *machine;
     const struct request *request; /* validated */
     const struct policy *policy;
-    const struct bitset *busy;         /* slots that cannot be had now */
-    const enum filter_verdict *reason; /* by slot: why it is busy; NULL or passes: it just is */
-    const struct bitset *must;         /* slots that have to be among the chosen */
-    const uint32_t *left; /* by slot: millionths that nobody has; NULL: all of what is not busy */
+    const struct bitset *busy; /* slots that are not available now */
+    const enum filter_verdict
+        *reason;               /* by slot: why it is busy; NULL or FILTER_PASSES: FILTER_BUSY */
+    const struct bitset *must; /* slots that must be chosen */
+    const uint32_t *left;      /* by slot: free millionths; NULL: all of a slot that is not busy */
 };
 
 struct placement {
-    bool satisfiable;       /* the devices here could ever do, if all were free and well */
-    bool now;               /* the request would be granted at once */
-    size_t replicas;        /* that get their devices now; all or none but for best-effort */
-    struct slot_list slots; /* of those replicas, one after the other */
-    struct slot_list sizes; /* how many slots each of them has */
-    bool rated;             /* by a policy that rates nodes, */
-    int64_t score;          /* with so much, in its own units, */
-    bool proven;            /* and nothing is better */
-    struct text why;        /* for people, one line */
+    bool satisfiable;       /* the request fits if all devices are free and healthy */
+    bool now;               /* the request fits now */
+    size_t replicas;        /* replicas that fit now; all or none, except best-effort */
+    struct slot_list slots; /* their slots, one replica after the other */
+    struct slot_list sizes; /* number of slots of each replica */
+    bool rated;             /* the policy rated nodes */
+    int64_t score;          /* the policy's score, in its own units */
+    bool proven;            /* no choice is better */
+    struct text why;        /* explanation, one line */
 };
 
-/* Answers a question; a request that cannot be met is an answer, not an error. Returns 0 with a
+/* Answers a question. A request that does not fit is an answer, not an error. Returns 0 with a
  * placement that the caller finishes, or BERTH_ERROR_MEMORY. Pure. */
 int placement_find(const struct placement_question *question, struct placement *ret_placement,
                    struct berth_error *error);

@@ -28,7 +28,7 @@ void placement_groups_finish(struct placement_groups *groups)
     *groups = (struct placement_groups){0};
 }
 
-/* Makes the group wide enough for this word. */
+/* Extends the group's mask to include this word. */
 static int widen_group(struct placement_group *group, uint32_t word)
 {
     size_t first = group->words == 0 || word < group->first ? word : group->first;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where devices are: which slots each node has, and which of them each vendor. Laid out once, so
- * that a search through many nodes looks at the few words of each node's slots and not at all slots
- * for each node.
+ * The slots of each node, and of each vendor on a node. A search through many nodes reads only the
+ * few words of each node's slots, instead of all slots for each node.
  */
 #ifndef ENGINE_PLACEMENT_PLACEMENT_GROUPS_H
 #define ENGINE_PLACEMENT_PLACEMENT_GROUPS_H
@@ -13,12 +12,12 @@
 #include "base/vector.h"
 #include "model/machine.h"
 
-/* All devices of one node, or those of one vendor on it: a set of slots, as the words of a bitset
- * from the one that has its first slot on. */
+/* All devices of one node, or of one vendor on it: a set of slots, stored as some words of a
+ * bitset. */
 struct placement_group {
-    size_t first;   /* word */
-    size_t words;   /* 0: it has no devices */
-    uint64_t *mask; /* of each word: the slots that are in it */
+    size_t first;   /* the first word */
+    size_t words;   /* number of words; 0: no devices */
+    uint64_t *mask; /* the words */
 };
 
 struct slot_numbers {
@@ -29,29 +28,29 @@ struct group_numbers {
     VECTOR_OF(size_t);
 };
 
-/* The groups of a node: all of it, then one for each vendor. */
+/* Groups of a node: one of all its devices, then one for each vendor. */
 enum { GROUPS_OF_NODE = VENDOR_DRI + 2 };
 
 struct placement_groups {
     size_t node_count;
     struct placement_group *items; /* GROUPS_OF_NODE for each node */
     struct slot_numbers *nodes;    /* by node: its slots, lowest first */
-    size_t largest;                /* devices that a node has at most */
-    struct group_numbers whole;    /* the groups of all of a node that have devices */
-    struct group_numbers split;    /* those of a vendor */
+    size_t largest;                /* the most devices of a node */
+    struct group_numbers whole;    /* the groups of whole nodes that have devices */
+    struct group_numbers split;    /* the groups of vendors that have devices */
 };
 
-/* Lays out no devices on so many nodes. Returns 0 or BERTH_ERROR_MEMORY; placement_groups_finish is
- * to be called in both cases. */
+/* Starts with nodes without devices. Returns 0 or BERTH_ERROR_MEMORY; call
+ * placement_groups_finish() in both cases. */
 int placement_groups_init(struct placement_groups *groups, size_t node_count);
 void placement_groups_finish(struct placement_groups *groups);
 
-/* Adds the device of a slot; one that is there already stays. Returns 0 or BERTH_ERROR_MEMORY, with
- * nothing added that counts. */
+/* Adds the device of a slot, which may be present already. Returns 0, or BERTH_ERROR_MEMORY with
+ * the groups unchanged for readers. */
 int placement_groups_add(struct placement_groups *groups, const struct device *device,
                          uint32_t slot);
 
-/* The group of all devices of a node, and of one vendor's on it. */
+/* Return the group of all devices of a node, and of one vendor's on it. */
 static inline size_t placement_group_of_node(size_t node)
 {
     return node * GROUPS_OF_NODE;

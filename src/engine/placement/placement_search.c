@@ -56,7 +56,7 @@ int placement_search_add_slot(struct placement_search *search, size_t slot)
 
     if (placement_groups_add(&search->groups, device, (uint32_t)slot) < 0)
         return BERTH_ERROR_MEMORY;
-    /* No vendor is without its node. */
+    /* There are at least as many groups by vendor as groups by node. */
     max = search->groups.split.count;
     if (max <= search->group_capacity)
         return 0;
@@ -125,7 +125,7 @@ void placement_search_reset(struct placement_search *search)
         text_clear(search->query.words);
 }
 
-/* The lowest slot of the group that has room; the size of the sets when there is none. */
+/* Returns the lowest slot of the group with room; search->size if there is none. */
 static size_t find_lowest_slot(const struct placement_search *search,
                                const struct placement_group *group)
 {
@@ -195,7 +195,7 @@ size_t placement_search_room(const struct placement_search *search, const struct
     return room;
 }
 
-/* How many devices of the group have room. */
+/* Returns how many devices of the group have room. */
 static size_t count_free_devices(const struct placement_search *search,
                                  const struct placement_group *group)
 {
@@ -257,7 +257,7 @@ bool placement_search_is_rated(const struct placement_search *search, size_t nod
     return search->query.policy->rate != NULL && node_view_is_possible(&search->groups, node);
 }
 
-/* What is left of a slot, of which this attempt may have taken some. */
+/* Returns the free millionths of a slot, minus those taken by this attempt. */
 static uint32_t left_of(const struct placement_search *search, size_t slot)
 {
     uint64_t taken =
@@ -289,7 +289,7 @@ static struct host_usage host_usage_of(const struct placement_search *search, si
     return taken;
 }
 
-/* Shows the node with the gathered candidates. */
+/* Fills in the policy's view of the node with the gathered candidates. */
 static void fill_node_view(const struct placement_search *search, size_t node,
                            struct node_view *ret_view)
 {
@@ -325,7 +325,7 @@ struct bid placement_search_rate_node(const struct placement_search *search, siz
     return node_view_rate(&view, search->query.policy, &demand, ret_offer);
 }
 
-/* Takes what the node offers. */
+/* Chooses the devices that the policy offers on the node. */
 static void choose_offer(struct placement_search *search, size_t node, size_t count)
 {
     struct policy_demand demand = demand_for(search, count);
@@ -347,7 +347,7 @@ static void choose_offer(struct placement_search *search, size_t node, size_t co
                                   search->query.words);
 }
 
-/* Chooses among the candidates, all of which are of one node. */
+/* Chooses among the candidates, all on one node. */
 static int choose_devices(struct placement_search *search, size_t count)
 {
     struct policy_question question = placement_search_question(search, count);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spread: replicas as far apart as the place allows: on nodes, then NUMA nodes, that have the
- * fewest of them, then on emptier ones.
+ * Scheduling "spread": places replicas as far apart as possible, on the nodes, then NUMA nodes,
+ * with the fewest replicas, then on the emptiest.
  */
 #include "engine/placement/placement_search.h"
 
-/* How good a place is for the next replica; smaller is better, member by member. */
+/* The rank of a NUMA node for the next replica. Smaller is better; earlier members decide first. */
 struct replica_place {
-    size_t avoided; /* devices that it would rather not have */
+    size_t avoided; /* avoided devices that it needs */
     size_t node_replicas;
-    size_t domain_used; /* devices that earlier replicas have in its NUMA node */
-    size_t node_taken;  /* devices of the node that are not free */
+    size_t domain_used; /* devices of earlier replicas in the NUMA node */
+    size_t node_taken;  /* devices of the node without room */
     size_t domain_taken;
     size_t slot;
 };
 
 #define NO_GROUP SIZE_MAX
 
-/* A NUMA node of one node; unknown is one of its own. */
+/* Returns whether both devices are on the same NUMA node. Unknown ones of a node count as one. */
 static bool is_same_domain(const struct device *one, const struct device *other)
 {
     return one->host == other->host && one->numa.known == other->numa.known &&
@@ -69,7 +69,7 @@ static bool is_better(const struct replica_place *one, const struct replica_plac
     return order < 0;
 }
 
-/* Leaves only candidates of the NUMA node of `first`. Returns how many there are. */
+/* Keeps only the candidates on the NUMA node of `first`. Returns their number. */
 static size_t keep_domain(struct placement_search *search, size_t first)
 {
     const struct device *devices = search->machine->devices.items;
@@ -83,7 +83,7 @@ static size_t keep_domain(struct placement_search *search, size_t first)
     return bitset_count(&search->candidates);
 }
 
-/* Whether the slot is the lowest of its NUMA node among the candidates. */
+/* Returns whether the slot is the lowest candidate of its NUMA node. */
 static bool is_first_of_domain(const struct placement_search *search, size_t slot)
 {
     const struct device *devices = search->machine->devices.items;
@@ -97,7 +97,7 @@ static bool is_first_of_domain(const struct placement_search *search, size_t slo
     return false;
 }
 
-/* Looks through the NUMA nodes of one group that have enough devices of their own. */
+/* Compares the NUMA nodes of one group that have enough devices. */
 static void scan_numa_nodes(struct placement_search *search, size_t group, size_t count,
                             struct replica_place *best, size_t *best_group)
 {

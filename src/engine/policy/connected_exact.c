@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The best partition of a few devices: the best total of every subset that can be left over when
- * sets are taken off one by one, each with the lowest place there is. What counts of a set is how
- * much it is short of what its places could have at best, so that full sets of a rest add 0
- * at most: sets that are too short already are not looked into.
+ * The best partition of a few devices. Sets are taken off one by one, each with the lowest place
+ * left; the best total of every rest is computed once. The value of a set is the difference to the
+ * best that its places could have, so that full sets add at most 0. This prunes sets whose value is
+ * already too low.
  */
 #include "engine/policy/connected_internal.h"
 
@@ -15,11 +15,11 @@ static uint32_t count_places(uint32_t mask)
     return (uint32_t)__builtin_popcount(mask);
 }
 
-/* Runs through the subsets of `mask` of one size, in rising order. */
+/* An iterator over the subsets of `mask` of one size, in rising order. */
 struct subsets {
     uint32_t mask;
     uint32_t now;
-    uint32_t lowest[CONNECTED_EXACT_MAX + 1]; /* so many bits of the mask, from below */
+    uint32_t lowest[CONNECTED_EXACT_MAX + 1]; /* by count: the lowest bits of the mask */
 };
 
 static void subsets_start(struct subsets *subsets, uint32_t mask, uint32_t size)
@@ -34,7 +34,8 @@ static void subsets_start(struct subsets *subsets, uint32_t mask, uint32_t size)
     subsets->now = subsets->lowest[size];
 }
 
-/* The carry runs up through the mask alone; the bits that it passed fall to the bottom. */
+/* Adds the lowest bit with a carry through the mask's bits only, and moves the cleared bits to the
+ * bottom. Returns false after the last subset. */
 static bool subsets_next(struct subsets *subsets)
 {
     uint32_t raised =
@@ -47,7 +48,7 @@ static bool subsets_next(struct subsets *subsets)
     return true;
 }
 
-/* The size of the set that is not full. */
+/* Returns the size of the set that is not full; 0 if all are full. */
 static uint32_t odd_size(const struct connected_scratch *scratch)
 {
     return scratch->count % scratch->wanted;
@@ -58,7 +59,7 @@ static uint32_t required_of(const struct connected_scratch *scratch)
     return (uint32_t)scratch->required;
 }
 
-/* The required places are all in one full set. */
+/* Returns whether the set may be in a partition: all required places must be in one full set. */
 static bool is_allowed(const struct connected_scratch *scratch, uint32_t set)
 {
     uint32_t required = required_of(scratch);
@@ -67,21 +68,21 @@ static bool is_allowed(const struct connected_scratch *scratch, uint32_t set)
            ((set & required) == required && count_places(set) == scratch->wanted);
 }
 
-/* The size of the set that is not full, while it is still to come; else 0. */
+/* Returns the size of the set that is not full, if it is not placed yet; else 0. */
 static uint32_t odd_size_left(const struct connected_scratch *scratch, uint32_t rest)
 {
     return count_places(rest) % scratch->wanted != 0 ? odd_size(scratch) : 0;
 }
 
-/* The choice of a set of one size out of what is left, with its lowest place. */
+/* The choice of a set of one size with the lowest place left. */
 struct set_choice {
     uint32_t rest;
-    struct subsets others; /* beside the lowest */
-    int64_t to_come;       /* no rest after it adds more */
-    bool leaves_one;       /* set or none after it */
+    struct subsets others; /* the set without the lowest place */
+    int64_t to_come;       /* upper bound of the rest's total */
+    bool leaves_one;       /* at most one set remains after it */
 };
 
-/* Returns whether there is such a set. */
+/* Starts with the first set. Returns whether there is one. */
 static bool set_choice_start(const struct connected_scratch *scratch, uint32_t rest, uint32_t size,
                              struct set_choice *choice)
 {
@@ -101,9 +102,9 @@ static uint32_t chosen_set(const struct set_choice *choice)
     return choice->others.now | (choice->rest & -choice->rest);
 }
 
-static int64_t best_total(struct connected_scratch *scratch, uint32_t rest);
+static int64_t find_best_total(struct connected_scratch *scratch, uint32_t rest);
 
-/* The best total with the turn's set, if it may be as much as `least`. */
+/* Returns the best total with the current set, or IMPOSSIBLE if it is below `min` for sure. */
 static int64_t total_of(struct connected_scratch *scratch, const struct set_choice *choice,
                         int64_t min)
 {
@@ -115,12 +116,12 @@ static int64_t total_of(struct connected_scratch *scratch, const struct set_choi
         return IMPOSSIBLE;
     if (choice->leaves_one)
         return is_allowed(scratch, rest) ? scratch->sums[set] + scratch->sums[rest] : IMPOSSIBLE;
-    return scratch->sums[set] + best_total(scratch, rest);
+    return scratch->sums[set] + find_best_total(scratch, rest);
 }
 
-/* The best total with a set of this size, if it is more than `best`. */
-static int64_t best_of_size(struct connected_scratch *scratch, uint32_t rest, uint32_t size,
-                            int64_t best)
+/* Returns the best total with a first set of this size, or `best` if that is higher. */
+static int64_t find_best_of_size(struct connected_scratch *scratch, uint32_t rest, uint32_t size,
+                                 int64_t best)
 {
     struct set_choice choice;
 
@@ -134,20 +135,20 @@ static int64_t best_of_size(struct connected_scratch *scratch, uint32_t rest, ui
     return best;
 }
 
-/* Of a rest that is more than one set. */
-static int64_t best_total(struct connected_scratch *scratch, uint32_t rest)
+/* Returns the best total of a rest with more than one set. */
+static int64_t find_best_total(struct connected_scratch *scratch, uint32_t rest)
 {
     int64_t best = IMPOSSIBLE;
 
     if (scratch->totals[rest] != UNKNOWN)
         return scratch->totals[rest];
-    best = best_of_size(scratch, rest, scratch->wanted, best);
-    best = best_of_size(scratch, rest, odd_size_left(scratch, rest), best);
+    best = find_best_of_size(scratch, rest, scratch->wanted, best);
+    best = find_best_of_size(scratch, rest, odd_size_left(scratch, rest), best);
     scratch->totals[rest] = best;
     return best;
 }
 
-/* The earliest set that a best partition of the rest may begin with. */
+/* Finds the earliest first set of a best partition of the rest. */
 static void find_earliest(struct connected_scratch *scratch, uint32_t rest, uint32_t size,
                           uint32_t *set)
 {
@@ -165,7 +166,7 @@ static void find_earliest(struct connected_scratch *scratch, uint32_t rest, uint
     } while (subsets_next(&choice.others));
 }
 
-/* What a place could have at best in a set of so many; its pairs count once for each end. */
+/* Returns the greatest sum that a place can have in a set of this size. */
 static int64_t reach_max(const struct connected_scratch *scratch, uint32_t place, uint32_t size)
 {
     uint32_t left = (uint32_t)connected_lowest(scratch->count) & ~(UINT32_C(1) << place);
@@ -186,7 +187,8 @@ static int64_t reach_max(const struct connected_scratch *scratch, uint32_t place
     return sum;
 }
 
-/* Returns what a total of 0 stands for, twice. */
+/* Fills in the value of every subset: twice its sum minus the best of each of its places. Returns
+ * the sum of all bests. */
 static int64_t sum_subsets(struct connected_scratch *scratch)
 {
     uint32_t subsets = UINT32_C(1) << scratch->count;
@@ -221,11 +223,11 @@ void connected_exact_partition(struct connected_scratch *scratch, uint64_t *ret_
     uint32_t rest = (uint32_t)connected_lowest(scratch->count);
     uint32_t required = required_of(scratch);
     uint32_t chosen = 0;
-    /* What is found quickly need not be looked for again, only what is better, or equal. */
+    /* Search only for partitions that are at least as good as one that is found quickly. */
     int64_t found = 2 * connected_search_good_total(scratch) - sum_subsets(scratch) - 1;
 
-    scratch->totals[rest] = best_of_size(scratch, rest, odd_size(scratch),
-                                         best_of_size(scratch, rest, scratch->wanted, found));
+    scratch->totals[rest] = find_best_of_size(
+        scratch, rest, odd_size(scratch), find_best_of_size(scratch, rest, scratch->wanted, found));
     while (rest != 0) {
         uint32_t set = count_places(rest) <= scratch->wanted ? rest : 0;
 

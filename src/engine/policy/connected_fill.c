@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices that are parts of GPUs: GPUs are used up one after the other, those with the fewest free
- * parts first. Ways with fewer GPUs are looked at first, of equally many those with earlier ones;
- * what cannot be better than what was found is not looked at.
+ * AMD's rule, for devices that are parts of GPUs (units): units are used up one after the other,
+ * those with the fewest candidates first. Choices with fewer units are tried first, then those with
+ * earlier units. A choice that cannot be better than the best so far is skipped.
  */
 #include "engine/policy/connected_internal.h"
 
-/* Before the search for the best way is given up, and with what comes after it. */
+/* The search for the best choice stops after so many steps, and what follows it after so many. */
 #define SEARCH_STEPS_MAX 1000000
 #define ALL_STEPS_MAX    1500000
 
@@ -18,10 +18,10 @@ struct unit {
 struct filling {
     struct connected_scratch *scratch;
     struct unit units[CONNECTED_MAX];        /* the smallest first */
-    uint32_t largest[CONNECTED_MAX + 1];     /* places of so many units, the largest ones */
-    uint64_t places_from[CONNECTED_MAX + 1]; /* of this unit and those after it */
+    uint32_t largest[CONNECTED_MAX + 1];     /* by count: places of the largest units */
+    uint64_t places_from[CONNECTED_MAX + 1]; /* by unit: places of this and all later units */
     uint32_t count;
-    uint32_t level; /* units that are used now */
+    uint32_t level; /* units to use */
     int64_t pair_max;
     bool found;
     bool given_up;
@@ -73,7 +73,7 @@ static void gather_units(struct filling *filling)
     }
 }
 
-static int64_t greatest_value(const struct connected_scratch *scratch)
+static int64_t find_greatest_value(const struct connected_scratch *scratch)
 {
     int64_t max = scratch->value[0][1];
 
@@ -84,7 +84,7 @@ static int64_t greatest_value(const struct connected_scratch *scratch)
     return max;
 }
 
-static uint64_t first_places(uint64_t places, uint32_t count)
+static uint64_t take_first_places(uint64_t places, uint32_t count)
 {
     uint64_t taken = 0;
 
@@ -95,9 +95,9 @@ static uint64_t first_places(uint64_t places, uint32_t count)
     return taken;
 }
 
-/* Whether `missing` places from this unit on may make it better than the best. */
-static bool has_hope(struct filling *filling, uint32_t from, uint32_t depth, int64_t sum,
-                     uint32_t missing)
+/* Returns whether `missing` places from this unit on may give a better sum than the best. */
+static bool may_improve(struct filling *filling, uint32_t from, uint32_t depth, int64_t sum,
+                        uint32_t missing)
 {
     const int64_t *reach = filling->scratch->to[depth];
     int64_t max = INT64_MIN;
@@ -134,18 +134,18 @@ static int64_t sum_with(const struct filling *filling, uint64_t places, uint32_t
     return sum;
 }
 
-/* Uses `level - depth` more units, from this one on, for the missing places. */
+/* Tries all choices of `level - depth` units, from this unit on, for the missing places. */
 static void search_units(struct filling *filling, uint32_t from, uint32_t depth, uint64_t chosen,
                          int64_t sum, uint32_t missing)
 {
     uint32_t more = filling->level - depth;
 
-    if (!has_hope(filling, from, depth, sum, missing))
+    if (!may_improve(filling, from, depth, sum, missing))
         return;
     for (uint32_t i = from; i + more <= filling->count; i++) {
         const struct unit *unit = &filling->units[i];
         bool last = unit->size >= missing;
-        uint64_t taken = last ? first_places(unit->places, missing) : unit->places;
+        uint64_t taken = last ? take_first_places(unit->places, missing) : unit->places;
         int64_t with;
 
         filling->given_up |= filling->scratch->steps >= SEARCH_STEPS_MAX;
@@ -165,7 +165,7 @@ static void search_units(struct filling *filling, uint32_t from, uint32_t depth,
     }
 }
 
-/* A set that changes one place at a time, and what every place has to do with it. */
+/* A set that changes by one place at a time, and the sum of every place's values to it. */
 struct growing {
     uint64_t chosen;
     int64_t reach[CONNECTED_MAX];
@@ -181,7 +181,7 @@ static void toggle_place(struct connected_scratch *scratch, struct growing *set,
     scratch->steps += scratch->count;
 }
 
-/* Grows a set from one place by what fits best to it. */
+/* Builds a set from one place by adding the best place again and again. */
 static void grow_set(struct connected_scratch *scratch, uint32_t seed, struct growing *set)
 {
     *set = (struct growing){0};
@@ -198,7 +198,7 @@ static void grow_set(struct connected_scratch *scratch, uint32_t seed, struct gr
     }
 }
 
-/* Exchanges one place for another, the best there are. Returns whether that was a gain. */
+/* Makes the best exchange of two places. Returns whether it increases the sum. */
 static bool exchange_places(struct connected_scratch *scratch, struct growing *set)
 {
     uint64_t outside = scratch->free & ~set->chosen;
@@ -225,7 +225,7 @@ static bool exchange_places(struct connected_scratch *scratch, struct growing *s
     return true;
 }
 
-/* What is found from single places, where not all ways could be looked at. */
+/* Searches from single places, if the search through all choices was stopped. */
 static void search_from_places(struct filling *filling)
 {
     struct connected_scratch *scratch = filling->scratch;
@@ -250,7 +250,7 @@ static void search_from_places(struct filling *filling)
 
 bool connected_fill(struct connected_scratch *scratch, uint64_t *ret_chosen)
 {
-    struct filling filling = {.scratch = scratch, .pair_max = greatest_value(scratch)};
+    struct filling filling = {.scratch = scratch, .pair_max = find_greatest_value(scratch)};
     uint32_t missing = scratch->wanted - count_places(scratch->required);
 
     gather_units(&filling);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of the choice of connected devices. Only for topology*.c. Devices are known by their
- * place in the order of those that count: 0 comes first among equals.
+ * Internals of connected_*.c. A place is a device's number in the order of the devices that may be
+ * chosen; among equals, lower places come first.
  */
 #ifndef ENGINE_POLICY_CONNECTED_INTERNAL_H
 #define ENGINE_POLICY_CONNECTED_INTERNAL_H
@@ -16,27 +16,27 @@ struct connected_scratch {
     uint32_t count;
     uint32_t wanted;
     uint64_t required;
-    uint64_t free;                /* places that are neither required nor left out */
-    uint8_t place[CONNECTED_MAX]; /* the device there */
+    uint64_t free;                /* places that are not required */
+    uint8_t place[CONNECTED_MAX]; /* its device */
     uint8_t unit[CONNECTED_MAX];
     int32_t value[CONNECTED_MAX][CONNECTED_MAX];
     uint64_t steps;
 
-    /* The partition that a search is at, and the best so far. */
+    /* The current partition of a search, and the best so far. */
     struct connected_partition {
         uint32_t sets;
         uint8_t size[CONNECTED_SETS_MAX];
-        uint8_t set[CONNECTED_MAX]; /* by place */
+        uint8_t set[CONNECTED_MAX]; /* by place: its set */
         int64_t total;
     } now, best;
-    int64_t to[CONNECTED_SETS_MAX][CONNECTED_MAX]; /* by set, by place: sum of values to the set */
+    int64_t to[CONNECTED_SETS_MAX]
+              [CONNECTED_MAX]; /* by set and place: sum of the place's values to the set */
     uint64_t seed;
 
-    /* By subset of the places, of which there are CONNECTED_EXACT_MAX at most; see
-     * topology_exact.c. */
+    /* By subset of the places, for at most CONNECTED_EXACT_MAX places; see connected_exact.c. */
     int64_t *sums;
     int64_t *totals;
-    int64_t odd_max; /* of the sums of sets that are as large as the one that is not full */
+    int64_t odd_max; /* the greatest sum of a set of the odd size */
 };
 
 static inline uint64_t connected_bit(uint32_t place)
@@ -44,25 +44,25 @@ static inline uint64_t connected_bit(uint32_t place)
     return UINT64_C(1) << place;
 }
 
-/* The lowest `count` places. */
+/* Returns the lowest `count` places. */
 static inline uint64_t connected_lowest(uint32_t count)
 {
     return count >= 64 ? UINT64_MAX : connected_bit(count) - 1;
 }
 
-/* Runs `place`, a number declared here, over the members of a mask, which is evaluated once. */
+/* Loops over the members of a mask, which is evaluated once. Declares `place`. */
 #define connected_for_each(place, mask)                                                \
     for (uint64_t place##_left = (mask), place = 0;                                    \
          place##_left != 0 && (place = (uint64_t)__builtin_ctzll(place##_left), true); \
          place##_left &= place##_left - 1)
 
-/* Sum of values between a place and the members of a set. */
+/* Returns the sum of a place's values to the members of a set. */
 int64_t connected_reach(const struct connected_scratch *scratch, uint32_t place, uint64_t set);
 
-/* Sum of values of all pairs within a set. */
+/* Returns the sum of all pairs within a set. */
 int64_t connected_sum(const struct connected_scratch *scratch, uint64_t set);
 
-/* Whether the first set comes before the other: it has the lowest place that only one has. */
+/* Returns whether set `one` comes first: it has the lowest place that is in only one of them. */
 static inline bool connected_is_earlier(uint64_t one, uint64_t other)
 {
     uint64_t differ = one ^ other;
@@ -70,19 +70,20 @@ static inline bool connected_is_earlier(uint64_t one, uint64_t other)
     return (one & differ & -differ) != 0;
 }
 
-/* Each of these answers by places, with steps counted in the scratch. */
+/* The algorithms. They return places and count their steps in the scratch. */
 
-/* Tries what the rule would look at first: the places in order. Returns whether nothing is better;
- * else there is no answer yet. */
+/* Tries the first partition by the rule: the places in order. Returns whether no other is better;
+ * if not, sets no answer. */
 bool connected_search_in_order(struct connected_scratch *scratch, uint64_t *ret_chosen);
 
-/* The total of some good partition, soon found. */
+/* Returns the total of a good partition that is found quickly. */
 int64_t connected_search_good_total(struct connected_scratch *scratch);
 
-/* The rule to the letter; only for CONNECTED_EXACT_MAX places. */
+/* Finds the best partition; for at most CONNECTED_EXACT_MAX places. */
 void connected_exact_partition(struct connected_scratch *scratch, uint64_t *ret_chosen);
 
-/* These return whether it is proven. */
+/* Find a good partition of many places, and the choice by AMD's rule. Return whether it is proven
+ * best. */
 bool connected_search_partition(struct connected_scratch *scratch, uint64_t *ret_chosen);
 bool connected_fill(struct connected_scratch *scratch, uint64_t *ret_chosen);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A good partition of many devices: places change sets in pairs as long as that makes the total
- * greater; then some are moved by chance (always the same) and it begins anew. Where the total
- * reaches what no partition can exceed, it is the best.
+ * A good partition of many devices. Pairs of places are exchanged between sets while that increases
+ * the total. Then some pairs are exchanged at random (with a fixed seed), and the search starts
+ * again from there. A total that reaches an upper bound is the best.
  */
 #include <string.h>
 
 #include "engine/policy/connected_internal.h"
 
-/* Before it is enough. */
+/* The search stops after so many steps. */
 #define STEPS_MAX 1500000
 
-/* What an exchange costs, in looks at a pair. */
+/* The steps of an exchange. */
 #define EXCHANGE_STEPS 32
 
 static void refresh_reach(struct connected_scratch *scratch)
@@ -30,7 +30,7 @@ static void refresh_reach(struct connected_scratch *scratch)
     scratch->steps += (uint64_t)scratch->count * scratch->count;
 }
 
-/* The sets, all empty: the first is where the required places go, the last may not be full. */
+/* Sets the sizes of the sets. The first set gets the required places; the last may be smaller. */
 static void start_sets(struct connected_scratch *scratch)
 {
     struct connected_partition *now = &scratch->now;
@@ -42,8 +42,8 @@ static void start_sets(struct connected_scratch *scratch)
         now->size[now->sets++] = (uint8_t)odd;
 }
 
-/* The best to add to a set, or the first of the places where nothing is better. */
-static uint32_t best_addition(const struct connected_scratch *scratch, uint64_t left, uint32_t set,
+/* Returns the place to add to a set: the best by value, or the first. */
+static uint32_t find_addition(const struct connected_scratch *scratch, uint64_t left, uint32_t set,
                               bool by_value)
 {
     uint32_t best = (uint32_t)__builtin_ctzll(left);
@@ -56,7 +56,7 @@ static uint32_t best_addition(const struct connected_scratch *scratch, uint64_t 
     return best;
 }
 
-/* Fills one set after the other, by value or just in order. */
+/* Fills one set after the other, by value or in order. */
 static void fill_sets(struct connected_scratch *scratch, bool by_value)
 {
     uint64_t left = connected_lowest(scratch->count);
@@ -67,7 +67,7 @@ static void fill_sets(struct connected_scratch *scratch, bool by_value)
     for (uint32_t set = 0; set < scratch->now.sets; set++) {
         for (uint32_t i = 0; i < scratch->now.size[set]; i++) {
             uint64_t among = first != 0 ? first : left;
-            uint32_t place = best_addition(scratch, among, set, by_value);
+            uint32_t place = find_addition(scratch, among, set, by_value);
 
             scratch->now.set[place] = (uint8_t)set;
             left &= ~connected_bit(place);
@@ -112,7 +112,7 @@ static bool may_move(const struct connected_scratch *scratch, uint32_t place)
     return (scratch->required & connected_bit(place)) == 0;
 }
 
-/* Exchanges one place for the others as far as that is a gain. Returns whether any was. */
+/* Exchanges one place with later ones while that increases the total. Returns whether it did. */
 static bool improve_place(struct connected_scratch *scratch, uint32_t one)
 {
     bool improved = false;
@@ -152,7 +152,7 @@ static uint32_t draw_number(struct connected_scratch *scratch, uint32_t below)
     return (uint32_t)((scratch->seed >> 33) % below);
 }
 
-/* Goes on from the best partition with some of its places elsewhere. */
+/* Continues from the best partition after some random exchanges. */
 static void shake_partition(struct connected_scratch *scratch)
 {
     uint32_t times = 2 + draw_number(scratch, 1 + scratch->count / 4);
@@ -183,14 +183,14 @@ static void sort_down(int64_t *values, uint32_t count)
     }
 }
 
-/* No total is greater: every place has its best neighbours, and of the places in the set that is
- * not full those that lose least by having fewer. */
-static int64_t total_max(struct connected_scratch *scratch)
+/* Returns an upper bound of the total: every place has its best neighbours, and the places that
+ * lose the least are in the set that is not full. */
+static int64_t find_total_max(struct connected_scratch *scratch)
 {
     uint32_t count = scratch->count;
     uint32_t odd = count % scratch->wanted;
     int64_t values[CONNECTED_MAX] = {0};
-    int64_t losses[CONNECTED_MAX]; /* below 0 */
+    int64_t losses[CONNECTED_MAX]; /* negative */
     int64_t twice = 0;
 
     for (uint32_t place = 0; place < count; place++) {
@@ -236,7 +236,7 @@ static bool are_twins(const struct connected_scratch *scratch, uint64_t one, uin
     return true;
 }
 
-/* Of places that are all the same to the others, the earlier ones. */
+/* Replaces chosen places by earlier ones that have the same values to all others. */
 static uint64_t prefer_early_twins(const struct connected_scratch *scratch, uint64_t chosen)
 {
     uint64_t outside = connected_lowest(scratch->count) & ~chosen;
@@ -253,8 +253,8 @@ static uint64_t prefer_early_twins(const struct connected_scratch *scratch, uint
     return chosen;
 }
 
-/* The full set with the greatest sum that has the required places. */
-static uint64_t best_set(const struct connected_scratch *scratch)
+/* Returns the full set with the required places and the greatest sum. */
+static uint64_t find_best_set(const struct connected_scratch *scratch)
 {
     const struct connected_partition *best = &scratch->best;
     uint64_t chosen = 0;
@@ -278,10 +278,10 @@ bool connected_search_in_order(struct connected_scratch *scratch, uint64_t *ret_
     if (scratch->required != 0)
         return false;
     fill_sets(scratch, false);
-    if (scratch->now.total < total_max(scratch))
+    if (scratch->now.total < find_total_max(scratch))
         return false;
     scratch->best = scratch->now;
-    *ret_chosen = best_set(scratch);
+    *ret_chosen = find_best_set(scratch);
     return true;
 }
 
@@ -294,7 +294,7 @@ int64_t connected_search_good_total(struct connected_scratch *scratch)
 
 bool connected_search_partition(struct connected_scratch *scratch, uint64_t *ret_chosen)
 {
-    int64_t max = total_max(scratch);
+    int64_t max = find_total_max(scratch);
 
     scratch->seed = UINT64_C(0x9e3779b97f4a7c15);
     for (int by_value = 0; by_value < 2; by_value++) {
@@ -309,6 +309,6 @@ bool connected_search_partition(struct connected_scratch *scratch, uint64_t *ret
         if (scratch->now.total > scratch->best.total)
             scratch->best = scratch->now;
     }
-    *ret_chosen = prefer_early_twins(scratch, best_set(scratch));
+    *ret_chosen = prefer_early_twins(scratch, find_best_set(scratch));
     return scratch->best.total >= max;
 }

@@ -56,17 +56,17 @@ static uint32_t count_places(uint64_t mask)
     return (uint32_t)__builtin_popcountll(mask);
 }
 
-/* Which devices count, and which of them are as good as required: as few of the avoided ones as can
- * be are to be chosen. */
-static void leave_out_avoided(const struct connected_question *question, uint64_t *ret_counting,
-                              uint64_t *ret_required)
+/* Finds the devices that may be chosen and those that must be, so that the fewest avoided devices
+ * are chosen: either none of them is needed, or all others are. */
+static void apply_avoided(const struct connected_question *question, uint64_t *ret_allowed,
+                          uint64_t *ret_required)
 {
     uint64_t plain = (question->candidates & ~question->avoided) | question->required;
 
-    *ret_counting = question->candidates;
+    *ret_allowed = question->candidates;
     *ret_required = question->required;
     if (count_places(plain) >= question->wanted)
-        *ret_counting = plain;
+        *ret_allowed = plain;
     else
         *ret_required = plain;
 }
@@ -74,11 +74,11 @@ static void leave_out_avoided(const struct connected_question *question, uint64_
 static void set_up_scratch(const struct connected_question *question,
                            struct connected_scratch *scratch)
 {
-    uint64_t counting;
+    uint64_t allowed;
     uint64_t required;
     uint32_t candidates = count_places(question->candidates);
 
-    leave_out_avoided(question, &counting, &required);
+    apply_avoided(question, &allowed, &required);
     scratch->count = 0;
     scratch->required = 0;
     scratch->wanted = question->wanted;
@@ -86,7 +86,7 @@ static void set_up_scratch(const struct connected_question *question,
     for (uint32_t i = 0; i < candidates; i++) {
         uint8_t device = question->order[i];
 
-        if ((counting & connected_bit(device)) == 0)
+        if ((allowed & connected_bit(device)) == 0)
             continue;
         if ((required & connected_bit(device)) != 0)
             scratch->required |= connected_bit(scratch->count);
@@ -111,9 +111,9 @@ static uint64_t devices_at(const struct connected_scratch *scratch, uint64_t pla
     return devices;
 }
 
-/* Whether there is nothing to choose by, and if so what. */
-static bool is_plain(const struct connected_question *question,
-                     const struct connected_scratch *scratch, uint64_t *ret_chosen)
+/* Returns whether there is no choice, and the only answer. */
+static bool is_trivial(const struct connected_question *question,
+                       const struct connected_scratch *scratch, uint64_t *ret_chosen)
 {
     uint64_t all = connected_lowest(scratch->count);
 
@@ -135,7 +135,7 @@ void connected_set_choose(const struct connected_question *question,
     bool proven = true;
 
     set_up_scratch(question, scratch);
-    if (!is_plain(question, scratch, &chosen)) {
+    if (!is_trivial(question, scratch, &chosen)) {
         if (question->rule == CONNECTED_FILL)
             proven = connected_fill(scratch, &chosen);
         else if (connected_search_in_order(scratch, &chosen))

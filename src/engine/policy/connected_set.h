@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which k devices of a node are best connected. Pure but for the room it works in; the same
- * question has always the same answer, and the number of steps is bounded.
+ * Chooses the k best-connected devices of a node. Pure except for its scratch memory: the same
+ * question always has the same answer. The number of steps is bounded.
  */
 #ifndef ENGINE_POLICY_CONNECTED_SET_H
 #define ENGINE_POLICY_CONNECTED_SET_H
@@ -11,48 +11,47 @@
 #include <stdint.h>
 
 enum {
-    CONNECTED_MAX = 64,       /* devices of a node */
-    CONNECTED_EXACT_MAX = 16, /* up to as many candidates, every partition counts */
+    CONNECTED_MAX = 64,       /* the most devices of a node */
+    CONNECTED_EXACT_MAX = 16, /* the most candidates for which all partitions are compared */
 };
 
 enum connected_rule {
-    /* NVIDIA's: candidates are parted into sets of as many as are wanted (and one of what is left
-     * over) so that the sum of the values of all pairs within sets is the greatest; of the first
-     * such partition the first set with the greatest sum is chosen. What stays free is well
-     * connected then too. */
-    CONNECTED_PARTITION,
-    /* AMD's: units (GPUs that are split into devices) are used up one after the other, those with
-     * the fewest candidates first; of all ways to do so the first with the greatest sum is chosen.
+    /* NVIDIA's rule: partition the candidates into sets of the wanted size, and one set of the
+     * rest, so that the sum of all pairs within sets is the greatest. Of the first such partition
+     * choose the first set with the greatest sum. So the remaining devices are well connected too.
      */
+    CONNECTED_PARTITION,
+    /* AMD's rule: use up one unit (a GPU split into devices) after the other, units with the fewest
+     * candidates first. Of all such choices take the first with the greatest sum. */
     CONNECTED_FILL,
 };
 
-/* Room to work in, for nodes of up to so many devices. */
+/* Memory for nodes of up to `max` devices. The caller destroys it. */
 struct connected_scratch;
 struct connected_scratch *connected_set_scratch_create(uint32_t max); /* NULL: no memory */
 void connected_set_scratch_destroy(struct connected_scratch *scratch);
 
-/* Bit i of a mask is device i. */
+/* Bit i of a mask stands for device i. */
 struct connected_question {
     enum connected_rule rule;
-    uint32_t count;        /* devices, as many as the scratch is for at most */
-    const int32_t *values; /* count x count, symmetric, no more than 2^30 off 0: of a pair */
-    const uint8_t *units;  /* of each device, below CONNECTED_MAX; for CONNECTED_FILL */
+    uint32_t count;        /* devices, at most the scratch's maximum */
+    const int32_t *values; /* of pairs: count x count, symmetric, from -2^30 to 2^30 */
+    const uint8_t *units;  /* by device, below CONNECTED_MAX; only for CONNECTED_FILL */
     uint64_t candidates;
-    uint64_t required;    /* of them: have to be chosen; no more than wanted */
-    uint64_t avoided;     /* of them: only if others will not do */
-    const uint8_t *order; /* the candidates, first those that come first among equals */
-    uint32_t wanted;      /* from 1 to the number of candidates */
+    uint64_t required;    /* candidates that must be chosen; at most `wanted` */
+    uint64_t avoided;     /* candidates chosen only if the others are too few */
+    const uint8_t *order; /* the candidates; among equals, earlier ones come first */
+    uint32_t wanted;      /* devices to choose, from 1 to the number of candidates */
 };
 
 struct connected_answer {
     uint64_t chosen;
-    int64_t value; /* sum over its pairs */
-    bool proven;   /* nothing is better by the rule */
+    int64_t value; /* sum of its pairs */
+    bool proven;   /* no choice is better by the rule */
     uint64_t steps;
 };
 
-/* No answer takes more steps; a step is a handful of instructions. */
+/* The most steps of an answer. A step is a few instructions. */
 extern const uint64_t connected_steps_max;
 
 void connected_set_choose(const struct connected_question *question,

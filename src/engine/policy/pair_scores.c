@@ -7,7 +7,7 @@
 
 #include "engine/policy/connected_set.h"
 
-/* More lanes between two devices count no more. */
+/* The most lanes that count between two devices. */
 #define LANES_MAX 600
 
 #define NEAR_MEMORY 2
@@ -15,19 +15,19 @@
 
 _Static_assert((NEAR_MEMORY + NEAR_CPUS) * (CONNECTED_MAX * (CONNECTED_MAX - 1) / 2) <
                    PAIR_LINK_WORTH,
-               "links count before nearness");
+               "links outweigh nearness");
 
-/* No pair is worth more, but for the last of many links that somebody says it has. */
+/* A pair gets no more links once it is worth this much. */
 #define VALUE_MAX ((LANES_MAX + 1) * 100 * PAIR_LINK_WORTH)
 _Static_assert(VALUE_MAX + LANES_MAX * 100 * (int64_t)PAIR_LINK_WORTH < 1 << 30, "values fit");
 
-/* Of a fabric link for each lane. */
+/* By kind; for NVLink and XGMI the value of each lane. */
 static const int32_t link_values[] = {
     [LINK_NVLINK] = 100, [LINK_XGMI] = 100, [LINK_PSB] = 60,  [LINK_PIX] = 50,
     [LINK_PXB] = 40,     [LINK_PHB] = 30,   [LINK_NODE] = 20, [LINK_SYS] = 10,
 };
 
-/* AMD's, the less the better. */
+/* AMD's weights; lower is better. */
 enum {
     WEIGHT_ONE_GPU = 10,
     WEIGHT_TWO_GPUS = 20,
@@ -39,16 +39,16 @@ enum {
 };
 _Static_assert((int)WEIGHT_TWO_GPUS + (int)WEIGHT_NO_LINK + (int)WEIGHT_TWO_NUMA ==
                    (int)PAIR_WEIGHT_MAX,
-               "nothing weighs more");
+               "the largest weight");
 
 struct pair_builder {
     const struct machine *machine;
     struct pair_scores *nodes;
     size_t node_count;
     uint32_t *sizes;  /* by node: devices */
-    uint32_t *starts; /* by node: where its slots begin in `slots` */
-    uint32_t *places; /* by slot */
-    uint32_t *slots;  /* node after node */
+    uint32_t *starts; /* by node: index of its first slot in `slots` */
+    uint32_t *places; /* by slot: its number within the node */
+    uint32_t *slots;  /* all slots, sorted by node */
 };
 
 static const struct device *device_at(const struct pair_builder *builder, size_t slot)
@@ -66,8 +66,8 @@ static bool are_equal(const char *one, const char *other)
     return one != NULL && other != NULL && strcmp(one, other) == 0;
 }
 
-/* What is known but for links. */
-static int32_t nearness(const struct device *one, const struct device *other)
+/* Returns the value of two devices apart from links. */
+static int32_t nearness_of(const struct device *one, const struct device *other)
 {
     return (share_memory(one, other) ? NEAR_MEMORY : 0) +
            (are_equal(one->cpus, other->cpus) ? NEAR_CPUS : 0);
@@ -96,7 +96,7 @@ static void gather_slots(struct pair_builder *builder)
             (uint32_t)slot;
 }
 
-/* Whether some devices of the node are known to be near other memory than the first. */
+/* Returns whether some device of the node is known to be on another NUMA node than the first. */
 static bool differ_in_memory(const struct pair_builder *builder, size_t node)
 {
     const uint32_t *slots = builder->slots + builder->starts[node];
@@ -111,7 +111,7 @@ static bool differ_in_memory(const struct pair_builder *builder, size_t node)
     return false;
 }
 
-/* Of which nodes something is known that tells their pairs apart. */
+/* Sets `count` of the nodes whose pairs can be told apart. */
 static void find_scored_nodes(struct pair_builder *builder)
 {
     const struct link *link;
@@ -155,14 +155,13 @@ static int allocate_scores(struct pair_builder *builder)
     return 0;
 }
 
-/* Adds to both cells of a pair. */
 static void add_to_pair(int32_t *cells, uint32_t count, uint32_t one, uint32_t other, int32_t value)
 {
     cells[one * count + other] += value;
     cells[other * count + one] += value;
 }
 
-/* Values the device with those of its node before it. */
+/* Adds the scores of a device with each earlier device of its node. */
 static void value_device(struct pair_builder *builder, size_t slot)
 {
     const struct device *device = device_at(builder, slot);
@@ -176,7 +175,7 @@ static void value_device(struct pair_builder *builder, size_t slot)
         const struct device *other =
             device_at(builder, builder->slots[builder->starts[device->host] + before]);
 
-        add_to_pair(node->values, node->count, place, before, nearness(device, other));
+        add_to_pair(node->values, node->count, place, before, nearness_of(device, other));
         if (node->weights != NULL)
             add_to_pair(node->weights, node->count, place, before,
                         -weight_without_link(device, other));
@@ -187,14 +186,15 @@ static void value_device(struct pair_builder *builder, size_t slot)
 
 static int32_t value_of(const struct link *link)
 {
-    int32_t lanes = 1; /* of a PCIe path, or where nobody knows how many */
+    int32_t lanes = 1; /* for PCIe, or if the number is unknown */
 
     if (link_is_fabric(link->kind) && link->lanes > 0)
         lanes = link->lanes < LANES_MAX ? (int32_t)link->lanes : LANES_MAX;
     return link_values[link->kind] * lanes;
 }
 
-/* The fabric counts before PCIe, of which a pair may have both. */
+/* Applies a link to the pair's weight. A pair may have a fabric link and PCIe; the fabric counts.
+ */
 static void lower_weight(int32_t *weights, uint32_t count, uint32_t one, uint32_t other,
                          const struct device *const devices[2], enum link_kind kind)
 {

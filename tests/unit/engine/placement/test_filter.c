@@ -331,36 +331,33 @@ static void every_reason_has_words(void **state)
         const char *many;
     } cases[] = {
         {FILTER_PASSES, "", ""},
-        {FILTER_PARTITIONED, "1 is leased by its partitions", "2 are leased by their partitions"},
-        {FILTER_NOT_WANTED, "1 is not among the wanted", "2 are not among the wanted"},
-        {FILTER_VENDOR, "1 is another vendor's", "2 are another vendor's"},
+        {FILTER_PARTITIONED, "1 is split into partitions", "2 are split into partitions"},
+        {FILTER_NOT_WANTED, "1 is not named in the request", "2 are not named in the request"},
+        {FILTER_VENDOR, "1 has another vendor", "2 have another vendor"},
         {FILTER_MODEL, "1 is another model", "2 are other models"},
-        {FILTER_MEMORY, "1 has less memory or an unknown amount",
-         "2 have less memory or an unknown amount"},
-        {FILTER_CAPABILITY, "1 has a lower or unknown capability",
-         "2 have a lower or unknown capability"},
-        {FILTER_NO_MPS, "1 cannot be shared by mps", "2 cannot be shared by mps"},
-        {FILTER_TOO_SMALL_TO_SHARE,
-         "1 has less memory than is to be reserved, or an unknown amount",
-         "2 have less memory than is to be reserved, or an unknown amount"},
+        {FILTER_MEMORY, "1 has too little or unknown memory",
+         "2 have too little or unknown memory"},
+        {FILTER_CAPABILITY, "1 has a lower or unknown compute capability",
+         "2 have a lower or unknown compute capability"},
+        {FILTER_NO_MPS, "1 does not support MPS", "2 do not support MPS"},
+        {FILTER_TOO_SMALL_TO_SHARE, "1 has less memory than requested, or an unknown amount",
+         "2 have less memory than requested, or an unknown amount"},
         {FILTER_SICK, "1 is sick", "2 are sick"},
-        {FILTER_LOW_ON_MEMORY, "1 has too little free memory or an unknown amount",
-         "2 have too little free memory or an unknown amount"},
+        {FILTER_LOW_ON_MEMORY, "1 has too little or unknown free memory",
+         "2 have too little or unknown free memory"},
         {FILTER_BUSY, "1 is busy", "2 are busy"},
         {FILTER_SHARED_OUT, "1 has too small a share left", "2 have too small a share left"},
-        {FILTER_TENANTS, "1 has as many tenants as may be", "2 have as many tenants as may be"},
-        {FILTER_MEMORY_TAKEN, "1 has too little memory left beside what its tenants reserved",
-         "2 have too little memory left beside what their tenants reserved"},
-        {FILTER_OTHER_USER, "1 is shared by mps of another user",
-         "2 are shared by mps of other users"},
-        {FILTER_OTHER_MPS, "1 is shared by mps in another directory",
-         "2 are shared by mps in other directories"},
+        {FILTER_TENANTS, "1 is at its tenant limit", "2 are at their tenant limit"},
+        {FILTER_MEMORY_TAKEN, "1 has too little unreserved memory",
+         "2 have too little unreserved memory"},
+        {FILTER_OTHER_USER, "1 runs MPS for another user", "2 run MPS for other users"},
+        {FILTER_OTHER_MPS, "1 runs MPS in another directory", "2 run MPS in other directories"},
         {FILTER_MASKED, "1 is hidden by the inherited mask", "2 are hidden by the inherited mask"},
         {FILTER_GONE, "1 is gone", "2 are gone"},
         {FILTER_OUTSIDE, "1 is outside the lease", "2 are outside the lease"},
         {FILTER_RESERVED, "1 is reserved for others", "2 are reserved for others"},
         {FILTER_SQUATTED, "1 is used without a lease", "2 are used without a lease"},
-        {FILTER_DIRTY, "1 is not clean yet", "2 are not clean yet"},
+        {FILTER_DIRTY, "1 is not cleaned up yet", "2 are not cleaned up yet"},
         {FILTER_DRAINED, "1 is drained", "2 are drained"},
         {FILTER_ELSEWHERE, "1 is held by another pool", "2 are held by another pool"},
         {FILTER_ASLEEP, "1 is asleep", "2 are asleep"},
@@ -393,7 +390,7 @@ static void several_reasons_are_listed(void **state)
     counts[FILTER_VENDOR] = 1;
     counts[FILTER_SICK] = 3;
     counts[FILTER_BUSY] = 12;
-    check_described(counts, "1 is another vendor's, 3 are sick, 12 are busy");
+    check_described(counts, "1 has another vendor, 3 are sick, 12 are busy");
 }
 
 static int describe(void *context)

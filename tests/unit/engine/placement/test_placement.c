@@ -74,8 +74,7 @@ static void sick_and_full_devices_are_waited_for(void **state)
     machine_device(&asked.machine, "nvidia0")->health = HEALTH_SICK;
     check_answer(&asked, "now: nvidia1");
     asked.request.min_free = optional_number_of(GIB);
-    check_why(&asked, "not now",
-              "needs 1: 1 is sick, 1 has too little free memory or an unknown amount");
+    check_why(&asked, "not now", "needs 1: 1 is sick, 1 has too little or unknown free memory");
     machine_device(&asked.machine, "nvidia1")->load.memory_free = load_figure_sampled(GIB, 1);
     check_answer(&asked, "now: nvidia1");
     /* One reason is enough: a sick device that is busy counts once. */
@@ -95,9 +94,9 @@ static void fixed_facts_are_never_waited_for(void **state)
     asked.request.min_memory = optional_number_of(80 * GIB);
     check_why(&asked, "never",
               "requested 1 device, at least 80 GiB of memory, but none of 3 devices is suitable: 3 "
-              "have less memory or an unknown amount");
+              "have too little or unknown memory");
     asked.request.min_memory = optional_number_of(40 * GIB);
-    check_why(&asked, "not now", "needs 1: 1 is busy, 2 have less memory or an unknown amount");
+    check_why(&asked, "not now", "needs 1: 1 is busy, 2 have too little or unknown memory");
     set_count(&asked, 2, 2);
     check_answer(&asked, "never");
     placement_case_finish(&asked);
@@ -112,7 +111,7 @@ static void a_partitioned_device_is_never_chosen(void **state)
     machine_device(&asked.machine, "nvidia0")->partitioned = true;
     set_count(&asked, 2, 2);
     check_why(&asked, "now: nvidia0.0,nvidia0.1",
-              "2 of 3 devices fit and are free: 1 is leased by its partitions; first takes the "
+              "2 of 3 devices fit and are free: 1 is split into partitions; first takes the "
               "lowest slots");
     set_count(&asked, 3, 3);
     check_answer(&asked, "never");
@@ -121,8 +120,8 @@ static void a_partitioned_device_is_never_chosen(void **state)
     set_count(&asked, 1, 1);
     placement_case_mark(&asked, &asked.must, "nvidia0");
     check_why(&asked, "never",
-              "requested 1 device with nvidia0, but only 2 of 3 devices are suitable: 1 is leased "
-              "by its partitions");
+              "requested 1 device with nvidia0, but only 2 of 3 devices are suitable: 1 is split "
+              "into partitions");
     placement_case_finish(&asked);
 }
 
@@ -224,7 +223,7 @@ static void all_is_every_device_of_the_largest_vendor(void **state)
     asked.request.model = copy_of("H100");
     check_why(&asked, "never",
               "requested all devices, vendors may mix, model H100, but none of 4 devices is "
-              "suitable: 1 is leased by its partitions, 3 are other models");
+              "suitable: 1 is split into partitions, 3 are other models");
     placement_case_finish(&asked);
 }
 
