@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the devices, leases and claims of a pool may be sorted by.
+ * The columns by which devices, leases and claims can be sorted.
  */
 #ifndef VIEW_COLUMNS_H
 #define VIEW_COLUMNS_H
@@ -8,7 +8,7 @@
 #include "base/text/choice.h"
 
 enum view_column {
-    VIEW_COLUMN_NONE, /* as the pool has them */
+    VIEW_COLUMN_NONE, /* the pool's order */
     VIEW_COLUMN_DEVICE,
     VIEW_COLUMN_MODEL,
     VIEW_COLUMN_LOAD,
@@ -29,7 +29,7 @@ enum view_column {
     VIEW_COLUMN_STARTS,
 };
 
-/* device, model, ...: those that can be asked for. */
+/* device, model, ...: all columns except VIEW_COLUMN_NONE. */
 extern const struct choice view_column_names[];
 
 #endif

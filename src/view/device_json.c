@@ -4,22 +4,13 @@
 #include "base/text/choice.h"
 #include "base/text/quantity.h"
 
-/* Figures are kept in thousandths. */
-enum { FIGURE_DECIMALS = 3 };
-
 static void write_number(struct json *json, const char *key, struct optional_number number)
 {
     json_number_member(json, key, number.known, number.value);
 }
 
-static void write_bool(struct json *json, const char *key, bool value)
-{
-    json_key(json, key);
-    json_bool(json, value);
-}
-
-static void write_figure(struct json *json, const char *key, const struct figure *figure,
-                         unsigned decimals)
+void device_json_write_figure(struct json *json, const char *key, const struct figure *figure,
+                              unsigned decimals)
 {
     json_key(json, key);
     if (figure->known)
@@ -33,14 +24,14 @@ static void write_load(struct json *json, const struct device *device)
     const struct load *load = &device->load;
     int64_t sampled_at;
 
-    write_figure(json, "utilization", &load->utilization, FIGURE_DECIMALS);
-    write_figure(json, "temperature_c", &load->temperature, FIGURE_DECIMALS);
-    write_figure(json, "power_w", &load->power, FIGURE_DECIMALS);
-    write_figure(json, "frequency_hz", &load->frequency, 0);
+    device_json_write_figure(json, "utilization", &load->utilization, DEVICE_JSON_DECIMALS);
+    device_json_write_figure(json, "temperature_c", &load->temperature, DEVICE_JSON_DECIMALS);
+    device_json_write_figure(json, "power_w", &load->power, DEVICE_JSON_DECIMALS);
+    device_json_write_figure(json, "frequency_hz", &load->frequency, 0);
     json_string_member(json, "health", choice_name(health_names, (int)device->health));
     json_string_member(json, "health_reason", device->health_reason);
-    write_bool(json, "asleep", device->asleep);
-    write_bool(json, "old", device->old);
+    json_bool_member(json, "asleep", device->asleep);
+    json_bool_member(json, "old", device->old);
     if (load_sampled_at(load, &sampled_at))
         json_string_member(json, "sampled_at", quantity_format_time(sampled_at).text);
     else
@@ -63,7 +54,7 @@ static void write_process(struct json *json, const struct device_process *proces
     json_string_member(json, "since",
                        process->started == 0 ? NULL : quantity_format_time(process->started).text);
     if (pool_says)
-        write_bool(json, "squats", process->squats);
+        json_bool_member(json, "squats", process->squats);
     else
         json_string_member(json, "squats", NULL);
     json_object_end(json);
@@ -101,7 +92,7 @@ void device_json_write_members(struct json *json, const struct device *device,
     json_string_member(json, "pci", device->pci.known ? pci_format(device->pci).text : NULL);
     json_string_member(json, "parent", device->parent);
     write_number(json, "memory_total", device->memory_total);
-    write_figure(json, "memory_free", &device->load.memory_free, 0);
+    device_json_write_figure(json, "memory_free", &device->load.memory_free, 0);
     json_string_member(json, "cap", device->cap.known ? capability_format(device->cap).text : NULL);
     write_number(json, "numa", device->numa);
     json_string_member(json, "cpus", device->cpus);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device for programs.
+ * Writes a device as JSON.
  */
 #ifndef VIEW_DEVICE_JSON_H
 #define VIEW_DEVICE_JSON_H
@@ -12,10 +12,17 @@
 #include "model/optional.h"
 #include "view/user_names.h"
 
-/* The members of one device in the berth.devices/1 document, within an object; `pool_says`: a pool
- * has said what it knows of the processes. A failed allocation is remembered by the text. */
+/* Writes the members of one device of the berth.devices/1 document into an object. `pool_says`: the
+ * facts about processes come from a pool. The text remembers a failed allocation. */
 void device_json_write_members(struct json *json, const struct device *device,
                                struct optional_number slot, bool pool_says,
                                struct user_names *users);
+
+/* The decimals of figures in thousandths. */
+enum { DEVICE_JSON_DECIMALS = 3 };
+
+/* Writes one member; an unknown figure is null. */
+void device_json_write_figure(struct json *json, const char *key, const struct figure *figure,
+                              unsigned decimals);
 
 #endif

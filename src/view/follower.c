@@ -7,12 +7,12 @@
 #include "base/system/clock.h"
 #include "view/follower_internal.h"
 
-/* A daemon that says nothing is asked whether it is there. */
+/* After this time without a message, the follower sends WIRE_HELLO to check the connection. */
 #define QUIET_TIMEOUT (3 * DURATION_SECOND)
 /* Pauses between attempts to reconnect (base/system/backoff.h). */
 #define RECONNECT_PAUSE_MIN (DURATION_SECOND / 10)
 #define RECONNECT_PAUSE_MAX DURATION_SECOND
-/* Looking is at most this part of the time, unless it takes very long. */
+/* Snapshots take at most one part of the time, unless the pause would be above PACE_MAX. */
 #define PACE_PARTS 10
 #define PACE_MAX   (2 * DURATION_SECOND)
 
@@ -25,7 +25,7 @@ uint32_t follower_wanted_sections(const struct follower *follower)
     return sections == 0 ? ALL_SECTIONS : sections;
 }
 
-/* What there was to be asked is to be asked again; what is known is kept. */
+/* Forgets the open requests, which must be sent again, and keeps the view. */
 static void forget_questions(struct follower *follower)
 {
     follower->hello_number = follower->subscribe_number = follower->snapshot_number = 0;
@@ -34,7 +34,7 @@ static void forget_questions(struct follower *follower)
     follower->snapshot_kinds = 0;
     follower->due_whole_queue = false;
     follower->requested_at = 0;
-    /* What was told and not looked at yet would not be told again. */
+    /* News whose snapshot is not complete would not be sent again. */
     follower->mark = 0;
     pool_view_finish(&follower->partial);
 }
@@ -52,7 +52,7 @@ static bool is_connected(const struct follower *follower)
     return follower->session.socket >= 0;
 }
 
-/* Sends a question, which gets a number. What is to be answered at once is waited for. */
+/* Sends a request with a new number. `at_once`: the daemon must answer it without delay. */
 static int send_question(struct follower *follower, struct wire_message *question, bool at_once,
                          uint64_t *ret_number, struct berth_error *error)
 {
@@ -81,7 +81,7 @@ int64_t follower_effective_interval(const struct follower *follower)
                       ? PACE_PARTS * follower->snapshot_duration
                       : PACE_MAX;
 
-    /* What has ended is told of only as long as the daemon lives. */
+    /* The daemon forgets ended leases when it exits. */
     return follower->settings.keeps_ended || interval > min ? interval : min;
 }
 
@@ -127,7 +127,7 @@ int follower_start_snapshot(struct follower *follower, struct berth_error *error
     return follower_request_page(follower, WIRE_SECTION_DEVICES, 0, error);
 }
 
-/* The connection is new: says what is known already. */
+/* Sends the first requests of a new connection. */
 static int send_first_questions(struct follower *follower, struct berth_error *error)
 {
     int code = send_hello(follower, error);
@@ -156,7 +156,7 @@ int follower_open(struct follower *follower, const struct follower_settings *set
 
     init_follower(follower, settings);
     code = pool_address_find(settings->inventory, &follower->address, error);
-    /* The file is the user's words; that nobody listens, which has the same code, is not. */
+    /* A missing inventory is invalid input; a missing daemon, which has the same code, is not. */
     if (code == BERTH_ERROR_NOT_FOUND)
         return error_wrap(error, BERTH_ERROR_INVALID, "inventory");
     if (code < 0)
@@ -164,7 +164,7 @@ int follower_open(struct follower *follower, const struct follower_settings *set
     code = session_open(&follower->session, &follower->address, DIAL_START, error);
     if (code == 0) {
         code = send_first_questions(follower, error);
-        /* It has gone already, and may come back. */
+        /* The daemon is gone already, and may come back. */
         if (code == BERTH_ERROR_IO && !follower->session.closed) {
             mark_gone(follower, error);
             return 0;
@@ -220,15 +220,16 @@ void follower_close(struct follower *follower)
     pool_view_finish(&follower->view);
 }
 
-/* ---- Step by step ---- */
+/* ---- Steps ---- */
 
-/* For how long it may say nothing. One that started us wakes up for nothing rather not. */
+/* Returns the time without a message before the connection is checked. A daemon that started this
+ * process must not be woken needlessly. */
 static int64_t quiet_timeout(const struct follower *follower)
 {
     return follower->never_reconnects ? DURATION_HOUR : QUIET_TIMEOUT;
 }
 
-/* Takes in all that has come. Returns the news, or an error. */
+/* Handles all received messages. Returns the kinds of news, or an error. */
 static int receive_messages(struct follower *follower, struct berth_error *error)
 {
     int news = 0;
@@ -293,7 +294,7 @@ int follower_step(struct follower *follower, struct berth_error *error)
 
     if (news >= 0)
         return news;
-    /* Whoever is not there may come back; whoever says no will say it again. */
+    /* A daemon that is gone may come back. A refusal is final. */
     if ((found.code == BERTH_ERROR_IO || found.code == BERTH_ERROR_NOT_FOUND) &&
         !follower->session.closed && !follower->never_reconnects && !is_connected(follower)) {
         mark_gone(follower, &found);
@@ -312,7 +313,7 @@ int follower_descriptor(const struct follower *follower)
 int64_t follower_next_timeout(const struct follower *follower)
 {
     int64_t now = clock_now();
-    /* Whoever has nobody else to dial need not find out whether this one still answers. */
+    /* Without reconnecting there is no need to check whether the daemon still answers. */
     int64_t next =
         follower->never_reconnects ? INT64_MAX : follower->last_heard_at + quiet_timeout(follower);
 
@@ -349,13 +350,13 @@ void follower_set_interests(struct follower *follower, uint32_t kinds, int64_t i
 
     if (kinds == follower->settings.kinds && interval == follower->settings.interval)
         return;
-    /* What is wanted anew may have changed since it was last looked at. */
+    /* Kinds that were not subscribed to may have changed since the last snapshot. */
     follower->pending_kinds |= kinds & ~follower->settings.kinds;
     follower->due_sections |= follower_sections_of_kinds(kinds & ~follower->settings.kinds) &
                               follower_wanted_sections(follower);
     follower->settings.kinds = kinds;
     follower->settings.interval = interval;
-    /* It takes the place of what was asked; a daemon that is gone is noticed by the next step. */
+    /* It replaces the current subscription. The next step notices when the daemon is gone. */
     if (is_connected(follower) && follower_start_snapshot(follower, &ignored) == 0)
         follower_subscribe(follower, &ignored);
 }
@@ -368,7 +369,7 @@ uint64_t follower_refresh(struct follower *follower, bool whole)
     follower->due_sections |= follower_wanted_sections(follower);
     follower->due_whole_queue |= whole;
     follower->pending_kinds |= follower->settings.kinds & (WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE);
-    /* A look that is under way comes to its end first; this one begins then. */
+    /* When a snapshot is in progress, this one starts after it. */
     if (is_connected(follower))
         follower_start_snapshot(follower, &ignored);
     return next;

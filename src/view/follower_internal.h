@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of a follower do for each other.
+ * Functions that the files of a follower share.
  */
 #ifndef VIEW_FOLLOWER_INTERNAL_H
 #define VIEW_FOLLOWER_INTERNAL_H
@@ -12,28 +12,28 @@
     (SECTION_BIT(WIRE_SECTION_DEVICES) | SECTION_BIT(WIRE_SECTION_LEASES) | \
      SECTION_BIT(WIRE_SECTION_QUEUE))
 
-/* follow.c: what is asked. */
+/* follower.c: requests. */
 
-/* The sections that are kept up to date. */
+/* Returns the sections that are kept up to date. */
 uint32_t follower_wanted_sections(const struct follower *follower);
-/* The least time from one news to the next: what was wanted, but so much that looking is a small
- * part of it, as a long queue takes the daemon long to tell; but for those who must not miss what
- * has ended. */
+/* Returns the minimum time between two messages with news: the interval of the settings, but long
+ * enough that taking snapshots, which is slow with a long queue, is a small part of the time. A
+ * follower that keeps ended leases always uses the interval of the settings. */
 int64_t follower_effective_interval(const struct follower *follower);
-/* Asks for news from what is known on. */
+/* Subscribes to the changes after the last known one. */
 int follower_subscribe(struct follower *follower, struct berth_error *error);
-/* Asks for a page of the look that is under way. */
+/* Requests a page of the current snapshot. */
 int follower_request_page(struct follower *follower, uint32_t section, uint64_t after,
                           struct berth_error *error);
-/* Begins to look at what is due, unless a look is under way. */
+/* Starts a snapshot of the sections that are due, unless one is in progress. */
 int follower_start_snapshot(struct follower *follower, struct berth_error *error);
 
-/* follower_handle_message.c: what is answered. */
+/* follower_receive.c: answers. */
 
-/* The sections that news are about. A lease changes what its devices are about, and who waits for
- * them. */
+/* Returns the sections that news of these kinds concern. A lease also changes the states of its
+ * devices, and the queue. */
 uint32_t follower_sections_of_kinds(uint32_t kinds);
-/* Takes in a message. Returns the news that can be told now, or an error. */
+/* Handles a message. Returns the kinds of news that are complete now, or an error. */
 int follower_handle_message(struct follower *follower, struct wire_message *message,
                             struct berth_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a follower makes of what the daemon says.
+ * Handles the daemon's messages to a follower.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "base/system/clock.h"
 #include "view/follower_internal.h"
 
-/* Behind every claim. */
+/* A position after every claim. */
 #define QUEUE_END UINT32_MAX
 
 static int handle_pool(struct follower *follower, struct wire_message *message,
@@ -77,7 +77,7 @@ static int handle_news(struct follower *follower, struct wire_message *message,
 
     if (code < 0)
         return code;
-    /* Another daemon, of which nothing is known. */
+    /* It is another daemon, so everything may have changed. */
     if (message->epoch != follower->epoch)
         kinds |= WIRE_NEWS_HELLO;
     copy_tally(follower, message->tally);
@@ -94,7 +94,7 @@ static int handle_news(struct follower *follower, struct wire_message *message,
     return code < 0 ? code : follower_subscribe(follower, error);
 }
 
-/* The items of a section that was looked at; those of others stay as they are. */
+/* Replaces the items of a section, if the snapshot has that section. */
 #define REPLACE_SECTION(follower, section, member)                                            \
     do {                                                                                      \
         if (((follower)->snapshot_sections & SECTION_BIT(section)) == 0)                      \
@@ -135,7 +135,8 @@ static int complete_snapshot(struct follower *follower, struct berth_error *erro
     return pool_view_index(&follower->view, error);
 }
 
-/* Returns the news that can be told now, or an error. */
+/* Adds a page to the snapshot. Returns the kinds of news when the snapshot is complete, 0, or an
+ * error. */
 static int handle_page(struct follower *follower, struct wire_message *page,
                        struct berth_error *error)
 {
@@ -151,7 +152,7 @@ static int handle_page(struct follower *follower, struct wire_message *page,
     if (news < 0)
         return news;
     if (news > 0) {
-        /* The last page has the problems, so it is asked for in any case. */
+        /* The last page has the problems, so it is always requested. */
         if (section == WIRE_SECTION_QUEUE && max != 0 && after < QUEUE_END &&
             follower->partial.snapshot.claims.count >= max)
             after = QUEUE_END;
@@ -171,8 +172,7 @@ static int handle_refusal(const struct wire_message *message, struct berth_error
     struct berth_error refused = BERTH_ERROR_INIT;
 
     session_refusal(message, &refused);
-    return error_set(error, refused.code,
-                     "expected to follow the pool, got that the daemon says: %s", refused.message);
+    return error_set(error, refused.code, "cannot follow the pool: %s", refused.message);
 }
 
 int follower_handle_message(struct follower *follower, struct wire_message *message,

@@ -13,12 +13,6 @@ static void write_unsigned(struct json *json, const char *key, uint64_t number)
     json_unsigned(json, number);
 }
 
-static void write_bool(struct json *json, const char *key, bool value)
-{
-    json_key(json, key);
-    json_bool(json, value);
-}
-
 static void write_time(struct json *json, const char *key, struct optional_number time)
 {
     json_string_member(
@@ -39,7 +33,7 @@ static void write_about(struct json *json, const struct pool_view *view)
     json_object_end(json);
 }
 
-/* null, where it is not known. */
+/* Writes the time, or null when it is not known. */
 static void write_start(struct json *json, int64_t started)
 {
     json_string_member(json, "since", started == 0 ? NULL : quantity_format_time(started).text);
@@ -58,7 +52,7 @@ static void write_process(struct json *json, const struct device_process *proces
     json_object_end(json);
 }
 
-/* Those that squat, or else those that linger. */
+/* Writes the squatters, or else the leftovers of ended leases. */
 static void write_processes(struct json *json, const char *key, const struct pool_view *view,
                             const struct slot_info *slot, bool squatters, struct user_names *users)
 {
@@ -96,7 +90,7 @@ static void write_device(struct json *json, const struct pool_view *view, size_t
 
     json_object_begin(json);
     device_json_write_members(json, item->device, optional_number_of(slot), true, users);
-    write_bool(json, "leased", leased);
+    json_bool_member(json, "leased", leased);
     json_string_member(json, "sharing",
                        leased ? choice_name(sharing_names, (int)item->sharing) : NULL);
     json_string_member(json, "state", choice_name(slot_state_names, (int)item->state));
@@ -117,7 +111,7 @@ static void write_device(struct json *json, const struct pool_view *view, size_t
     json_object_end(json);
 }
 
-/* Nanoseconds as seconds; null where they are not known. */
+/* Writes nanoseconds as seconds, or null when they are not known. */
 static void write_seconds(struct json *json, const char *key, struct optional_number duration)
 {
     json_key(json, key);
@@ -145,7 +139,7 @@ static void write_lease_devices(struct json *json, const struct lease_info *leas
     json_array_end(json);
 }
 
-/* Unsaid is normal. */
+/* Returns the priority's name; the default is normal. */
 static const char *priority_name(enum priority priority)
 {
     return choice_name(priority_names,
@@ -166,15 +160,15 @@ void pool_json_write_lease(struct json *json, const struct lease_info *lease,
     write_unsigned(json, "replicas", lease->replicas);
     json_string_member(json, "sharing", choice_name(sharing_names, (int)lease->sharing));
     json_string_member(json, "priority", priority_name(lease->priority));
-    write_bool(json, "opportunistic", lease->opportunistic);
+    json_bool_member(json, "opportunistic", lease->opportunistic);
     json_string_member(json, "claimed_at", quantity_format_time(lease->since).text);
     json_string_member(json, "granted_at", quantity_format_time(lease->granted).text);
     write_time(json, "expires_at", lease->expires);
     write_seconds(json, "idle_s", lease->idle);
-    write_bool(json, "idle_warned", lease->idle_warned);
-    write_bool(json, "adopted", lease->adopted);
-    write_bool(json, "preparing", lease->preparing);
-    write_bool(json, "draining", lease->draining);
+    json_bool_member(json, "idle_warned", lease->idle_warned);
+    json_bool_member(json, "adopted", lease->adopted);
+    json_bool_member(json, "preparing", lease->preparing);
+    json_bool_member(json, "draining", lease->draining);
     json_string_member(json, "ending", lease->end != 0 ? pool_info_describe_end(lease->end) : NULL);
     write_time(json, "force_at", lease->force_at);
     json_number_member(json, "parent", lease->parent != 0, lease->parent);
@@ -197,7 +191,7 @@ static void write_claim(struct json *json, const struct claim_info *claim, struc
     json_string_member(json, "command", claim->command);
     json_string_member(json, "request", claim->request);
     json_string_member(json, "priority", priority_name(claim->priority));
-    write_bool(json, "opportunistic", claim->opportunistic);
+    json_bool_member(json, "opportunistic", claim->opportunistic);
     json_string_member(json, "since", quantity_format_time(claim->since).text);
     json_string_member(json, "why", claim->why == NULL ? NULL : text_string(&why));
     write_seconds(json, "estimate_s", claim->estimate);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A look at a pool for programs: the berth.status/1 document and its parts, each of which is one
- * JSON value. A failed allocation is remembered by the text that is written to.
+ * Writes a pool view as JSON: the berth.status/1 document and its parts, each of which is one JSON
+ * value. The text remembers a failed allocation.
  */
 #ifndef VIEW_POOL_JSON_H
 #define VIEW_POOL_JSON_H
@@ -14,18 +14,18 @@
 void pool_json_write(const struct pool_view *view, struct user_names *users,
                      enum json_layout layout, struct text *out);
 
-/* What it has besides its schema: "pool", "devices", "leases", "queue", "problems". */
+/* Writes its members except the schema: "pool", "devices", "leases", "queue", "problems". */
 void pool_json_write_members(struct json *json, const struct pool_view *view,
                              struct user_names *users);
 
-/* Some of these alone, arrays. */
+/* Write one of these arrays. */
 void pool_json_write_devices(struct json *json, const struct pool_view *view,
                              struct user_names *users);
 void pool_json_write_queue(struct json *json, const struct pool_view *view,
                            struct user_names *users);
 void pool_json_write_problems(struct json *json, const struct pool_view *view);
 
-/* One lease, an object. */
+/* Writes one lease as an object. */
 void pool_json_write_lease(struct json *json, const struct lease_info *lease,
                            struct user_names *users);
 

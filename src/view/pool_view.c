@@ -22,7 +22,7 @@
         move_code;                                                         \
     })
 
-/* Moves the place on to the next page. Sections that we do not know end the look. */
+/* Moves the position to the next page. An unknown section ends the snapshot. */
 static int advance_position(const struct wire_message *page, struct pool_view_position *position,
                             struct berth_error *error)
 {
@@ -31,7 +31,7 @@ static int advance_position(const struct wire_message *page, struct pool_view_po
     if (page->section < position->section ||
         (page->section == position->section && page->after <= position->after))
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "expected the next page of the pool, got one that was there already");
+                         "expected the next page of the pool, got an earlier one");
     if (++position->pages >= POOL_VIEW_PAGES_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
                          "expected at most %d pages of the pool, got more", POOL_VIEW_PAGES_MAX);
@@ -69,7 +69,7 @@ void pool_view_finish(struct pool_view *view)
     vector_finish(&view->uses);
 }
 
-/* A device's id and its slot, to be found by the id. */
+/* A device's id and its slot, for a search by id. */
 struct slot_of_device {
     struct device_id id;
     size_t slot;

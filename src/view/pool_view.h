@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A whole look at a pool: its devices, leases and queue, as they were when it was taken.
+ * A snapshot of a pool: its devices, leases and queue at one moment.
  */
 #ifndef VIEW_POOL_VIEW_H
 #define VIEW_POOL_VIEW_H
@@ -12,70 +12,72 @@
 #include "client/session.h"
 #include "wire/wire.h"
 
-/* More pages than any pool fills: a daemon that sends more is not one of ours. */
+/* The maximum number of pages. No berthd sends more. */
 #define POOL_VIEW_PAGES_MAX 4096
-/* More devices in all leases, counted once for each, than any pool has. */
+/* The maximum sum of the devices of all leases. No pool has more. */
 #define POOL_VIEW_USES_MAX (1024 * 1024)
 
 /* A device under a lease. */
 struct pool_use {
     size_t slot;
-    size_t lease;    /* index into look.leases */
-    uint32_t number; /* which device of that lease, from 0 */
+    size_t lease;    /* index into snapshot.leases */
+    uint32_t number; /* index into the lease's devices */
 };
 
 struct pool_view {
-    struct wire_message about;    /* WIRE_POOL: what pool it is */
-    struct wire_message snapshot; /* all pages as one: capacity, pending, time, slots, leases,
-                                 claims, problems */
+    struct wire_message about;    /* WIRE_POOL */
+    struct wire_message snapshot; /* all pages joined: capacity, pending, time, slots, leases,
+                                     claims, problems */
     struct {
         VECTOR_OF(struct pool_use); /* by slot, then by lease */
     } uses;
 };
 
-/* Takes one. Every slot has a device. The pages come one after the other, so that a lease may be
- * there whose device reads as free, and the other way round. The caller finishes *ret_view, which
- * is untouched on failure. Fails with BERTH_ERROR_IO when the daemon is gone (session_reconnect
- * helps) or does not answer within 10 s, _INVALID when it is the pool of another inventory than the
- * address wants, _SYNTAX when it does not make sense, _LIMIT when it does not end, or _MEMORY. */
+/* Fetches a snapshot from the daemon. Every slot has a device. The pool may change between two
+ * pages, so a lease may have a device whose state is free, and a leased device may have no lease.
+ * The caller finishes *ret_view, which is untouched on failure. Fails with BERTH_ERROR_IO when the
+ * daemon is gone (session_reconnect helps) or does not answer within 10 s, _INVALID when the pool
+ * has another inventory than the address, _SYNTAX for an invalid answer, _LIMIT when there are too
+ * many pages, or _MEMORY. */
 int pool_view_fetch(struct session *session, struct pool_view *ret_view, struct berth_error *error);
 
-/* The same for those who have no time: with BERTH_ERROR_IO after so many nanoseconds in all. */
+/* The same, but fails with BERTH_ERROR_IO after `time` nanoseconds in total. */
 int pool_view_fetch_within(struct session *session, int64_t time, struct pool_view *ret_view,
                            struct berth_error *error);
 
-/* As pool_view_fetch, dialling again while the daemon goes away in the midst, a few times. */
+/* As pool_view_fetch, but reconnects and tries again a few times when the daemon goes away
+ * meanwhile. */
 int pool_view_fetch_retrying(struct session *session, struct pool_view *ret_view,
                              struct berth_error *error);
 
 void pool_view_finish(struct pool_view *view);
 
-/* Asks one thing and waits for what is said about it, at most 10 s; fails as pool_view_fetch, and
- * with what a refusal says. The caller finishes *ret_answer. */
+/* Sends a request and waits for its answer of type `wanted`, at most 10 s. Fails as
+ * pool_view_fetch, or with the error of a refusal. The caller finishes *ret_answer. */
 int pool_view_request(struct session *session, struct wire_message *question, enum wire_type wanted,
                       struct wire_message *ret_answer, struct berth_error *error);
 
-/* Fills in the uses of a view whose look is complete. For tests, too. */
+/* Fills in the uses of a view whose snapshot is complete. Tests call it too. */
 int pool_view_index(struct pool_view *view, struct berth_error *error);
 
-/* Where in a look a page begins, and how many there were before it. */
+/* The start of a page in a snapshot. */
 struct pool_view_position {
     uint32_t section;
     uint64_t after;
-    size_t pages;
+    size_t pages; /* number of pages before this one */
 };
 
-/* Adds the items of a page to the look; the page keeps what was not added. Returns whether another
- * page follows, whose place *place is then. Fails with BERTH_ERROR_SYNTAX, also when that page was
- * there already, _LIMIT when there are too many, or _MEMORY. */
+/* Moves the items of a page to the snapshot; on failure the page keeps the rest. Returns whether
+ * another page follows, and moves *position to it. Fails with BERTH_ERROR_SYNTAX (also when that
+ * page is not after this one), _LIMIT (too many pages) or _MEMORY. */
 int pool_view_add_page(struct pool_view *view, struct wire_message *page,
                        struct pool_view_position *position, struct berth_error *error);
 
-/* Fails with BERTH_ERROR_INVALID when the pool that was found is not the one of this inventory;
- * NULL: any is right. */
+/* Fails with BERTH_ERROR_INVALID when the pool's inventory, `found`, is not `wanted`. When `wanted`
+ * is NULL, any pool is right. */
 int pool_view_check_inventory(const char *wanted, const char *found, struct berth_error *error);
 
-/* The first use of a slot; the count of uses when it has none. */
+/* Returns the index of the first use of a slot, or the count of uses when there is none. */
 size_t pool_view_first_use(const struct pool_view *view, size_t slot);
 
 #endif

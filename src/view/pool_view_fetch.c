@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asking the daemon for a look at its pool.
+ * Fetches snapshots from the daemon.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ enum { ATTEMPTS = 5 };
 
 static const int64_t timeout = 10 * DURATION_SECOND;
 
-/* What the answer to our question is: 1, 0 when it is about something else, or an error. */
+/* Returns 1 for the answer to the question, 0 for a message with another number, or an error. */
 static int check_answer(struct wire_message *message, uint64_t number, enum wire_type wanted,
                         struct berth_error *error)
 {
@@ -28,7 +28,7 @@ static int check_answer(struct wire_message *message, uint64_t number, enum wire
     return 1;
 }
 
-/* pool_view_request that ends by `until`, if that is earlier. */
+/* Does pool_view_request, but waits at most until `until`. */
 static int request_until(struct session *session, struct wire_message *question,
                          enum wire_type wanted, int64_t until, struct wire_message *ret_answer,
                          struct berth_error *error)
@@ -44,8 +44,7 @@ static int request_until(struct session *session, struct wire_message *question,
         struct wire_message message;
 
         if (left <= 0)
-            return error_set(error, BERTH_ERROR_IO,
-                             "expected an answer of the pool within %s, got none",
+            return error_set(error, BERTH_ERROR_IO, "the daemon did not answer within %s",
                              quantity_format_duration(timeout).text);
         code = session_receive(session, left, &message, error);
         if (code != SESSION_MESSAGE)
@@ -85,7 +84,7 @@ static int fetch_pages(struct session *session, int64_t until, struct pool_view 
     return more;
 }
 
-/* With --inventory and BERTH_SOCKET both, somebody else's pool may answer. */
+/* With both --inventory and BERTH_SOCKET, a pool with another inventory may answer. */
 int pool_view_check_inventory(const char *wanted, const char *found, struct berth_error *error)
 {
     if (wanted == NULL || (found != NULL && strcmp(wanted, found) == 0))

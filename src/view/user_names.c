@@ -8,7 +8,8 @@
 
 enum { BUFFER_MIN = 1024, BUFFER_MAX = 1024 * 1024 };
 
-/* An allocated copy of the name in the user database; NULL: none, or no memory. */
+/* Returns an allocated copy of the name in the user database, or NULL when there is none, or no
+ * memory. */
 static char *look_up_name(uint32_t uid)
 {
     char *name = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The names of users by their numbers, each looked up once. Zeroed memory knows nobody yet. Not for
- * use by two threads at once.
+ * A cache of user names by uid. Zeroed memory is an empty cache. Only one thread may use a cache at
+ * a time.
  */
 #ifndef VIEW_USER_NAMES_H
 #define VIEW_USER_NAMES_H
@@ -17,16 +17,16 @@ struct user_name {
 };
 
 struct user_names {
-    VECTOR_OF(struct user_name); /* in the order in which they were asked for */
-    struct user_name last;       /* of one that could not be kept */
+    VECTOR_OF(struct user_name); /* in the order of the first lookups */
+    struct user_name last;       /* a name that could not be cached */
 };
 
-/* The name; the number in digits where nobody has it, or there is no memory. Good until the next
- * call. It may hold anything: whoever keeps the user database wrote it. May block as long as that
- * does. */
+/* Returns the user's name, or the uid in digits when there is no such user, valid until the next
+ * call. The name comes from the user database and may contain any bytes. Blocks as long as the
+ * lookup in the user database does. */
 const char *user_names_find(struct user_names *names, uint32_t uid);
 
-/* The same for one who may be unknown; then NULL. */
+/* The same for a uid that may be unknown; then it returns NULL. */
 const char *user_names_find_optional(struct user_names *names, struct optional_number uid);
 
 void user_names_finish(struct user_names *names);

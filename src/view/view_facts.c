@@ -211,7 +211,7 @@ enum style view_state_style(enum slot_state state)
     }
 }
 
-/* Shorter pauses are noise. */
+/* Ignores less than a minute without a warning: short pauses are normal. */
 bool view_is_idle(const struct lease_info *lease)
 {
     return lease->idle.known && (lease->idle_warned || lease->idle.value >= DURATION_MINUTE);
@@ -219,15 +219,5 @@ bool view_is_idle(const struct lease_info *lease)
 
 const char *view_claim_reason(const struct claim_info *claim)
 {
-    static const char lead[] = "expected ";
-    const char *rest = claim->why;
-    size_t length = claim->request == NULL ? 0 : strlen(claim->request);
-
-    if (rest == NULL || rest[0] == '\0')
-        return NULL;
-    if (length == 0 || strncmp(rest, lead, strlen(lead)) != 0 ||
-        strncmp(rest + strlen(lead), claim->request, length) != 0)
-        return claim->why;
-    rest += strlen(lead) + length;
-    return strncmp(rest, "; ", 2) == 0 && rest[2] != '\0' ? rest + 2 : claim->why;
+    return claim->why == NULL || claim->why[0] == '\0' ? NULL : claim->why;
 }

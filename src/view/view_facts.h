@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a look at a pool means: judgements and figures that all who show one share. Pure.
+ * Values that are derived from a pool view, for all programs that show one. Pure functions; any
+ * thread may call them.
  */
 #ifndef VIEW_VIEW_FACTS_H
 #define VIEW_VIEW_FACTS_H
@@ -15,70 +16,72 @@
 #include "client/pool_address.h"
 #include "view/pool_view.h"
 
-/* How many devices there are that can be leased, and how they stand. */
+/* Numbers of devices that can be leased, by state. */
 struct view_census {
     size_t devices;
     size_t free;
-    size_t leased; /* by one alone */
+    size_t leased; /* by one lease alone */
     size_t shared;
-    size_t share_left; /* of those that are shared */
-    size_t others;     /* neither free nor leased, or not only */
+    size_t share_left; /* shared devices with room for more leases */
+    size_t others;     /* in another state */
 };
 struct view_census view_count_devices(const struct pool_view *view);
 
-/* Appends which pool it is; `address` is where it was looked for. */
+/* Appends the name of the pool: "your own pool", "pool at SOCKET", ... `address` is where the view
+ * came from. */
 void view_append_pool_name(const struct pool_view *view, const struct pool_address *address,
                            struct text *out);
 
-/* What a device's state means, for people; NULL: the state says it all. Who uses it without a
- * lease, and why it is out of service, is said elsewhere if it is known. */
+/* Returns an explanation of a device's state, or NULL when the state needs none. Known squatters
+ * and the reason of a drain are shown elsewhere. */
 const char *view_device_note(const struct slot_info *slot);
 
-/* How a state is to look. */
+/* Returns the style for a state. */
 enum style view_state_style(enum slot_state state);
 
-/* Whether a lease is held and has not been used for long enough to speak of it. */
+/* Returns whether a lease has been idle for long enough to show it. */
 bool view_is_idle(const struct lease_info *lease);
 
-/* Why a claim waits, without the request that this repeats; NULL: unknown. */
+/* Returns why a claim waits, or NULL when the reason is unknown. */
 const char *view_claim_reason(const struct claim_info *claim);
 
-/* The lease of an id; NULL: there is none, or not any more. */
+/* Returns the lease with this id, or NULL when there is none. */
 const struct lease_info *view_find_lease(const struct pool_view *view, uint64_t id);
 
-/* When a claim is expected to start, `past` nanoseconds after that was said: "now", "in 5m". */
+/* Formats when a claim is expected to start: "now", "in 5m". `past` is the age of the estimate in
+ * nanoseconds. */
 struct quantity_text view_format_start(uint64_t estimate, int64_t past);
 
-/* Whether a process is what is left of a lease that has ended. */
+/* Returns whether a process belongs to a lease that has ended. */
 bool view_is_leftover(const struct pool_view *view, const struct slot_info *slot,
                       const struct device_process *process);
 
-/* Whether it is known who uses the device without a lease. */
+/* Returns whether a squatter of the device is known. */
 bool view_is_squatted(const struct slot_info *slot);
 
-/* Whether the device is out of service, or will be once its leases have ended. */
+/* Returns whether the device is drained, or will be once its leases have ended. */
 bool view_is_drained(const struct slot_info *slot);
 
-/* The model without its vendor, which the id names already; NULL: unknown. */
+/* Returns the model without its vendor, which the id shows already, or NULL when it is unknown. */
 const char *view_device_model(const struct device *device);
 
-/* How much of its memory is in use, in bytes; unknown where its size or what is free is. */
+/* Returns the device's used memory in bytes. It is unknown when its total or free memory is. */
 struct optional_number view_memory_used(const struct device *device);
 
-/* Appends how much is used and how much there is: "60/80 GiB". Where it is unknown how much is
- * used, "80 GiB", or "-/80 GiB" beside devices of which it is known (`beside`). Nothing where the
- * size is unknown. */
+/* Appends the used and the total memory: "60/80 GiB". When the used memory is unknown, it is
+ * "80 GiB", or "-/80 GiB" if the column has devices with known used memory (`beside`). Appends
+ * nothing when the total is unknown. */
 void view_append_memory(struct text *out, const struct device *device, bool beside);
-/* Adds a cell with that to a table. */
+/* Adds a table cell with the same text. */
 void view_add_memory_cell(struct table *table, const struct device *device, bool beside);
 
-/* Nanoseconds from one time to another, as far as they can be counted; at least 0. */
+/* Returns the nanoseconds from one time to another, at least 0 and at most INT64_MAX. */
 int64_t view_time_between(int64_t from, int64_t to);
 
-/* That span for people, in whole seconds: less is only noise. */
+/* Formats that duration in whole seconds. */
 struct quantity_text view_format_duration(int64_t from, int64_t to);
 
-/* A time that came as a number without a sign. */
+/* Converts an unsigned time from a message. Times above INT64_MAX become INT64_MAX. */
 int64_t view_time_from_wire(uint64_t time);
 
 #endif

@@ -93,7 +93,7 @@ def test_pages_that_come_again(sandbox, daemon):
         for _ in range(2):
             client.say("PAGE", client.expect("LOOK"), section=2, after=7)
         assert program.wait() == 125
-        assert "got one that was there already" in program.text("stderr")
+        assert "got an earlier one" in program.text("stderr")
 
 
 def test_watch_redraws_what_changed(sandbox, daemon):

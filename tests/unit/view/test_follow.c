@@ -423,7 +423,7 @@ static void an_older_daemon_says_no(void **state)
                    .text = (char *)"what is that?",
                });
     assert_fails(follower_step(&stage->follower, &error), BERTH_ERROR_INVALID, &error,
-                 "expected to follow the pool, got that the daemon says: what is that?");
+                 "cannot follow the pool: what is that?");
     end(stage);
 }
 
@@ -446,7 +446,7 @@ static void pages_that_come_again_and_answers_that_are_none(void **state)
         else
             say(stage, &(struct wire_message){.type = WIRE_DONE, .number = snapshot});
         assert_fails(follower_step(&stage->follower, &error), BERTH_ERROR_SYNTAX, &error,
-                     i == 0 ? "expected the next page of the pool, got one that was there already"
+                     i == 0 ? "expected the next page of the pool, got an earlier one"
                             : "expected an answer of the pool, got 'done'");
         end(stage);
     }

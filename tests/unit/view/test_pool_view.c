@@ -207,9 +207,9 @@ static void what_makes_no_sense_is_refused(void **state)
 {
     (void)state;
     check_refused(with_the_same_page, BERTH_ERROR_SYNTAX,
-                  "expected the next page of the pool, got one that was there already");
+                  "expected the next page of the pool, got an earlier one");
     check_refused(with_an_earlier_page, BERTH_ERROR_SYNTAX,
-                  "expected the next page of the pool, got one that was there already");
+                  "expected the next page of the pool, got an earlier one");
     check_refused(without_end, BERTH_ERROR_LIMIT,
                   "expected at most 4096 pages of the pool, got more");
     check_refused(with_a_wrong_type, BERTH_ERROR_SYNTAX,
