@@ -209,3 +209,9 @@ void json_number_member(struct json *json, const char *key, bool known, uint64_t
     else
         json_null(json);
 }
+
+void json_bool_member(struct json *json, const char *key, bool value)
+{
+    json_key(json, key);
+    json_bool(json, value);
+}

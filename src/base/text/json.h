@@ -68,5 +68,6 @@ void json_decimal(struct json *json, int64_t value, unsigned decimals);
  * not known. */
 void json_string_member(struct json *json, const char *key, const char *string);
 void json_number_member(struct json *json, const char *key, bool known, uint64_t value);
+void json_bool_member(struct json *json, const char *key, bool value);
 
 #endif
