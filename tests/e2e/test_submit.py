@@ -232,7 +232,7 @@ def test_state_directory(pool):
 def test_no_place_for_the_log(pool):
     done = pool.berth("submit", "true", env={"XDG_STATE_HOME": "/dev/null/x"})
     assert (done.code, done.stdout) == (125, "")
-    assert done.stderr.startswith("berth: submit: /dev/null")
+    assert done.stderr.startswith("berth: submit: cannot create /dev/null")
     assert pool.berth("submit", "true", env={"HOME": None}).code == 125
     assert pool.berth("wait", "-n8", "--wait", "10s").code == 0
 
@@ -256,7 +256,7 @@ def test_full_disk(pool):
     job = submit(pool, "echo", "much")
     assert pool.berth("wait", job).code == 0
     done = pool.sandbox.run(["sh", "-c", 'exec berth logs "$1" >/dev/full', "sh", job])
-    assert done == (125, "", "berth: logs: standard output: No space left on device\n")
+    assert done == (125, "", "berth: logs: cannot write standard output: No space left on device\n")
 
 
 def voluntary_switches(pid):

@@ -188,7 +188,7 @@ const struct verb verb_cdi = {
         "of the enclosing lease: cdi names the devices, nodes lists their files for runtimes "
         "without CDI.",
     .examples = "berth cdi --output /etc/cdi\n"
-                "berth run -- sh -c 'exec podman run $(berth cdi --arguments cdi) IMAGE COMMAND'\n",
+                "berth run -- sh -c 'exec podman run $(berth cdi --arguments cdi) IMAGE'\n",
     .sets = cdi_sets,
     .run = run_cdi_verb,
 };

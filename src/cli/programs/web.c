@@ -19,7 +19,7 @@ static int add_text(const struct option *option, void *member, const char *value
 static const struct option web_rows[] = {
     {.name = "listen",
      .argument = "ADDRESS:PORT",
-     .help = "listen here (default: 127.0.0.1:7411); [::1]:7411 for IPv6; port 0: any free port",
+     .help = "listen here (default 127.0.0.1:7411); port 0: any free port",
      .offset = offsetof(struct web_options, listen),
      .parse = option_type_string},
     {.name = "token",
@@ -30,19 +30,17 @@ static const struct option web_rows[] = {
     {.name = "host",
      .argument = "NAME",
      .help =
-         "also answer requests for this host name or address, for example behind a proxy; may be "
-         "repeated",
+         "also answer requests for this host; may be repeated",
      .offset = offsetof(struct web_options, hosts),
      .parse = add_text},
     {.name = "job-mapping",
      .argument = "DIR",
-     .help = "write a file per NVIDIA GPU that lists its leases, for dcgm-exporter "
-             "(DCGM_HPC_JOB_MAPPING_DIR)",
+     .help = "write the leases of each NVIDIA GPU here, for dcgm-exporter",
      .offset = offsetof(struct web_options, job_mapping),
      .parse = option_type_string},
     {.name = "inventory",
      .argument = "FILE",
-     .help = "use the pool of this inventory file instead of the hardware",
+     .help = "use the pool of this file's devices",
      .offset = offsetof(struct web_options, inventory),
      .parse = option_type_string},
 };

@@ -24,8 +24,7 @@
 static const struct option notify_rows[] = {
     {.name = "notify",
      .argument = "CMD",
-     .help =
-         "run CMD in a shell, once, shortly before the start, if the wait took a minute or more",
+     .help = "run CMD when a wait of a minute or more ends",
      .offset = offsetof(struct notify_options, command),
      .parse = option_type_string},
 };
