@@ -29,8 +29,7 @@ static const struct option web_rows[] = {
      .parse = option_type_string},
     {.name = "host",
      .argument = "NAME",
-     .help =
-         "also answer requests for this host; may be repeated",
+     .help = "also answer requests for this host; may be repeated",
      .offset = offsetof(struct web_options, hosts),
      .parse = add_text},
     {.name = "job-mapping",
