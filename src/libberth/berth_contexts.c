@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth/context.h: handles of the program to the sets that they mean.
+ * Implements berth/context.h: maps the program's handles to sets of contexts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "libberth/local/local_pool.h"
 
-/* What this thread made current last. */
+/* The context that this thread made current last. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct berth_context current;
 
 /* ---- Making sets ---- */
@@ -44,7 +44,7 @@ static int read_order(struct berth_pool *pool, const struct berth_context_option
     return code < 0 ? code : check_options(&order->options, error);
 }
 
-/* The slots whose devices are there and may be leased themselves. Returns how many. */
+/* Lists the slots whose devices are present and can be leased. Returns their number. */
 static size_t list_slots(struct berth_pool *pool, size_t *slots)
 {
     const struct device_list *devices = &engine_machine(pool->engine)->devices;
@@ -146,7 +146,7 @@ static struct berth_context handle_of(struct berth_context_set set, struct conte
     };
 }
 
-/* Ends a call that found a place, or did not. */
+/* Ends a call, whether it found its context or not. */
 static int leave_set(struct kept_set *kept, struct berth_context_set set, struct context_ref place,
                      int code, struct berth_context *ret_context)
 {
@@ -275,7 +275,7 @@ int berth_contexts_describe(struct berth_pool *pool, struct berth_context_set se
 
 /* ---- Contexts ---- */
 
-/* Enters a call on the set that a context is of. */
+/* Enters a call on the set that a context belongs to. */
 static int enter_context(struct berth_pool *pool, struct berth_context context,
                          struct kept_set **ret_kept, struct context_ref *ret_place,
                          struct berth_error *error)

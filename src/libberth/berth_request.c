@@ -23,7 +23,7 @@ int berth_request_create(struct berth_request **ret_request, struct berth_error 
     return 0;
 }
 
-/* Pools find out by the mark; the last of them frees the core. */
+/* Pools see this mark; the last pool that uses the core frees it. */
 static void end_core(struct request_core *core)
 {
     atomic_store(&core->ended, true);
@@ -67,7 +67,7 @@ int berth_request_set(struct berth_request *request, const char *name, const cha
 
     if (option == NULL)
         return refuse_name(name, error);
-    /* What pools have compiled so far is of the request as it was. */
+    /* Give the request a new core: pools have compiled the old one. */
     if (atomic_load(&request->core->references) > 1) {
         core = local_request_core_create();
         if (core == NULL)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Helpers that give way. An arbiter has one opportunistic claim in the queue at most; each lease
- * that it gets is offered, in rounds that one thread at a time runs: leases that are declined are
- * held until the round has gone through all that is spare, then released together, and the arbiter
- * rests until somebody releases something.
+ * Arbiters: opportunistic work that gives way. An arbiter has at most one opportunistic claim in
+ * the queue and offers each lease that it gets. Offers are made in rounds, which one thread at a
+ * time runs. Declined leases are held until the round has offered everything that is spare; then
+ * they are released together, and the arbiter rests until the next release.
  */
 #include "libberth/local/arbiters.h"
 
@@ -22,21 +22,21 @@ struct berth_arbiter {
     struct berth_arbiter_options options;
     struct engine_request *request;
 
-    /* Under the lock. */
+    /* All below: under the lock. */
     uint64_t waiting;   /* the claim in the queue; 0: none */
-    uint64_t ready;     /* the lease that it got and that is to be offered; 0: none */
+    uint64_t ready;     /* a granted lease that has not been offered yet; 0: none */
     uint64_t offered;   /* the lease that is being offered; 0: none */
-    size_t lease_count; /* leases that were taken, are offered or ready */
+    size_t lease_count; /* leases that are in use, offered or ready */
     uint64_t *declined;
     size_t declined_count;
-    size_t calls;        /* news that are not told yet */
+    size_t calls;        /* notifications that are not delivered yet */
     bool must_take_back; /* the lease that is being offered */
     bool must_force;
     bool is_serving; /* a thread runs a round */
-    bool is_due;     /* a round is to be run */
+    bool is_due;     /* a round must run */
     bool is_resting;
     bool is_stopped;
-    bool is_freed;    /* by its owner: goes with its last lease */
+    bool is_freed;    /* stopped by its owner: freed with its last lease */
     atomic_uint word; /* changes when a callback has ended */
 };
 
@@ -82,7 +82,7 @@ void arbiter_notify(struct berth_arbiter *arbiter, uint64_t lease, enum notifica
         queue_notification(arbiter, lease, kind);
         return;
     }
-    /* Nobody has it yet; if it is taken, that comes first. */
+    /* The program has not seen the lease yet; if it accepts the offer, the notice follows. */
     if (kind == NOTIFICATION_TAKE_BACK)
         arbiter->must_take_back = true;
     else
@@ -96,7 +96,7 @@ void arbiters_on_release(struct berth_pool *pool, void *owner, uint64_t lease)
 
         if (owner == &arbiter->target && !is_declined(arbiter, lease))
             arbiter->lease_count--;
-        /* What is given back while it is being offered is as good as declined. */
+        /* A lease that is released while it is offered counts as declined. */
         if (lease == arbiter->offered)
             continue;
         arbiter->is_resting = false;
@@ -132,9 +132,9 @@ void arbiter_run_callback(struct berth_arbiter *arbiter, enum notification_kind 
     lock_give(&pool->lock);
 }
 
-/* ---- Rounds, with the lock unless it says otherwise ---- */
+/* ---- Rounds; with the lock unless a comment says otherwise ---- */
 
-/* The next lease to offer; 0: none for now, though a claim may wait for one. */
+/* Returns the next lease to offer; 0: none now, but a claim may be waiting for one. */
 static uint64_t next_lease(struct berth_arbiter *arbiter)
 {
     const struct claim_owner owner = {.waiter = &arbiter->target};
@@ -161,7 +161,7 @@ static uint64_t next_lease(struct berth_arbiter *arbiter)
     return id;
 }
 
-/* Runs the callback; gives the lock back meanwhile. */
+/* Runs the offer callback; gives up the lock meanwhile. */
 static bool offer(struct berth_arbiter *arbiter, uint64_t id)
 {
     struct berth_pool *pool = arbiter->pool;
@@ -170,7 +170,7 @@ static bool offer(struct berth_arbiter *arbiter, uint64_t id)
     bool is_taken;
 
     if (!engine_get_lease(pool->engine, id, &view))
-        return true; /* it was released by somebody who guessed its number */
+        return true; /* another thread released it by its number */
     local_query_lease_device(pool, &view, 0, &device);
     arbiter->offered = id;
     local_pool_leave(pool);
@@ -208,7 +208,7 @@ static void offer_lease(struct berth_arbiter *arbiter, uint64_t id)
         queue_notification(arbiter, id, NOTIFICATION_FORCE);
 }
 
-/* What was declined goes back. A claim that waits would get it at once, so it goes first. */
+/* Release the declined leases. A waiting claim would get them at once, so cancel it first. */
 static void end_round(struct berth_arbiter *arbiter)
 {
     struct engine *engine = arbiter->pool->engine;
@@ -280,7 +280,7 @@ void arbiters_serve(struct berth_pool *pool)
         run_rounds(arbiter);
     while ((arbiter = find_arbiter(pool, has_ended)) != NULL)
         free_arbiter(arbiter);
-    /* Everybody who is due is served, or is being served by a thread that will look again. */
+    /* Each arbiter that is due is served now, or by a thread that will check again. */
     pool->arbiters_due = false;
     local_pool_leave(pool);
 }
@@ -296,7 +296,7 @@ static int check_options(const struct berth_arbiter_options *options, struct ber
     return 0;
 }
 
-/* Makes what the arbiter needs of the pool. With the lock. */
+/* Allocates what the arbiter needs from the pool. With the lock. */
 static int join_pool(struct berth_arbiter *arbiter, struct berth_error *error)
 {
     struct berth_pool *pool = arbiter->pool;
@@ -314,7 +314,7 @@ static int join_pool(struct berth_arbiter *arbiter, struct berth_error *error)
                                error);
     if (code < 0)
         return code;
-    /* A notice and force for each lease. */
+    /* One notice and one force per lease. */
     pool->arbiter_notifications += 2 * arbiter->options.max;
     if (local_pool_reserve_notifications(pool, 0, 0) < 0) {
         pool->arbiter_notifications -= 2 * arbiter->options.max;
@@ -358,7 +358,7 @@ int berth_arbiter_start(struct berth_pool *pool, const struct berth_arbiter_opti
     return code;
 }
 
-/* Waits until no callback runs; with the lock, which it gives back meanwhile. */
+/* Waits until no callback runs. With the lock, which it gives up meanwhile. */
 static void stop_arbiter(struct berth_arbiter *arbiter)
 {
     struct berth_pool *pool = arbiter->pool;

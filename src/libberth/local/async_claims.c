@@ -10,7 +10,7 @@
 #include "libberth/local/local_claim.h"
 #include "libberth/local/local_pool.h"
 
-/* One claim that is being started. */
+/* A claim that is being started. */
 struct async_claim {
     struct berth_pool *pool;
     const struct request_core *core;
@@ -22,7 +22,7 @@ struct async_claim {
 
 static const struct berth_claim_options no_options = {.size = sizeof(no_options)};
 
-/* The pool's record of the function; NULL: out of memory. */
+/* Returns the pool's record of the callback function; NULL: out of memory. */
 static struct target *find_callback(struct berth_pool *pool, const struct async_claim *start)
 {
     struct callback *callback;
@@ -44,7 +44,7 @@ static struct target *find_callback(struct berth_pool *pool, const struct async_
     return &callback->target;
 }
 
-/* Finds where the outcome goes and makes room for it there. */
+/* Finds the target of the outcome and reserves room for it. */
 static int prepare_outcome(struct async_claim *start, struct berth_error *error)
 {
     struct berth_pool *pool = start->pool;
@@ -56,7 +56,7 @@ static int prepare_outcome(struct async_claim *start, struct berth_error *error)
     return 0;
 }
 
-/* Has the engine queue the claim, or grant it. Returns as engine_claim. */
+/* Lets the engine queue or grant the claim. Returns the same as engine_claim. */
 static int queue_claim(const struct async_claim *start, uint64_t *ret_id, struct berth_error *error)
 {
     const struct claim_owner owner = {.waiter = start->target, .data = start->options->data};
@@ -90,7 +90,7 @@ static int claim_or_queue(struct async_claim *start, uint64_t *ret_id, struct be
 
     if (code < 0)
         return code;
-    /* As in berth_claim. */
+    /* See berth_claim. */
     if (!start->core->has_limit && !atomic_load_explicit(&pool->is_full, memory_order_relaxed)) {
         code = engine_try(pool->engine, start->compiled, ret_id, error);
         if (code != CLAIM_WAITS)
@@ -99,7 +99,7 @@ static int claim_or_queue(struct async_claim *start, uint64_t *ret_id, struct be
     return queue_claim(start, ret_id, error);
 }
 
-/* A claim that was granted at once has its outcome already. */
+/* Delivers the outcome of a claim that was granted at once. */
 static void deliver_granted(const struct async_claim *start, uint64_t lease)
 {
     const struct message message = {.kind = NOTIFICATION_OUTCOME,
@@ -114,8 +114,8 @@ static void deliver_granted(const struct async_claim *start, uint64_t lease)
         notifications_append(&start->pool->notifications, &message);
 }
 
-/* Whether the claim joined others in the queue and concerns nobody: no one was told anything, and
- * the keeper has nothing to do before it was going to wake anyway. */
+/* Returns whether the claim only joined others in the queue: no notification is due, and the timer
+ * thread wakes early enough without being told. */
 static bool joined_queue_quietly(const struct async_claim *start)
 {
     const struct berth_pool *pool = start->pool;
@@ -124,7 +124,7 @@ static bool joined_queue_quietly(const struct async_claim *start)
            pool->arbiter_count == 0 && local_pool_is_quiet(pool);
 }
 
-/* Starts the claim that was described. */
+/* Starts the claim. */
 static int start_claim(struct async_claim *start, const struct berth_request *request,
                        struct berth_ticket *ret_ticket, struct berth_error *error)
 {
@@ -178,7 +178,7 @@ static int refuse_ticket(uint64_t id, struct berth_error *error)
                      (unsigned long long)id);
 }
 
-/* Puts how the claim ended where berth_claim_wait says. */
+/* Stores the outcome as berth_claim_wait documents it. */
 static int return_outcome(int code, uint64_t ticket, struct berth_lease lease,
                           struct berth_lease *ret_lease, struct berth_error *error)
 {
@@ -235,7 +235,7 @@ static void remove_collector(struct berth_pool *pool, struct claim_waiter *waite
         id_map_add(&pool->collectors, &next->by_ticket);
 }
 
-/* Waits until somebody hands the outcome over. With the lock, which it gives back. */
+/* Waits until another thread delivers the outcome. With the lock, which it gives up. */
 static int wait_for_outcome(struct berth_pool *pool, struct claim_waiter *waiter, int64_t deadline)
 {
     int code = 0;

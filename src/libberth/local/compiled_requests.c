@@ -25,7 +25,7 @@ void local_request_core_release(struct request_core *core)
 
 static size_t find_entry(const struct compiled_table *table, const struct request_core *core)
 {
-    /* Allocations lie at multiples of 16; what is above is as good as random. */
+    /* Allocations are multiples of 16; the bits above are nearly random. */
     uintptr_t hash = (uintptr_t)core >> 4;
     size_t index = (hash ^ hash >> 8) & (table->entry_count - 1);
 
@@ -42,7 +42,7 @@ static void close_compiled(struct berth_pool *pool, const struct compiled_reques
     local_request_core_release(compiled->core);
 }
 
-/* Moves what has not ended to a table with room for one more. */
+/* Moves the live entries to a table with room for one more. */
 static int make_room(struct berth_pool *pool)
 {
     struct compiled_table *table = &pool->compiled;
@@ -75,7 +75,7 @@ static int make_room(struct berth_pool *pool)
     return 0;
 }
 
-/* What the request says, for this door. */
+/* Copies the request's properties, with this pool's default for the scheduling. */
 static int resolve_request(const struct berth_request *request, struct request *ret_what,
                            struct berth_error *error)
 {
@@ -90,8 +90,8 @@ static int resolve_request(const struct berth_request *request, struct request *
     return code;
 }
 
-/* Opens a copy of the request in which the ids that are only an index have their vendor: the
- * program's request may be used with another pool too. */
+/* Opens a copy of the request in which ids that are only an index have their vendor. The program
+ * may use its request with another pool too. */
 static int open_resolved(struct berth_pool *pool, const struct request *what,
                          struct engine_request **ret_request, struct berth_error *error)
 {

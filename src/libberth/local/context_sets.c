@@ -15,7 +15,7 @@ void context_sets_init(struct context_sets *sets)
     list_init(&sets->leases);
 }
 
-/* ---- What a set is told of its devices ---- */
+/* ---- Facts about devices, for a set ---- */
 
 static const struct device *device_at(const struct kept_set *kept, size_t position)
 {
@@ -47,9 +47,9 @@ static struct optional_number free_memory(void *data, size_t position)
                                              : (struct optional_number){0};
 }
 
-/* ---- Making them ---- */
+/* ---- Creating sets ---- */
 
-/* These facts of devices stay as they are while the pool is open. */
+/* These facts do not change while the pool is open. */
 static void name_targets(const struct kept_set *kept, struct context_target *targets)
 {
     for (size_t i = 0; i < kept->count; i++) {
@@ -111,7 +111,7 @@ static void leave_leases(struct kept_set *kept)
     lock_give(&kept->pool->lock);
 }
 
-/* A set that is in the list but not made yet is made, or taken out of it. Without the lock. */
+/* Completes a set that is in the list but not created yet, or removes it. Without the lock. */
 static int create_set(struct kept_set *kept, const struct context_order *order,
                       struct berth_context_set *ret_set, struct berth_error *error)
 {
@@ -159,7 +159,7 @@ int context_sets_make(struct berth_pool *pool, const struct context_order *order
     return create_set(kept, order, ret_set, error);
 }
 
-/* ---- Those of leases ---- */
+/* ---- Sets that belong to a lease ---- */
 
 /* With the lock of the sets. */
 static struct kept_set *find_lease(const struct context_sets *sets, uint64_t lease)
@@ -182,8 +182,8 @@ bool context_sets_has_lease(const struct berth_pool *pool, uint64_t lease)
     return false;
 }
 
-/* A place for the set of a lease that is held; NULL: the lease is not, or there is no memory. From
- * here on the lease's release sees to the set. With the lock of the sets. */
+/* Returns an entry for the set of a held lease; NULL: the lease is not held, or no memory. From now
+ * on the release of the lease ends the set. With the lock of the sets. */
 static struct kept_set *add_for_lease(struct berth_pool *pool, uint64_t lease,
                                       struct berth_error *error)
 {
@@ -217,7 +217,7 @@ int context_sets_of_lease(struct berth_pool *pool, const struct context_order *o
     struct kept_set *kept;
 
     pthread_mutex_lock(&sets->lock);
-    /* One that is being made or ends will be there or gone soon. */
+    /* A set that is being created or ended will be there or gone soon. */
     while ((kept = find_lease(sets, order->lease)) != NULL &&
            (kept->set == NULL || kept->is_ending))
         pthread_cond_wait(&sets->changed, &sets->lock);
@@ -232,7 +232,7 @@ int context_sets_of_lease(struct berth_pool *pool, const struct context_order *o
                         : create_set(kept, order, ret_set, error);
 }
 
-/* ---- Calls on them, and their end ---- */
+/* ---- Calls on sets, and the end of a set ---- */
 
 /* With the lock. */
 static struct kept_set *find_set(const struct context_sets *sets, uint64_t id)
@@ -285,7 +285,7 @@ void context_sets_leave(struct kept_set *kept)
     pthread_mutex_unlock(&sets->lock);
 }
 
-/* Ends one that nobody else ends. With the lock, which it gives back. */
+/* Ends a set that no other thread ends. With the lock, which it gives up. */
 static void end_set(struct context_sets *sets, struct kept_set *kept)
 {
     kept->is_ending = true;
@@ -326,7 +326,7 @@ void context_sets_end_lease(struct berth_pool *pool, uint64_t lease)
     struct kept_set *kept;
 
     pthread_mutex_lock(&sets->lock);
-    /* Somebody else may be ending it. */
+    /* Another thread may be ending it. */
     while ((kept = find_lease(sets, lease)) != NULL && kept->is_ending)
         pthread_cond_wait(&sets->changed, &sets->lock);
     if (kept == NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sets of contexts of a pool: which there are, who is in a call on them, and which end with a
- * lease. The lock of the sets is taken before that of the pool, and never while a driver works.
+ * The sets of contexts of a pool: which sets exist, which calls use them, and which sets end with
+ * a lease. The lock of the sets is taken before that of the pool, and never during a driver call.
  */
 #ifndef LIBBERTH_LOCAL_CONTEXT_SETS_H
 #define LIBBERTH_LOCAL_CONTEXT_SETS_H
@@ -14,12 +14,13 @@
 
 struct kept_set {
     struct list_link in_sets;
-    struct list_link in_leases; /* of those that end with a lease; under the pool's lock */
+    struct list_link
+        in_leases; /* in the list of sets that end with a lease; under the pool's lock */
     struct berth_pool *pool;
     uint64_t id;
-    uint64_t lease;          /* 0: it is the program's to end */
-    struct context_set *set; /* NULL: it is being made */
-    unsigned guests;         /* calls under way, the one that makes it included */
+    uint64_t lease;          /* 0: the program ends the set */
+    struct context_set *set; /* NULL: the set is being created */
+    unsigned guests;         /* calls under way, including the one that creates the set */
     bool is_ending;
     size_t count;
     size_t slots[]; /* by position */
@@ -27,18 +28,19 @@ struct kept_set {
 
 struct context_sets {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a set is made, a guest of one that ends has gone, one is gone */
-    uint64_t last;          /* id */
-    struct list sets;       /* struct kept_set, in_sets */
-    struct list leases;     /* struct kept_set, in_leases; under the pool's lock */
+    pthread_cond_t
+        changed;        /* signalled when a set was created, lost a user while it ends, or ended */
+    uint64_t last;      /* id */
+    struct list sets;   /* struct kept_set, in_sets */
+    struct list leases; /* struct kept_set, in_leases; under the pool's lock */
 };
 
 void context_sets_init(struct context_sets *sets);
-/* Ends all of them; no other call may be under way. In a child of fork() they are left as they
- * are: drivers do not work there. */
+/* Ends all sets. No other call may be under way. In a child of fork() the sets are left alone:
+ * drivers do not work there. */
 void context_sets_finish(struct berth_pool *pool);
 
-/* What a set is to be made of. */
+/* The parameters of a set. */
 struct context_order {
     const size_t *slots;
     size_t count;
@@ -46,10 +48,10 @@ struct context_order {
     struct berth_context_options options;
 };
 
-/* Makes a set. Fails as berth_contexts_create_on. */
+/* Creates a set. Fails like berth_contexts_create_on. */
 int context_sets_make(struct berth_pool *pool, const struct context_order *order,
                       struct berth_context_set *ret_set, struct berth_error *error);
-/* The set of a lease, which is made where there is none. The order's slots are found here. */
+/* Returns the set of a lease and creates it if necessary. Fills in the order's slots. */
 int context_sets_of_lease(struct berth_pool *pool, const struct context_order *order,
                           struct berth_context_set *ret_set, struct berth_error *error);
 
@@ -59,13 +61,13 @@ int context_sets_enter(struct berth_pool *pool, struct berth_context_set handle,
                        struct kept_set **ret_kept, struct berth_error *error);
 void context_sets_leave(struct kept_set *kept);
 
-/* Ends a set once the calls on it have ended. As context_sets_enter. */
+/* Ends a set after the calls on it have ended. Fails like context_sets_enter. */
 int context_sets_end(struct berth_pool *pool, struct berth_context_set handle,
                      struct berth_error *error);
 
-/* Whether a lease has a set. With the pool's lock. */
+/* Returns whether a lease has a set. With the pool's lock. */
 bool context_sets_has_lease(const struct berth_pool *pool, uint64_t lease);
-/* Ends it. Without the pool's lock. */
+/* Ends the set of a lease. Without the pool's lock. */
 void context_sets_end_lease(struct berth_pool *pool, uint64_t lease);
 
 #endif

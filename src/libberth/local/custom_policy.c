@@ -34,8 +34,7 @@ static size_t gather_candidates(const struct berth_pool *pool,
     return count;
 }
 
-/* Makes the choice one of the right size: what is required first, then what was chosen, then the
- * lowest slots. */
+/* Corrects the size of the choice: required slots first, then chosen ones, then the lowest. */
 static void complete_choice(const struct berth_pool *pool, const struct policy_question *question,
                             size_t count, struct bitset *ret_chosen)
 {

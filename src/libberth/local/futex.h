@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * futex(2): sleeping until a word changes, for the threads of one process.
+ * futex(2) for the threads of one process: sleep until a word changes.
  */
 #ifndef LIBBERTH_LOCAL_FUTEX_H
 #define LIBBERTH_LOCAL_FUTEX_H
@@ -17,7 +17,7 @@
 #define FUTEX_FOR_EVER INT64_MAX
 
 /* Sleeps while the word is `expected`, at most until `deadline` (CLOCK_MONOTONIC nanoseconds).
- * Returns 0, or ETIMEDOUT; may return 0 for no reason, so look at the word again. */
+ * Returns 0 or ETIMEDOUT. It may return 0 without a reason, so check the word again. */
 static inline int futex_sleep(atomic_uint *word, unsigned expected, int64_t deadline)
 {
     const int64_t second = 1000000000;
@@ -28,9 +28,9 @@ static inline int futex_sleep(atomic_uint *word, unsigned expected, int64_t dead
     return result < 0 && errno == ETIMEDOUT ? ETIMEDOUT : 0;
 }
 
-/* Wakes up to `count` sleepers. Only the address counts: the word may be gone already, because the
- * one who was to be woken has seen the change by itself; a stranger that now sleeps there wakes for
- * no reason, as it must expect. */
+/* Wakes up to `count` sleepers. The memory of the word may be gone already, if the sleeper saw the
+ * change by itself. A thread that now sleeps at the same address wakes without a reason, which it
+ * must expect. */
 static inline void futex_wake(atomic_uint *word, int count)
 {
     syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL, NULL, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loads, reported or sampled, and advice by them.
+ * Loads that are reported or sampled, and advice based on them.
  */
 #include "base/error.h"
 #include "libberth/local/local_claim.h"
@@ -13,7 +13,7 @@ static struct figure figure_of(int64_t value, int64_t now)
     return value == BERTH_UNKNOWN ? unknown : load_figure_sampled(value, now);
 }
 
-/* Figures out of range are not known. */
+/* Figures out of range count as unknown. */
 static struct load load_of(const struct berth_load *load, int64_t now)
 {
     struct load figures = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Claims that block, claims that do not wait, and releases.
+ * Claims that block, tries, and releases.
  */
 #include "libberth/local/local_claim.h"
 
@@ -16,7 +16,7 @@
 static const char busy_message[] =
     "expected devices at once, got that the claim would have to wait";
 
-/* Much of what a refused try costs, so without the formatting that other errors can afford. */
+/* Formatting would be a large part of the cost of a refused try, so this is a plain copy. */
 static inline int refuse_busy(struct berth_error *error)
 {
     if (error != NULL) {
@@ -48,7 +48,7 @@ int local_claim_refuse_closing(struct berth_error *error)
     return error_set(error, BERTH_ERROR_CANCELLED, "expected devices, got that the pool closes");
 }
 
-/* Whether the end of such a lease is to be told. */
+/* Returns whether the program must be notified of the end of such a lease. */
 static bool is_limited(const struct berth_pool *pool, const struct request_core *core)
 {
     return core->has_limit && pool->expired != NULL;
@@ -80,7 +80,7 @@ void local_claim_unprepare(struct berth_pool *pool, const struct request_core *c
         local_pool_uncount_limited(pool);
 }
 
-/* Returns false when the deadline came first. */
+/* Returns false if the deadline came first. */
 bool local_claim_sleep(struct claim_waiter *waiter, int64_t deadline)
 {
     atomic_store_explicit(&waiter->has_left, true, memory_order_release);
@@ -91,12 +91,12 @@ bool local_claim_sleep(struct claim_waiter *waiter, int64_t deadline)
     return true;
 }
 
-/* The deadline has come: out of the queue, unless the claim was granted just now. */
+/* The deadline has passed: cancel the claim, unless it was granted just now. */
 static void cancel_timed_out(struct berth_pool *pool, struct claim_waiter *waiter, uint64_t claim)
 {
     lock_take(&pool->lock);
     if (waiter->done) {
-        /* Somebody has this waiter on a list and is about to touch it. */
+        /* Another thread has this waiter on a list and is about to touch it. */
         lock_give(&pool->lock);
         local_claim_sleep(waiter, FUTEX_FOR_EVER);
         return;
@@ -107,8 +107,8 @@ static void cancel_timed_out(struct berth_pool *pool, struct claim_waiter *waite
     local_pool_leave(pool);
 }
 
-/* Waits for the turn of a claim that is in the queue. Gives the lock back. Who waits without end
- * does not touch the pool once it is woken, so berth_pool_close need not wait for it. */
+/* Waits for a claim in the queue. Gives up the lock. A thread without a deadline does not touch the
+ * pool after it is woken, so berth_pool_close need not wait for it. */
 static void wait_in_queue(struct berth_pool *pool, struct claim_waiter *waiter, uint64_t claim,
                           int64_t deadline)
 {
@@ -125,15 +125,15 @@ static void wait_in_queue(struct berth_pool *pool, struct claim_waiter *waiter, 
         local_pool_remove_guest(pool);
 }
 
-/* The claim that could not be granted at once, or whose lease starts a clock. With the lock, which
- * it gives back. */
+/* Handles a claim that could not be granted at once, or whose lease starts a timer. With the lock,
+ * which it gives up. */
 static int claim_slowly(struct berth_pool *pool, const struct request_core *core,
                         struct engine_request *compiled, int64_t timeout,
                         struct berth_lease *ret_lease, struct berth_error *error)
 {
     struct claim_waiter waiter = {.target = {.kind = TARGET_THREAD}};
     const struct claim_owner owner = {.waiter = &waiter};
-    const uint64_t serial = pool->serial; /* once woken, the pool may be gone */
+    const uint64_t serial = pool->serial; /* after the wake-up the pool may be gone */
     bool is_exact = timeout != BERTH_FOR_EVER || core->has_limit;
     int64_t now = is_exact ? clock_now() : clock_now_coarse();
     uint64_t id;
@@ -167,7 +167,7 @@ static int claim_slowly(struct berth_pool *pool, const struct request_core *core
     return 0;
 }
 
-/* A claim of any kind. With the lock, which it gives back. */
+/* Makes a claim of any kind. With the lock, which it gives up. */
 static __attribute__((noinline)) int claim_in_full(struct berth_pool *pool,
                                                    const struct berth_request *request,
                                                    int64_t timeout, struct berth_lease *ret_lease,
@@ -183,7 +183,8 @@ static __attribute__((noinline)) int claim_in_full(struct berth_pool *pool,
         return code;
     }
     code = CLAIM_WAITS;
-    /* Whoever only looks whether there is a device leaves the time alone: it costs a clock. */
+    /* A claim that only tests for a free device does not advance the time: reading the clock costs
+     * too much. */
     if (!core->has_limit && !atomic_load_explicit(&pool->is_full, memory_order_relaxed))
         code = engine_try(pool->engine, compiled, &id, error);
     if (code == CLAIM_WAITS)
@@ -198,7 +199,7 @@ static __attribute__((noinline)) int claim_in_full(struct berth_pool *pool,
 int berth_claim(struct berth_pool *pool, const struct berth_request *request, int64_t timeout,
                 struct berth_lease *ret_lease, struct berth_error *error)
 {
-    /* What never changes is read before the lock is taken: nothing is read while that goes on. */
+    /* Read the constant facts before taking the lock, to keep the locked section short. */
     const struct request_core *core = local_request_core_of(pool, request);
     struct engine *engine = pool->engine;
     const uint64_t serial = pool->serial;
@@ -216,7 +217,7 @@ int berth_claim(struct berth_pool *pool, const struct berth_request *request, in
     return 0;
 }
 
-/* With the lock, which it gives back. */
+/* With the lock, which it gives up. */
 static int try_with_limit(struct berth_pool *pool, const struct request_core *core,
                           struct engine_request *compiled, uint64_t *ret_id,
                           struct berth_error *error)
@@ -235,7 +236,7 @@ static int try_with_limit(struct berth_pool *pool, const struct request_core *co
     return code;
 }
 
-/* A try of any kind. With the lock, which it gives back. */
+/* Makes a try of any kind. With the lock, which it gives up. */
 static __attribute__((noinline)) int try_in_full(struct berth_pool *pool,
                                                  const struct berth_request *request,
                                                  struct berth_lease *ret_lease,
@@ -276,7 +277,7 @@ int berth_try_claim(struct berth_pool *pool, const struct berth_request *request
 
     if (unlikely(fork_happened(pool->generation)))
         return fork_refuse(error);
-    /* No device has room for anybody, and waiting would help this request. */
+    /* No device has room for any claim, and this request could be served later. */
     if (atomic_load_explicit(&pool->is_full, memory_order_acquire) &&
         atomic_load_explicit(&core->waits_in, memory_order_relaxed) == serial)
         return refuse_busy(error);
@@ -289,7 +290,7 @@ int berth_try_claim(struct berth_pool *pool, const struct berth_request *request
     return 0;
 }
 
-/* Those who count leases are to know. */
+/* Arbiters count their leases. */
 static void notify_release(struct berth_pool *pool, uint64_t id)
 {
     struct lease_view view;
@@ -302,14 +303,14 @@ static void notify_release(struct berth_pool *pool, uint64_t id)
         arbiters_on_release(pool, view.owner.waiter, id);
 }
 
-/* The release that others may be concerned by. With the lock, which it gives back. */
+/* Releases a lease when other claims may be concerned. With the lock, which it gives up. */
 static __attribute__((noinline)) int release_in_full(struct berth_pool *pool, uint64_t id,
                                                      struct berth_error *error)
 {
     int code;
 
-    /* What computes on the devices ends before they are given on. Meanwhile, another thread may
-     * have asked for contexts once more. */
+    /* End the contexts before the devices are granted again. Meanwhile another thread may have
+     * created contexts once more. */
     while (pool->lease_sets > 0 && context_sets_has_lease(pool, id)) {
         lock_give(&pool->lock);
         context_sets_end_lease(pool, id);

@@ -4,7 +4,7 @@
 #include "libberth/local/arbiters.h"
 #include "libberth/local/local_pool.h"
 
-/* The last claims of a walk through the queue. */
+/* The last claims of the queue. */
 enum { TAIL = 1024 };
 
 struct tail {
@@ -19,8 +19,8 @@ static void note_claim(void *context, const struct claim_view *view)
     tail->claims[tail->seen++ % TAIL] = view->id;
 }
 
-/* From the last to the first: in the other order a claim would be granted what the one before it
- * waited for. With the lock, which it gives back at times, as callbacks are to run. */
+/* Cancels from the last claim to the first. In the other order a claim would be granted the devices
+ * that the one before it waited for. With the lock, which it gives up at times to run callbacks. */
 static void cancel_all_claims(struct berth_pool *pool)
 {
     while (pool->waiting > 0) {
@@ -75,8 +75,8 @@ void berth_pool_close(struct berth_pool *pool)
     if (pool == NULL)
         return;
     if (fork_happened(pool->generation)) {
-        /* The keeper and whoever held the lock are in the parent. A lock that was held then guards
-         * an engine in the middle of something: better lost than touched. */
+        /* The timer thread and the holder of the lock exist only in the parent. If the lock was
+         * held, the engine may be in the middle of a change: leak it instead of touching it. */
         if (!lock_is_taken(&pool->lock))
             local_pool_free(pool);
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening pools, from the hardware, devices or an inventory file.
+ * Opens pools of the hardware, of given devices or of an inventory file.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 #include "libberth/local/local_query.h"
 #include "spec/inventory.h"
 
-/* How often a program's own function samples, and how often the hardware is looked at. */
+/* The default intervals of a program's own sampling function and of hardware queries. */
 enum { SAMPLE_INTERVAL = 250000000, LOOK_INTERVAL = 1000000000 };
 
-/* Pools are numbered through, so that a lease tells whose it is. */
+/* Pools are numbered, so that a lease names its pool. */
 static atomic_uint_least32_t last_serial;
 
 static int check_device(const struct berth_device *device, size_t number, struct berth_error *error)
@@ -85,8 +85,8 @@ static int add_device(struct machine *machine, const struct berth_device *from,
     return 0;
 }
 
-/* By id, partitions right before their GPU since DEVICE_NO_MIG is the largest number; equal ones by
- * slot. */
+/* Compares by id, then by slot. Partitions come right before their GPU, since DEVICE_NO_MIG is the
+ * largest number. */
 static int compare_devices(const void *one, const void *other)
 {
     const struct device *a = *(struct device *const *)one;
@@ -101,7 +101,7 @@ static int compare_devices(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* Refuses a device that is there twice and marks GPUs whose partitions are there. */
+/* Refuses a device that is listed twice, and marks GPUs whose partitions are listed. */
 static int relate_devices(struct machine *machine, struct berth_error *error)
 {
     size_t count = machine->devices.count;
@@ -194,7 +194,7 @@ static int make_scratch(struct berth_pool *pool, struct berth_error *error)
     return 0;
 }
 
-/* What every member is before anything can fail. */
+/* Initializes all members before anything can fail. */
 static struct berth_pool *create_pool(void)
 {
     struct berth_pool *pool = calloc(1, sizeof(*pool));
@@ -215,7 +215,7 @@ static struct berth_pool *create_pool(void)
     return pool;
 }
 
-/* The rest, with the engine there. */
+/* Initializes the rest, which needs the engine. */
 static int start_pool(struct berth_pool *pool, struct berth_error *error)
 {
     enum { TENANTS_MAX = 8 };
@@ -230,8 +230,8 @@ static int start_pool(struct berth_pool *pool, struct berth_error *error)
     if (code < 0)
         return code;
     local_pool_publish_full(pool);
-    /* What has no devices now has none later: there is nothing to look at. Who measures by itself
-     * needs nobody else to. */
+    /* A pool without devices never gets any, so nothing needs to be queried. A program that samples
+     * by itself needs no probe thread. */
     if (pool->probe_thread.is_open && pool->sample == NULL && pool->capacity > 0)
         return probe_thread_start(pool, error);
     probe_thread_finish(&pool->probe_thread);
@@ -244,7 +244,7 @@ static int start_pool(struct berth_pool *pool, struct berth_error *error)
     return code;
 }
 
-/* Takes the machine over, also on failure, and so the looker (NULL: it is not the hardware's). */
+/* Takes over the machine and the probe thread (NULL: not the hardware), also on failure. */
 static int open_machine(struct machine *machine, struct probe_thread *probe_thread,
                         const struct berth_pool_options *options, struct berth_pool **ret_pool,
                         struct berth_error *error)

@@ -10,7 +10,7 @@
 #include "libberth/local/arbiters.h"
 #include "libberth/local/futex.h"
 
-/* ---- What the engine tells ---- */
+/* ---- Events from the engine ---- */
 
 void local_pool_subscribe(struct berth_pool *pool)
 {
@@ -37,7 +37,7 @@ static void wake_later(struct berth_pool *pool, struct claim_waiter *waiter, int
     pool->to_wake = waiter;
 }
 
-/* Hands the outcome of a claim without callback to who waits for it, or keeps it. */
+/* Hands the outcome of a claim without callback to the thread that waits for it, or keeps it. */
 static void keep_outcome(struct berth_pool *pool, uint64_t ticket, int code, uint64_t lease)
 {
     struct id_link *link = id_map_find(&pool->collectors, ticket);
@@ -58,7 +58,7 @@ static void keep_outcome(struct berth_pool *pool, uint64_t ticket, int code, uin
     wake_later(pool, waiter, code, lease);
 }
 
-/* A claim that waited has its outcome. */
+/* Delivers the outcome of a claim that waited. */
 static void settle_claim(struct berth_pool *pool, const struct claim_owner *owner, uint64_t ticket,
                          int code, uint64_t lease)
 {
@@ -164,7 +164,7 @@ void local_pool_on_event(void *context, const struct engine_event *event)
 int local_pool_reserve_notifications(struct berth_pool *pool, size_t more, size_t deadlines)
 {
     size_t claims = pool->started_claims + more;
-    /* A grant takes something of a device until somebody has learned of it, a deadline does not. */
+    /* A grant occupies a device until its notification is delivered; a missed deadline does not. */
     size_t grants = claims < pool->grants_max ? claims : pool->grants_max;
 
     return notifications_reserve(&pool->notifications, grants + pool->started_deadlines +
@@ -176,13 +176,13 @@ int local_pool_reserve_notifications(struct berth_pool *pool, size_t more, size_
 
 enum { BATCH = 8 };
 
-/* A thread that runs callbacks of a pool; the innermost first. A call from within a callback does
- * not run the callbacks that it causes: it puts them off to the delivery that runs already, or each
- * release in a callback would go one level deeper. */
+/* A thread that runs callbacks of a pool; the innermost first. A call from a callback does not run
+ * the callbacks that it causes: it leaves them to the delivery that is already running. Otherwise
+ * each release in a callback would nest one level deeper. */
 struct delivery {
     const struct berth_pool *pool;
     struct delivery *outer;
-    bool has_more; /* there is something to take out of the pool's news; it is a guest then */
+    bool has_more; /* it will touch the pool's notifications again; it is a guest then */
 };
 
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct delivery *deliveries;
@@ -223,7 +223,7 @@ static bool has_pending(const struct berth_pool *pool)
     return pool->notifications.pending != NULL;
 }
 
-/* Somebody will come back for the rest of the news. With the lock. */
+/* Notes that this thread will come back for the rest. With the lock. */
 static void defer_delivery(struct berth_pool *pool, struct delivery *delivery)
 {
     if (delivery->has_more)
@@ -232,7 +232,7 @@ static void defer_delivery(struct berth_pool *pool, struct delivery *delivery)
     local_pool_add_guest(pool);
 }
 
-/* Takes what fits into a batch. With the lock. */
+/* Takes as many notifications as fit into a batch. With the lock. */
 static size_t take_batch(struct berth_pool *pool, struct message *batch, struct delivery *delivery)
 {
     size_t count = notifications_dequeue(&pool->notifications, batch, BATCH);
@@ -242,15 +242,15 @@ static size_t take_batch(struct berth_pool *pool, struct message *batch, struct 
     return count;
 }
 
-/* Whether the pool is touched after one of these callbacks has begun. */
+/* Returns whether the pool is touched after one of these callbacks has begun. */
 static bool outlasts_callback(const struct message *batch, size_t count)
 {
     return count > 1 || (count == 1 && batch[0].kind != NOTIFICATION_OUTCOME);
 }
 
-/* Runs the callbacks of the batch, then of what is put off meanwhile. Unless it is a guest, or
- * becomes one with what is put off, it does not touch the pool after the last callback: by then it
- * may be gone. */
+/* Runs the callbacks of the batch, then those that were deferred meanwhile. It does not touch the
+ * pool after the last callback, because the pool may be gone by then, unless it is or becomes a
+ * guest. */
 static void run_callbacks(struct berth_pool *pool, struct message *batch, size_t count,
                           struct delivery *delivery, bool is_guest)
 {
@@ -268,7 +268,7 @@ static void run_callbacks(struct berth_pool *pool, struct message *batch, size_t
         count = take_batch(pool, batch, delivery);
         lock_give(&pool->lock);
         if (is_guest)
-            local_pool_remove_guest(pool); /* it has come as one once more */
+            local_pool_remove_guest(pool); /* it has become a guest again */
         is_guest = true;
     }
     deliveries = delivery->outer;
@@ -295,15 +295,15 @@ static void wake_waiters(struct claim_waiter *waiter)
         struct claim_waiter *next = waiter->next;
         atomic_uint *word = &waiter->word;
 
-        /* From the store on the waiter may be gone. */
+        /* From this store on the waiter's memory may be gone. */
         atomic_store_explicit(word, 1, memory_order_release);
         futex_wake(word, 1);
         waiter = next;
     }
 }
 
-/* Before the pool is freed: who waits without end is no guest, so the last that such a thread has
- * to do with the pool, giving its lock back, may be still to come. */
+/* Before the pool is freed: a thread that waits without a deadline is no guest, so it may still be
+ * about to release the pool's lock. */
 static void await_leaving(const struct claim_waiter *waiter)
 {
     for (; waiter != NULL; waiter = waiter->next) {
@@ -312,7 +312,7 @@ static void await_leaving(const struct claim_waiter *waiter)
     }
 }
 
-/* The news for whom nobody runs callbacks yet. */
+/* Delivers the notifications for which no thread runs callbacks yet. */
 static size_t take_notifications(struct berth_pool *pool, struct message *batch,
                                  struct delivery *delivery)
 {
@@ -344,7 +344,7 @@ void local_pool_leave(struct berth_pool *pool)
     if (outlasts_callback(batch, count))
         local_pool_add_guest(pool);
     local_pool_leave_quietly(pool);
-    /* Who is woken or called may see to it that the pool is closed. */
+    /* The woken thread or the callback may close the pool. */
     if (is_late)
         timer_thread_wake(pool);
     if (unlikely(is_closing))
@@ -360,7 +360,8 @@ void local_pool_leave(struct berth_pool *pool)
 
 /* ---- Guests ---- */
 
-/* Guests that have gone are counted by twos; the lowest bit says that berth_pool_close waits. */
+/* Counts guests that have gone, in steps of two; the lowest bit says that berth_pool_close
+ * waits. */
 enum { CLOSER_WAITS = 1, ONE_GONE = 2 };
 
 void local_pool_remove_guest(struct berth_pool *pool)
@@ -386,7 +387,7 @@ void local_pool_await_guests(struct berth_pool *pool)
     }
 }
 
-/* ---- Words for several calls ---- */
+/* ---- Shared by several calls ---- */
 
 int local_pool_check_slot(const struct berth_pool *pool, size_t slot, struct berth_error *error)
 {

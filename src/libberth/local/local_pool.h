@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The local door: a lock and wake-ups around the engine. A call enters (local_pool_enter), asks the
- * engine, and leaves. What the engine decides for others meanwhile (local_pool_on_event) is only
- * noted down; leaving gives the lock back first, then wakes threads and runs callbacks.
+ * The in-process pool: a lock and wake-ups around the engine. A call takes the lock
+ * (local_pool_enter), asks the engine, and leaves. Decisions of the engine that concern other
+ * threads are only queued (local_pool_on_event). local_pool_leave releases the lock first, then
+ * wakes threads and runs callbacks.
  *
- * Calls that changed nothing for others leave by local_pool_leave_quietly, which is all that stands
- * between the lock and the caller on the way that claims take most.
+ * Calls that changed nothing for other threads leave by local_pool_leave_quietly, the fast path
+ * of most claims.
  */
 #ifndef LIBBERTH_LOCAL_LOCAL_POOL_H
 #define LIBBERTH_LOCAL_LOCAL_POOL_H
@@ -31,34 +32,36 @@
 
 #define unlikely(condition) __builtin_expect((condition), false)
 
-/* What the engine hands back with a claim that waited, or an arbiter's lease: claim_owner.waiter
- * points to one of these, the first member of something larger. */
+/* A target of outcomes. claim_owner.waiter, which the engine returns with a claim that waited or an
+ * arbiter's lease, points to the first member of a larger struct. */
 enum target_kind {
-    TARGET_THREAD,   /* struct waiter */
+    TARGET_THREAD,   /* struct claim_waiter */
     TARGET_CALLBACK, /* struct callback; claim_owner.data is the program's */
-    TARGET_KEPT,     /* one of pool->kept_targets: the outcome is kept for who collects it */
-    TARGET_ARBITER,  /* struct berth_arbiter */
+    TARGET_KEPT, /* one of pool->kept_targets: the pool keeps the outcome until it is collected */
+    TARGET_ARBITER, /* struct berth_arbiter */
 };
 
 struct target {
     enum target_kind kind;
-    bool has_deadline; /* its claims have, in the engine */
+    bool has_deadline; /* its claims have a deadline in the engine */
 };
 
-/* A thread that waits, on its own stack. */
+/* A waiting thread, on its own stack. */
 struct claim_waiter {
     struct target target;
-    struct id_link by_ticket; /* who waits for the outcome of a ticket */
+    struct id_link by_ticket; /* for threads that wait for the outcome of a ticket */
     int code;
     uint64_t lease;
-    struct claim_waiter *next; /* of those to be woken, or who wait for the same ticket */
-    bool done;                 /* code and lease are set; under the lock */
-    bool abandoned;            /* does not sleep any more, so is not to be woken; under the lock */
-    atomic_bool has_left;      /* the pool, and will not touch it again unless it gives up */
-    atomic_uint word;          /* 1: woken; the waker does not touch it any more */
+    struct claim_waiter
+        *next;      /* in the list of threads to wake, or that wait for the same ticket */
+    bool done;      /* code and lease are set; under the lock */
+    bool abandoned; /* the thread does not sleep any more and must not be woken; under the lock */
+    atomic_bool
+        has_left;     /* the thread has left the pool and touches it again only if it gives up */
+    atomic_uint word; /* 1: woken; the waker does not touch it any more */
 };
 
-/* A function that outcomes go to. There are as many as a program has such functions, twice. */
+/* A callback function of the program. Each function has two records, with and without deadline. */
 struct callback {
     struct target target;
     struct callback *next;
@@ -66,50 +69,50 @@ struct callback {
 };
 
 struct berth_pool {
-    /* What every claim looks at. */
+    /* What every claim reads. */
     struct lock lock;
-    unsigned generation; /* fork_generation at its opening */
-    atomic_bool is_full; /* engine_is_full, for who has no lock */
+    unsigned generation; /* fork_generation when the pool was opened */
+    atomic_bool is_full; /* engine_is_full, for threads without the lock */
     bool is_closing;
     bool is_hardware;       /* its devices are this machine's */
-    uint32_t arbiter_count; /* also stopped ones with leases */
+    uint32_t arbiter_count; /* including stopped ones that still have leases */
     uint32_t lease_sets;    /* sets of contexts that end with leases */
-    uint64_t serial;        /* of the pools of this process; below 2^32, never 0 */
+    uint64_t serial;        /* number of the pool in this process; below 2^32, never 0 */
     struct engine *engine;
-    struct compiled_request last_compiled; /* what the last claim used, if it has no time limit */
-    size_t waiting; /* claims that wait in the engine, opportunistic ones included */
-    size_t limited; /* leases and waiting claims whose end is to be told to `expired` */
+    struct compiled_request last_compiled; /* of the last claim, if it has no time limit */
+    size_t waiting; /* claims that wait in the engine, including opportunistic ones */
+    size_t limited; /* leases and waiting claims for which `expired` may have to be called */
 
-    int64_t advanced_to; /* the time that the engine was told last */
+    int64_t advanced_to; /* the last time that the engine was given */
 
-    struct request_core whole_device; /* of a NULL request */
+    struct request_core whole_device; /* for a NULL request */
     struct compiled_table compiled;
 
-    /* What is to be done on leaving. */
+    /* To do on leaving. */
     struct claim_waiter *to_wake;
     struct notification_queue notifications;
     bool arbiters_due;
 
-    /* Who is still about to touch the pool without the lock: who came in, counted under the lock,
-     * and who went. */
+    /* Threads that will still touch the pool without the lock: how many came (under the lock) and
+     * how many have gone. */
     unsigned guests;
     atomic_uint gone;
 
     /* Claims that do not block. */
-    struct target kept_targets[2]; /* the second has a deadline */
+    struct target kept_targets[2]; /* the second one has a deadline */
     struct callback *callbacks;
-    struct id_map collectors;     /* struct waiter, by_ticket */
+    struct id_map collectors;     /* struct claim_waiter, by_ticket */
     size_t started_claims;        /* that wait */
     size_t started_deadlines;     /* of those, with a deadline */
-    size_t grants_max;            /* how many leases there can be at once */
-    size_t arbiter_notifications; /* how many an arbiter's leases may cause at once */
+    size_t grants_max;            /* maximum number of leases at once */
+    size_t arbiter_notifications; /* maximum number that an arbiter's leases cause at once */
 
     struct timer_thread timer_thread;
-    struct probe_thread probe_thread; /* of the hardware's pool */
+    struct probe_thread probe_thread; /* only for a pool of the hardware */
     struct list arbiters;             /* struct berth_arbiter, in_pool */
     struct context_sets context_sets;
 
-    /* The program's. */
+    /* Given by the program. */
     void (*sample)(void *data, size_t slot, struct berth_load *ret_load);
     void *sample_data;
     int64_t sample_interval;
@@ -121,9 +124,9 @@ struct berth_pool {
     struct policy custom_policy;
 
     size_t capacity;
-    struct berth_slot *described;       /* what never changes of the slots */
-    uint32_t *slots;                    /* scratch of berth_pick, under the lock */
-    struct berth_candidate *candidates; /* scratch of custom_policy, under the lock */
+    struct berth_slot *described;       /* the constant facts of the slots */
+    uint32_t *slots;                    /* scratch memory of berth_pick, under the lock */
+    struct berth_candidate *candidates; /* scratch memory of custom_policy, under the lock */
     bool *chosen;
 };
 
@@ -136,14 +139,14 @@ static inline int local_pool_enter(struct berth_pool *pool, struct berth_error *
     return 0;
 }
 
-/* The core of a request; NULL: of one whole device. */
+/* Returns the core of a request; NULL: that of one whole device. */
 static inline struct request_core *local_request_core_of(struct berth_pool *pool,
                                                          const struct berth_request *request)
 {
     return request == NULL ? &pool->whole_device : request->core;
 }
 
-/* As compiled_requests_add, without a call for the request that the last claim had. */
+/* Like compiled_requests_add, without a call for the request of the last claim. */
 static inline int local_pool_find_compiled(struct berth_pool *pool,
                                            const struct berth_request *request,
                                            struct engine_request **ret_compiled,
@@ -155,7 +158,7 @@ static inline int local_pool_find_compiled(struct berth_pool *pool,
     return 0;
 }
 
-/* Lets those see who have no lock whether the pool is full. */
+/* Publishes whether the pool is full, for threads without the lock. */
 static inline void local_pool_publish_full(struct berth_pool *pool)
 {
     bool is_full = engine_is_full(pool->engine);
@@ -164,49 +167,50 @@ static inline void local_pool_publish_full(struct berth_pool *pool)
         atomic_store_explicit(&pool->is_full, is_full, memory_order_release);
 }
 
-/* Gives the lock back when nobody else is concerned: no claim waited, nothing was told. */
+/* Releases the lock when no other thread is concerned: no claim waited, no event came. */
 static inline void local_pool_leave_quietly(struct berth_pool *pool)
 {
     local_pool_publish_full(pool);
     lock_give(&pool->lock);
 }
 
-/* Whether nobody is to be woken or called on leaving. */
+/* Returns whether no thread must be woken and no callback run on leaving. */
 static inline bool local_pool_is_quiet(const struct berth_pool *pool)
 {
     return pool->to_wake == NULL && !pool->arbiters_due && pool->notifications.pending == NULL;
 }
 
-/* Gives the lock back, then wakes and calls whom the engine's decisions concern. */
+/* Releases the lock, then wakes the threads and runs the callbacks that the engine's events ask
+ * for. */
 void local_pool_leave(struct berth_pool *pool);
 
-/* For a thread that is about to sleep: runs callbacks that this very thread has put off because it
- * is within one, and that others may be waiting for. Without the lock. */
+/* For a thread that is about to sleep: runs the callbacks that this thread has deferred because it
+ * is inside one; other threads may wait for them. Without the lock. */
 void local_pool_deliver_deferred(struct berth_pool *pool);
 
-/* Brings the engine up to date before it queues or starts a clock. With the lock. */
+/* Advances the engine's time before it queues a claim or starts a timer. With the lock. */
 static inline void local_pool_advance(struct berth_pool *pool, int64_t now)
 {
     engine_advance(pool->engine, now);
     pool->advanced_to = now;
 }
 
-/* One of the leases counted by `limited` is not any more. */
+/* Uncounts one of the leases in `limited`. */
 static inline void local_pool_uncount_limited(struct berth_pool *pool)
 {
     if (pool->limited > 0)
         pool->limited--;
 }
 
-/* Makes room for what the engine may decide at once, after `more` claims begin to wait of which
- * `deadlines` have a deadline. Returns 0 or BERTH_ERROR_MEMORY. With the lock. */
+/* Reserves room for the events that the engine may produce at once, when `more` claims begin to
+ * wait and `deadlines` of them have a deadline. Returns 0 or BERTH_ERROR_MEMORY. With the lock. */
 int local_pool_reserve_notifications(struct berth_pool *pool, size_t more, size_t deadlines);
 
 /* The engine's event_sink. */
 void local_pool_on_event(void *context, const struct engine_event *event);
 
 /* A guest may touch the pool without the lock until it has gone: berth_pool_close waits for it.
- * local_pool_add_guest is called with the lock, local_pool_remove_guest as the very last thing. */
+ * local_pool_add_guest is called with the lock, local_pool_remove_guest as the very last step. */
 static inline void local_pool_add_guest(struct berth_pool *pool)
 {
     pool->guests++;
@@ -218,29 +222,29 @@ static inline struct berth_lease local_pool_lease(const struct berth_pool *pool,
     return (struct berth_lease){.id = id, .pool = pool->serial};
 }
 
-/* Which slot numbers there are; fails with BERTH_ERROR_RANGE. */
+/* Fails with BERTH_ERROR_RANGE and names the valid slots. */
 int local_pool_check_slot(const struct berth_pool *pool, size_t slot, struct berth_error *error);
 
-/* A lease that is not held here. */
+/* Fails with BERTH_ERROR_NOT_FOUND: the lease is not held here. */
 int local_pool_refuse_lease(uint64_t id, struct berth_error *error);
 
-/* Has the engine tell the pool. */
+/* Makes the pool the engine's event sink. */
 void local_pool_subscribe(struct berth_pool *pool);
 
 /* Waits until no thread is about to touch the pool. Without the lock. */
 void local_pool_await_guests(struct berth_pool *pool);
 
-/* Destroys what was opened so far. */
+/* Destroys everything that was opened so far. */
 void local_pool_free(struct berth_pool *pool);
 
-/* Reads an options struct of `size` bytes, as its caller knows it, into one of `known` bytes, as
- * we do: what the caller does not know is 0. Fails with BERTH_ERROR_INVALID for a size that is none
- * and for members that are set and not known here. */
+/* Reads an options struct of `size` bytes, the caller's version, into one of `known` bytes, this
+ * library's version. Members that the caller does not know become 0. Fails with BERTH_ERROR_INVALID
+ * for an impossible size and for members that are set but unknown here. */
 int local_read_options(void *ret_options, size_t known, const void *options, size_t size,
                        struct berth_error *error);
 
-/* The other way round: writes a struct of `known` bytes to a caller who knows `size` of them; what
- * only the caller knows is 0. */
+/* Writes a struct of `known` bytes to a caller whose version has `size` bytes. Members that only
+ * the caller knows become 0. */
 void local_write_answer(void *ret_answer, size_t size, const void *answer, size_t known);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a pool is and what is held of it.
+ * Queries: the devices of a pool and its leases.
  */
 #include "libberth/local/local_query.h"
 
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "libberth/local/local_pool.h"
 
-/* A look takes the lock, too. */
+/* A snapshot takes the lock, too. */
 static struct berth_pool *writable(const struct berth_pool *pool)
 {
     return (struct berth_pool *)pool;
@@ -46,7 +46,7 @@ int berth_pool_device(const struct berth_pool *pool, size_t slot, struct berth_d
 
     if (code < 0)
         return code;
-    /* These facts stay as they are while the pool is open. */
+    /* These facts do not change while the pool is open. */
     device = device_of(pool, slot);
     *ret_device = (struct berth_device){
         .vendor = (enum berth_vendor)device->id.vendor,

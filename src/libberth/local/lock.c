@@ -11,11 +11,11 @@
 #include "libberth/local/futex.h"
 
 enum {
-    SPINS = 200, /* a few sections' worth */
+    SPINS = 200, /* the time of a few sections */
     NAP = 1000000,
 };
 
-/* Set by lock_prepare; every thread writes the same. */
+/* Set by lock_prepare; every thread writes the same value. */
 static atomic_bool has_barrier;
 static atomic_uint spins;
 
@@ -29,7 +29,7 @@ void lock_prepare(void)
     cpu_set_t usable;
     bool alone = sched_getaffinity(0, sizeof(usable), &usable) == 0 && CPU_COUNT(&usable) == 1;
 
-    /* On one CPU the holder cannot give the lock back while somebody spins. */
+    /* On one CPU the holder cannot release the lock while another thread spins. */
     atomic_store_explicit(&spins, alone ? 0 : SPINS, memory_order_relaxed);
     atomic_store_explicit(&has_barrier, membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0,
                           memory_order_relaxed);
@@ -75,7 +75,7 @@ void lock_wake(struct lock *lock)
 
 __thread unsigned lock_thread __attribute__((tls_model("initial-exec"))) = LOCK_NO_THREAD;
 
-/* Gives this thread a number that no other has. Returns false when they have run out. */
+/* Gives this thread a unique number. Returns false if there are none left. */
 static bool number_thread(void)
 {
     static atomic_uint last = LOCK_FAVOURS_FIRST;
@@ -95,12 +95,12 @@ void lock_favour_first(struct lock *lock)
         atomic_store_explicit(&lock->favoured, LOCK_FAVOURS_FIRST, memory_order_relaxed);
 }
 
-/* Waits until the favoured thread, which is not this one, is out and knows that its favour has
- * ended. With the word. */
+/* Waits until the favoured thread, which is another one, is outside and knows that it is not
+ * favoured any more. With the lock's word. */
 static void end_favour(struct lock *lock)
 {
     atomic_store(&lock->ending, 1);
-    /* It cannot fail: it worked when the process registered for it. */
+    /* This cannot fail: it worked when the process registered for it. */
     membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
     while (atomic_load_explicit(&lock->inside, memory_order_acquire) != 0)
         futex_sleep(&lock->inside, 1, FUTEX_FOR_EVER);
@@ -112,8 +112,8 @@ void lock_wake_ending(struct lock *lock)
     futex_wake(&lock->inside, 1);
 }
 
-/* This thread is the first: from here on it is inside as the favoured one, and gives the word
- * back. */
+/* This thread is the first: from now on it is inside as the favoured thread, and releases the
+ * word. */
 static void begin_favour(struct lock *lock)
 {
     if (!number_thread()) {
@@ -127,14 +127,14 @@ static void begin_favour(struct lock *lock)
         lock_wake(lock);
 }
 
-/* For when the lock looked as if it favoured the first, or another, or its favour was ending. */
+/* For a lock that seemed to favour the first thread or another one, or whose favour was ending. */
 void lock_take_favoured(struct lock *lock)
 {
     unsigned favoured;
 
     if (!lock_try_word(lock))
         lock_take_slowly(lock);
-    /* With the word it does not change any more. */
+    /* While this thread has the word, the favour does not change. */
     favoured = atomic_load_explicit(&lock->favoured, memory_order_relaxed);
     if (favoured == LOCK_FAVOURS_FIRST)
         begin_favour(lock);

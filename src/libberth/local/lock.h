@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A lock for short sections: one locked instruction to take it, a plain store to give it back. Who
- * does not get it spins a little, then sleeps. Zeroed memory is a free lock. Not fair: who comes
- * may overtake who sleeps.
+ * A lock for short sections: taking it costs one locked instruction, releasing it a plain store.
+ * A thread that finds it taken spins a little, then sleeps. Zeroed memory is a free lock. It is
+ * not fair: a new thread may overtake a sleeping one.
  *
- * Why no wake-up is lost. The giver stores 0 and then looks for sleepers; nothing keeps the
- * processor from looking first. The sleeper counts itself, has membarrier(2) put a full barrier
- * into every running thread of the process, and only then looks at the word for the last time. If
- * the giver looked before its barrier, its store, earlier in its program, was out at the barrier,
- * and the sleeper sees a free lock. If it looked after its barrier, it saw the sleeper counted, and
- * wakes it. The sleeper stays counted until it has the lock, so one barrier does for all its
- * rounds. Where membarrier is not to be had, nobody sleeps longer than a millisecond.
+ * Why no wake-up is lost: the releasing thread stores 0 and then checks for sleepers, and the
+ * processor may reorder the two. The sleeper counts itself, uses membarrier(2) to put a full
+ * barrier into every running thread of the process, and only then reads the word for the last
+ * time. If the releasing thread checked before its barrier, its earlier store was visible at the
+ * barrier, and the sleeper sees a free lock. If it checked after its barrier, it saw the sleeper
+ * counted and wakes it. The sleeper stays counted until it has the lock, so one barrier is enough
+ * for all its attempts. Without membarrier no thread sleeps longer than a millisecond.
  *
- * A lock may favour one thread (lock_favour_first): the first that takes it. As long as no other
- * comes, that one takes it without a locked instruction: it says that it is inside, and looks
- * whether it is still favoured. Who else comes takes the word as usual, says that the favour ends,
- * has membarrier put its barrier into the favoured thread, and waits until that one is not inside.
- * Either the favoured one looked before the barrier, then it is seen inside; or it looks after it,
- * then it sees that the favour has ended and steps back. From then on nobody is favoured.
+ * A lock may favour one thread (lock_favour_first): the first one that takes it. As long as no
+ * other thread comes, the favoured thread needs no locked instruction: it marks itself as inside
+ * and checks whether it is still favoured. Another thread takes the word as usual, marks the
+ * favour as ending, uses membarrier to put a barrier into the favoured thread, and waits until
+ * that thread is outside. Either the favoured thread checked before the barrier, then it is seen
+ * inside; or it checks after the barrier, then it sees that its favour has ended and steps back.
+ * From then on no thread is favoured.
  */
 #ifndef LIBBERTH_LOCAL_LOCK_H
 #define LIBBERTH_LOCAL_LOCK_H
@@ -33,37 +34,37 @@
 struct lock {
     atomic_uint word; /* 0: free */
     atomic_uint sleepers;
-    atomic_uint favoured; /* the number of a thread, or one of the above */
+    atomic_uint favoured; /* the number of a thread, or one of the values above */
     atomic_uint inside;   /* 1: the favoured thread has the lock */
-    atomic_uint ending;   /* 1: somebody waits for the favoured thread to step out */
+    atomic_uint ending;   /* 1: another thread waits for the favoured thread to leave */
 };
 
-/* To be called once before the first lock is taken by two threads, in each process. Idempotent. */
+/* Must be called in each process before two threads use a lock. May be called again. */
 void lock_prepare(void);
 
-/* Makes a free lock that nobody knows yet favour the first thread that takes it, where that can be
- * done. After lock_prepare. */
+/* Makes a free lock, which no other thread knows yet, favour the first thread that takes it, where
+ * the system supports that. Call lock_prepare first. */
 void lock_favour_first(struct lock *lock);
 
-/* Whether somebody has it, as it looks from here. */
+/* Returns whether the lock seems to be taken. */
 static inline bool lock_is_taken(const struct lock *lock)
 {
     return atomic_load_explicit(&lock->word, memory_order_relaxed) != 0 ||
            atomic_load_explicit(&lock->inside, memory_order_relaxed) != 0;
 }
 
-/* The long ways; not to be called by name. */
+/* Slow paths; called only by the functions below. */
 #define LOCK_COLD __attribute__((noinline, cold))
 LOCK_COLD void lock_take_slowly(struct lock *lock);
 LOCK_COLD void lock_take_favoured(struct lock *lock);
 LOCK_COLD void lock_wake(struct lock *lock);
 LOCK_COLD void lock_wake_ending(struct lock *lock);
 
-/* The number of this thread; LOCK_NO_THREAD: it has none yet. Initial-exec, because it is looked at
- * each time. */
+/* The number of this thread; LOCK_NO_THREAD: none yet. Initial-exec, because every lock reads
+ * it. */
 extern __thread unsigned lock_thread __attribute__((tls_model("initial-exec")));
 
-/* The favoured thread is not inside any more. */
+/* Marks the favoured thread as outside. */
 static inline void lock_step_out(struct lock *lock)
 {
     atomic_store_explicit(&lock->inside, 0, memory_order_release);
@@ -89,7 +90,8 @@ static inline void lock_take(struct lock *lock)
     }
     if (__builtin_expect(favoured == lock_thread, true)) {
         atomic_store_explicit(&lock->inside, 1, memory_order_relaxed);
-        /* Keeps the compiler from looking first; the processor is the other's concern. */
+        /* Keep the compiler from reordering; the other thread's barrier takes care of the
+         * processor. */
         atomic_signal_fence(memory_order_seq_cst);
         if (__builtin_expect(atomic_load_explicit(&lock->ending, memory_order_acquire) == 0, true))
             return;
@@ -100,13 +102,13 @@ static inline void lock_take(struct lock *lock)
 
 static inline void lock_give(struct lock *lock)
 {
-    /* Nobody becomes or ceases to be favoured while another has the lock. */
+    /* The favour does not change while another thread has the lock. */
     if (atomic_load_explicit(&lock->favoured, memory_order_relaxed) == lock_thread) {
         lock_step_out(lock);
         return;
     }
     atomic_store_explicit(&lock->word, 0, memory_order_release);
-    /* Keeps the compiler from looking first; the processor is the sleeper's concern. */
+    /* Keep the compiler from reordering; the sleeper's barrier takes care of the processor. */
     atomic_signal_fence(memory_order_seq_cst);
     if (__builtin_expect(atomic_load_explicit(&lock->sleepers, memory_order_relaxed) != 0, false))
         lock_wake(lock);

@@ -53,7 +53,7 @@ int notifications_reserve(struct notification_queue *queue, size_t wanted)
     return 0;
 }
 
-/* A spare one with this message; NULL: none and no memory. */
+/* Returns a spare notification with this message; NULL: none left and no memory. */
 static struct notification *take_spare(struct notification_queue *queue,
                                        const struct message *message)
 {
@@ -96,7 +96,7 @@ size_t notifications_dequeue(struct notification_queue *queue, struct message *r
     return taken;
 }
 
-/* The descriptor follows the list with the lock held, so that the two never disagree. */
+/* The descriptor changes with the lock held, so that it always agrees with the list. */
 void notifications_keep_outcome(struct notification_queue *queue, const struct message *message)
 {
     struct notification *notification = take_spare(queue, message);

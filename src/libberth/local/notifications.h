@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the engine decided and somebody is still to learn: callbacks, once the lock is given back,
- * and who collects outcomes by ticket. The engine decides in the middle of a release, which must
- * not fail, so the room for what it may decide is made before: when a claim begins to wait.
+ * Decisions of the engine that must still be delivered: to callbacks, after the lock is released,
+ * and to threads that collect outcomes by ticket. The engine decides in the middle of a release,
+ * which must not fail. So room for its decisions is reserved before, when a claim begins to wait.
  * Everything here is done with the pool's lock.
  */
 #ifndef LIBBERTH_LOCAL_NOTIFICATIONS_H
@@ -24,7 +24,7 @@ enum notification_kind {
 
 struct target;
 
-/* What is to be said. */
+/* The content of a notification. */
 struct message {
     enum notification_kind kind;
     int code;
@@ -36,7 +36,7 @@ struct message {
 
 struct notification {
     struct message message;
-    struct notification *next; /* of those to tell, or the spare ones */
+    struct notification *next; /* in the queue, or among the spare ones */
     struct id_link by_ticket;  /* of a kept outcome */
     struct list_link in_kept;
 };
@@ -48,33 +48,32 @@ struct notification_queue {
     size_t spare_count;
     struct list kept; /* outcomes to be collected, oldest first */
     size_t kept_count;
-    struct id_map tickets; /* of those */
-    int descriptor;        /* an eventfd that is readable while one is kept; -1: none yet */
+    struct id_map tickets; /* their number */
+    int descriptor;        /* an eventfd that is readable while an outcome is kept; -1: none yet */
 };
 
-/* Returns 0 or BERTH_ERROR_MEMORY; to be finished in either case. */
+/* Returns 0 or BERTH_ERROR_MEMORY; call notifications_finish in either case. */
 int notifications_init(struct notification_queue *queue);
 void notifications_finish(struct notification_queue *queue);
 
-/* Makes sure of `wanted` spare ones. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Ensures that there are `wanted` spare notifications. Returns 0 or BERTH_ERROR_MEMORY. */
 int notifications_reserve(struct notification_queue *queue, size_t wanted);
 
-/* Puts a copy among those to tell, or the kept outcomes. They take a spare one; without any they
- * allocate, and drop the news when there is no memory, which notifications_reserve is there to
- * prevent. */
+/* Adds a copy to the queue, or to the kept outcomes. They use a spare notification, else allocate
+ * one. Without memory the notification is lost; notifications_reserve prevents that. */
 void notifications_append(struct notification_queue *queue, const struct message *message);
 void notifications_keep_outcome(struct notification_queue *queue, const struct message *message);
 
-/* Moves up to `most` of those to tell to ret_messages. Returns how many. */
+/* Moves up to `most` queued notifications to ret_messages. Returns their number. */
 size_t notifications_dequeue(struct notification_queue *queue, struct message *ret_messages,
                              size_t max);
 
-/* The kept outcome of a ticket, the oldest kept one; NULL: none. */
+/* Returns the kept outcome of a ticket, or the oldest kept one; NULL: none. */
 struct notification *notifications_find_outcome(const struct notification_queue *queue,
                                                 uint64_t ticket);
 struct notification *notifications_oldest_outcome(const struct notification_queue *queue);
 
-/* The outcome was collected: it is spare now. */
+/* Marks a collected outcome as spare. */
 void notifications_collect_outcome(struct notification_queue *queue,
                                    struct notification *notification);
 

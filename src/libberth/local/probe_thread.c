@@ -14,7 +14,7 @@
 #include "engine/engine_report.h"
 #include "libberth/local/local_pool.h"
 
-/* The longest that is slept in one piece. */
+/* The longest single sleep. */
 #define WAIT_MAX INT64_C(3600000000000)
 
 int probe_thread_open(struct probe_thread *probe_thread, struct machine *ret_machine,
@@ -34,7 +34,7 @@ int probe_thread_open(struct probe_thread *probe_thread, struct machine *ret_mac
     request.deadline = (uint64_t)probe_thread->deadline;
     code = probe_query(&probe_thread->probe, &request, &report, error);
     if (code < 0 && code != BERTH_ERROR_MEMORY) {
-        /* Whatever kept it from answering, the hardware could not be looked at. */
+        /* Every failure here means that the hardware could not be queried. */
         if (error != NULL)
             error->code = BERTH_ERROR_IO;
         return BERTH_ERROR_IO;
@@ -47,10 +47,10 @@ int probe_thread_open(struct probe_thread *probe_thread, struct machine *ret_mac
     return 0;
 }
 
-/* Takes a report in, or that there is none. */
+/* Applies a report, or the fact that there is none. */
 static void apply_report(struct berth_pool *pool, struct machine_report *report)
 {
-    /* What callers were told of devices stays as it is. */
+    /* Facts that callers have seen do not change. */
     const struct report_handler taker = {.fixed = true};
 
     lock_take(&pool->lock);
@@ -65,8 +65,7 @@ static void apply_report(struct berth_pool *pool, struct machine_report *report)
     local_pool_leave(pool);
 }
 
-/* Sleeps until the time comes or the probe, if it is looked at, has said something. Returns false
- * when the thread is to end. */
+/* Sleeps until the time comes or the probe answers. Returns false when the thread must end. */
 static bool wait_until(const struct probe_thread *probe_thread, bool for_answer, int64_t until)
 {
     struct pollfd waiting[] = {
@@ -85,7 +84,7 @@ static bool wait_until(const struct probe_thread *probe_thread, bool for_answer,
 
 enum scan_result { SCAN_FAILED, SCAN_DONE, SCAN_ENDED };
 
-/* Waits for the answer with this number and takes it in. */
+/* Waits for the answer with this number and applies it. */
 static enum scan_result await_answer(struct berth_pool *pool, uint64_t number, int64_t until)
 {
     struct probe_thread *probe_thread = &pool->probe_thread;
@@ -112,7 +111,8 @@ static enum scan_result await_answer(struct berth_pool *pool, uint64_t number, i
     return SCAN_FAILED;
 }
 
-/* Looks once; a probe that does not answer is given up, and another one started the next time. */
+/* Queries once. A probe that does not answer is abandoned, and the next query starts another
+ * one. */
 static enum scan_result scan_hardware(struct berth_pool *pool)
 {
     struct probe_thread *probe_thread = &pool->probe_thread;
@@ -169,7 +169,7 @@ int probe_thread_start(struct berth_pool *pool, struct berth_error *error)
     sigset_t before;
     int failure;
 
-    /* The program's signals are for its own threads. */
+    /* Signals are for the program's own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failure = pthread_create(&pool->probe_thread.thread, NULL, run_probe_thread, pool);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The hardware of a pool: the first look that it is opened with, and a thread that goes on looking.
- * It is one of its own, not the keeper, because an answer may take as long as a driver hangs, and
- * time limits are not to wait for that.
+ * The hardware of a pool: the first query when it is opened, and a thread that repeats it. The
+ * timer thread does not do this, because a query may take as long as a driver hangs, and time
+ * limits must not wait for that.
  */
 #ifndef LIBBERTH_LOCAL_PROBE_THREAD_H
 #define LIBBERTH_LOCAL_PROBE_THREAD_H
@@ -15,35 +15,35 @@
 #include "model/machine.h"
 #include "probe/probe.h"
 
-/* A probe that was lost is started again after the first of these, then after twice as long each
- * time, up to the second. */
+/* A lost probe is restarted after the first of these times, then after twice the time, up to the
+ * second. */
 #define PROBE_THREAD_BACKOFF_MIN INT64_C(1000000000)
 #define PROBE_THREAD_BACKOFF_MAX INT64_C(60000000000)
 
-/* Zeroed memory is one that was never opened. */
+/* Zeroed memory is a thread that was never opened. */
 struct probe_thread {
     struct probe probe;
-    int64_t deadline; /* how long a look may take */
-    int stop_event;   /* an eventfd: becomes readable when the thread is to end */
+    int64_t deadline; /* timeout of a query */
+    int stop_event;   /* an eventfd that becomes readable when the thread must end */
     bool is_open;
     bool is_running;
     pthread_t thread;
 };
 
-/* Looks for the first time. The caller finishes *ret_machine and the looker, also on failure: with
- * BERTH_ERROR_IO when nobody answers, _SYNTAX or _RANGE for a wrong BERTH_PROBE_DEADLINE, or
+/* Queries for the first time. The caller finishes *ret_machine and the probe thread, also on
+ * failure: BERTH_ERROR_IO (no answer), _SYNTAX or _RANGE (a wrong BERTH_PROBE_DEADLINE) or
  * _MEMORY. */
 int probe_thread_open(struct probe_thread *probe_thread, struct machine *ret_machine,
                       struct berth_error *error);
 
-/* Starts the thread, which looks every pool->sample_interval. Fails with BERTH_ERROR_MEMORY. */
+/* Starts the thread, which queries every pool->sample_interval. Fails with BERTH_ERROR_MEMORY. */
 int probe_thread_start(struct berth_pool *pool, struct berth_error *error);
 
 /* Ends the thread. Without the lock. */
 void probe_thread_stop(struct probe_thread *probe_thread);
 
-/* Lets go of the probe, which ends then. Not in a child of fork(): the probe is the parent's, and
- * its thread may have been in the midst of something. */
+/* Closes the connection to the probe, which then ends. Not in a child of fork(): the probe belongs
+ * to the parent, and the parent's thread may have been using it. */
 void probe_thread_finish(struct probe_thread *probe_thread);
 
 #endif

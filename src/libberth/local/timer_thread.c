@@ -8,7 +8,7 @@
 #include "libberth/local/futex.h"
 #include "libberth/local/local_pool.h"
 
-/* How long sampling is put off once it is due: not at all, but never twice at once. */
+/* The shortest time between two samples, if sampling is late. */
 static int64_t next_sample(const struct berth_pool *pool, int64_t last)
 {
     return pool->sample == NULL ? TIME_NEVER : clock_after(last, pool->sample_interval);
@@ -47,7 +47,7 @@ static void *run_timer_thread(void *argument)
     return NULL;
 }
 
-/* The program's signals are for its own threads. */
+/* Signals are for the program's own threads. */
 static int start_thread(struct berth_pool *pool)
 {
     sigset_t all;
