@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files of the page, which are part of the program. tools/embed.c writes them.
+ * The files of the page, embedded into the program by tools/embed.c.
  */
 #ifndef WEB_ASSETS_H
 #define WEB_ASSETS_H
@@ -9,13 +9,13 @@
 
 struct asset {
     const char *name; /* "index.html" */
-    const char *type; /* of its content */
-    const char *tag;  /* another one for other content; with quotation marks */
+    const char *type; /* the Content-Type */
+    const char *tag;  /* the ETag, with quotation marks */
     const char *bytes;
     size_t length;
 };
 
-/* All of them, ended by one without a name. */
+/* All files, ended by an entry without a name. */
 extern const struct asset assets[];
 
 #endif

@@ -2,14 +2,19 @@
 #include "web/event_clients.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/hash.h"
 #include "base/system/clock.h"
+#include "view/pool_fingerprint.h"
 #include "web/events.h"
 
-/* More changes of leases at once are told by telling everything. */
+/* If more leases change at once, the whole state is sent. */
 enum { CHANGES_MAX = 200 };
+
+/* The parts of the pool that differ from what clients know. */
+struct changed_parts {
+    bool devices;
+    bool queue;
+};
 
 struct event_client {
     struct list_link link;
@@ -29,9 +34,7 @@ void event_clients_init(struct event_clients *clients, const struct follower *fo
 void event_clients_finish(struct event_clients *clients)
 {
     vector_finish(&clients->leases);
-    text_finish(&clients->devices);
     recent_loads_finish(&clients->recent);
-    text_finish(&clients->queue);
     web_shared_text_release(clients->greeting);
     clients->greeting = NULL;
 }
@@ -50,7 +53,7 @@ static const char *state_reason(const struct event_clients *clients)
     }
 }
 
-/* Everything, for somebody who knows nothing. */
+/* Returns the whole state for a new client; NULL: no memory. */
 static struct shared_text *make_greeting(struct event_clients *clients)
 {
     const struct follower *follower = clients->follower;
@@ -79,7 +82,7 @@ static void send_greeting(struct event_client *client)
 {
     struct shared_text *greeting = make_greeting(client->clients);
 
-    /* Without memory it is tried again when there is something to say. */
+    /* If memory ran out, the next event tries again. */
     client->is_behind = greeting == NULL;
     if (greeting != NULL)
         http_answer_send_stream(client->connection, greeting);
@@ -95,11 +98,11 @@ static void send_to_all(struct event_clients *clients, struct shared_text *share
         if (!client->is_behind)
             http_answer_send_stream(client->connection, shared);
         else if (http_answer_unsent(client->connection) == 0)
-            send_greeting(client); /* there was no memory when it had caught up */
+            send_greeting(client); /* memory ran out when it had caught up */
     }
 }
 
-/* Sends the text to all of them, and empties it. */
+/* Sends the text to all clients and empties it. */
 static void broadcast_text(struct event_clients *clients, struct text *text)
 {
     struct shared_text *shared;
@@ -134,27 +137,6 @@ static void on_closed(void *context)
         clients->changed(clients->context);
 }
 
-static uint64_t hash_optional(struct optional_number number)
-{
-    return number.known ? hash_mix(number.value + 1) : 0;
-}
-
-/* What people would notice of a lease. */
-static uint64_t hash_lease(const struct lease_info *lease)
-{
-    uint64_t flags = (uint64_t)lease->draining | (uint64_t)lease->idle_warned << 1 |
-                     (uint64_t)lease->preparing << 2 | (uint64_t)lease->adopted << 3 |
-                     (uint64_t)lease->end << 4;
-    uint64_t print = hash_mix(flags + 1);
-
-    print = hash_mix(print ^ hash_optional(lease->expires));
-    print = hash_mix(print ^ hash_optional(lease->force_at));
-    print = hash_mix(print ^ (uint64_t)(uint32_t)lease->pid);
-    if (lease->name != NULL)
-        print = hash_mix(print ^ hash_bytes(lease->name, strlen(lease->name)));
-    return print;
-}
-
 static int compare_sent(const void *one, const void *other)
 {
     uint64_t left = ((const struct sent_lease *)one)->id;
@@ -172,7 +154,7 @@ static struct sent_lease *find_sent(struct sent_leases *leases, uint64_t id)
                : bsearch(&key, leases->items, leases->count, sizeof(*leases->items), compare_sent);
 }
 
-/* All leases that are there now, as told. Returns false when there is no memory. */
+/* Collects the current leases, sorted by id. Returns false if memory runs out. */
 static bool collect_leases(const struct pool_view *view, struct sent_leases *ret_leases)
 {
     const struct lease_info *lease;
@@ -181,13 +163,13 @@ static bool collect_leases(const struct pool_view *view, struct sent_leases *ret
         return false;
     vector_for_each (lease, &view->snapshot.leases)
         *(struct sent_lease *)vector_append(ret_leases) =
-            (struct sent_lease){.id = lease->id, .fingerprint = hash_lease(lease)};
+            (struct sent_lease){.id = lease->id, .fingerprint = pool_fingerprint_lease(lease)};
     if (ret_leases->count > 0)
         qsort(ret_leases->items, ret_leases->count, sizeof(*ret_leases->items), compare_sent);
     return true;
 }
 
-/* Writes the leases that are over. Returns how many. */
+/* Writes the leases that ended. Returns their number. */
 static size_t write_ended(struct event_clients *clients, struct sent_leases *now, struct text *out)
 {
     const struct follower *follower = clients->follower;
@@ -212,7 +194,7 @@ static size_t write_ended(struct event_clients *clients, struct sent_leases *now
     return written;
 }
 
-/* Writes the leases that are new or otherwise than they were. Returns how many. */
+/* Writes the leases that are new or have changed. Returns their number. */
 static size_t write_changed(struct event_clients *clients, struct sent_leases *now,
                             struct text *out)
 {
@@ -233,8 +215,9 @@ static size_t write_changed(struct event_clients *clients, struct sent_leases *n
     return written;
 }
 
-/* Adds those that are gone from the look, which is younger than the news that it follows: their
- * ends come with the next. Returns false when one's end did not come, or there is no memory. */
+/* Adds the leases that are missing in the snapshot. The snapshot is younger than the news before
+ * it, so their ends come with the next news. Returns false if an end did not come, or if memory
+ * runs out. */
 static bool keep_absent(const struct sent_leases *before, uint64_t news, struct sent_leases *now)
 {
     const struct sent_lease *lease;
@@ -264,7 +247,7 @@ static bool keep_absent(const struct sent_leases *before, uint64_t news, struct 
     return good;
 }
 
-/* Appends what is new of the leases. Returns false when everything is to be told instead. */
+/* Appends the changes of leases. Returns false if the whole state must be sent instead. */
 static bool write_leases(struct event_clients *clients, struct text *out)
 {
     const struct follower *follower = clients->follower;
@@ -282,70 +265,41 @@ static bool write_leases(struct event_clients *clients, struct text *out)
     return good;
 }
 
-/* Puts the new text in place of the old one. Returns whether it differs. */
-static bool replace_text(struct text *before, struct text *now)
-{
-    bool differs = text_failed(now) || before->length != now->length ||
-                   (now->length > 0 && memcmp(before->bytes, now->bytes, now->length) != 0);
-
-    text_finish(before);
-    *before = *now;
-    *now = (struct text){0};
-    return differs;
-}
-
-/* Returns whether there was something new. */
-static bool write_devices(struct event_clients *clients, struct text *out)
+/* Stores the fingerprints of the devices and of the queue as sent. Returns which of them changed.
+ */
+static struct changed_parts update_fingerprints(struct event_clients *clients)
 {
     const struct pool_view *view = &clients->follower->view;
-    struct text facts = {0};
+    uint64_t devices = pool_fingerprint_devices(view);
+    uint64_t queue = pool_fingerprint_queue(view, EVENTS_CLAIMS_MAX);
+    struct changed_parts changed = {
+        .devices = devices != clients->devices,
+        .queue = queue != clients->queue,
+    };
 
-    events_write_devices_facts(view, clients->users, &facts);
-    if (!replace_text(&clients->devices, &facts))
-        return false;
-    events_write_devices(view, clients->users, out);
-    return true;
+    clients->devices = devices;
+    clients->queue = queue;
+    return changed;
 }
 
-static void write_queue(struct event_clients *clients, struct text *out)
-{
-    const struct pool_view *view = &clients->follower->view;
-    struct text queue = {0};
-
-    events_write_queue(view, clients->users, &queue);
-    if (text_failed(&queue) || queue.length != clients->queue.length ||
-        memcmp(queue.bytes, clients->queue.bytes, queue.length) != 0)
-        text_append_bytes(out, queue.bytes, text_failed(&queue) ? 0 : queue.length);
-    replace_text(&clients->queue, &queue);
-}
-
-/* Everything to all. */
+/* Replaces the text by the whole state. */
 static void write_everything(struct event_clients *clients, struct text *out)
 {
-    struct text unsaid = {0};
-
-    write_devices(clients, &unsaid);
-    write_queue(clients, &unsaid);
-    text_finish(&unsaid);
     text_clear(out);
     events_write_hello(&clients->follower->view, &clients->recent, clients->state, clients->users,
                        out);
     events_write_load(&clients->follower->view, out);
 }
 
-/* Nobody was there to be told: what is now is what they know. */
+/* Takes the current state as sent, for the first client: its greeting has all of it. */
 static void reset_sent_state(struct event_clients *clients)
 {
-    struct text unsaid = {0};
-
     forget_greeting(clients);
     vector_finish(&clients->leases);
     if (!clients->follower->has_view)
         return;
     collect_leases(&clients->follower->view, &clients->leases);
-    write_devices(clients, &unsaid);
-    write_queue(clients, &unsaid);
-    text_finish(&unsaid);
+    update_fingerprints(clients);
 }
 
 enum follower_state event_clients_state(const struct event_clients *clients)
@@ -384,15 +338,20 @@ void event_clients_notify(struct event_clients *clients, uint32_t news)
     if (clients->count == 0)
         return;
     if (news != 0) {
+        const struct pool_view *view = &clients->follower->view;
         bool complete = write_leases(clients, &text);
+        struct changed_parts changed = update_fingerprints(clients);
 
         if ((news & WIRE_NEWS_HELLO) != 0 || !complete) {
             write_everything(clients, &text);
         } else {
-            write_queue(clients, &text);
-            /* Whether a device is leased is a part of both. */
-            if (write_devices(clients, &text) || (news & WIRE_NEWS_LOAD) != 0)
-                events_write_load(&clients->follower->view, &text);
+            if (changed.queue)
+                events_write_queue(view, clients->users, &text);
+            if (changed.devices)
+                events_write_devices(view, clients->users, &text);
+            /* Both events say whether a device is leased. */
+            if (changed.devices || (news & WIRE_NEWS_LOAD) != 0)
+                events_write_load(view, &text);
         }
     }
     if (is_other)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Those who read the event stream over HTTP. Every event is written once for all of them. One who
- * is behind is told nothing until it has caught up, and then all of what is.
+ * The clients of the event stream over HTTP. Every event is written once for all clients. A client
+ * that is behind gets no events until its connection has drained, and then the whole state.
  */
 #ifndef WEB_EVENT_CLIENTS_H
 #define WEB_EVENT_CLIENTS_H
@@ -13,13 +13,13 @@
 #include "web/http_server.h"
 #include "web/recent_loads.h"
 
-/* A lease that readers know. */
+/* A lease that clients know. */
 struct sent_lease {
     uint64_t id;
     uint64_t fingerprint;
-    bool ended;            /* they were told that it is over */
-    bool absent;           /* it was not in the last look; why, is to be told */
-    uint64_t absent_since; /* so many news: with the next its end should have come */
+    bool ended;            /* its end was sent */
+    bool absent;           /* it was not in the last snapshot; its end must follow */
+    uint64_t absent_since; /* the count of news then; its end comes with the next */
 };
 
 struct sent_leases {
@@ -31,36 +31,37 @@ struct event_clients {
     struct user_names *users;
     struct list list;
     size_t count;
-    void (*changed)(void *context); /* somebody came or went */
+    void (*changed)(void *context); /* called when a client comes or goes; may be NULL */
     void *context;
 
-    /* What they were told last. */
+    /* The state that was sent last. */
     struct sent_leases leases;
-    struct text devices;
-    struct text queue;
+    uint64_t devices; /* fingerprints */
+    uint64_t queue;
     struct recent_loads recent;
     enum follower_state state;
     int64_t state_since;
-    bool is_awaiting; /* the daemon was gone, and has not told what is since */
+    bool is_awaiting; /* the daemon was gone and has not sent its state since */
 
-    /* For those who come, as long as nothing is new; NULL: to be written. */
+    /* The whole state for new clients, until something changes; NULL: not written yet. */
     struct shared_text *greeting;
 };
 
 void event_clients_init(struct event_clients *clients, const struct follower *follower,
                         struct user_names *users);
-/* When no connection is left. */
+/* Call it after the last connection was closed. */
 void event_clients_finish(struct event_clients *clients);
 
-/* Makes the connection one of them. */
+/* Turns the connection into an event stream and sends the whole state. */
 void event_clients_add(struct event_clients *clients, struct http_connection *connection);
 
-/* Tells what follower_step said is new, and how the follower stands. */
+/* Sends the changes after follower_step() returned `news`, and the state of the connection to the
+ * daemon if it changed. */
 void event_clients_notify(struct event_clients *clients, uint32_t news);
-/* How we stand with the daemon: live only when what is known is what is. */
+/* Returns the state of the connection to the daemon. It is live only if the view is current. */
 enum follower_state event_clients_state(const struct event_clients *clients);
 
-/* Tells the time, so that a page knows that we are there. */
+/* Sends the time, so that a page knows that the server is alive. */
 void event_clients_send_tick(struct event_clients *clients);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Times of libevent's timers from ours, which are nanoseconds.
+ * Timers of libevent with times in nanoseconds.
  */
 #ifndef WEB_EVENT_TIMER_H
 #define WEB_EVENT_TIMER_H
@@ -16,7 +16,7 @@ static inline struct timeval event_timer_interval(int64_t time)
                             .tv_usec = time % DURATION_SECOND / 1000};
 }
 
-/* Fires after `time`, also when it was to fire at another one. */
+/* Starts the timer, or restarts it if it is pending. */
 static inline void event_timer_start(struct event *timer, int64_t time)
 {
     struct timeval interval = event_timer_interval(time);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "web/events.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/text/choice.h"
 #include "base/text/json.h"
 #include "base/text/quantity.h"
+#include "view/device_json.h"
 #include "view/pool_json.h"
 #include "view/view_facts.h"
 
@@ -17,7 +15,7 @@ static const struct choice state_names[] = {
     {0},
 };
 
-/* The writer escapes every line break, so that what follows is one line. */
+/* Begins an event. JSON escapes line breaks, so the data is one line. */
 static void begin_event(struct json *json, const char *name, const char *schema, struct text *out)
 {
     text_append(out, "event: ");
@@ -41,13 +39,7 @@ static void write_time(struct json *json, const char *key, int64_t time)
     json_string_member(json, key, quantity_format_time(time).text);
 }
 
-static void write_bool(struct json *json, const char *key, bool value)
-{
-    json_key(json, key);
-    json_bool(json, value);
-}
-
-/* The view with the front of its queue. */
+/* Returns the view with the first EVENTS_CLAIMS_MAX claims of its queue. */
 static struct pool_view queue_front(const struct pool_view *view)
 {
     struct pool_view front = *view;
@@ -73,15 +65,6 @@ void events_write_hello(const struct pool_view *view, const struct recent_loads 
     end_event(&json);
 }
 
-static void write_figure(struct json *json, const char *key, const struct figure *figure)
-{
-    json_key(json, key);
-    if (figure->known)
-        json_decimal(json, figure->value, 3);
-    else
-        json_null(json);
-}
-
 static void write_device_load(struct json *json, const struct slot_info *slot, bool leased)
 {
     const struct device *device = slot->device;
@@ -91,20 +74,20 @@ static void write_device_load(struct json *json, const struct slot_info *slot, b
 
     json_object_begin(json);
     json_string_member(json, "id", device_id_format(device->id).text);
-    write_bool(json, "leased", leased);
+    json_bool_member(json, "leased", leased);
     json_string_member(json, "state", choice_name(slot_state_names, (int)slot->state));
-    write_figure(json, "utilization", &load->utilization);
+    device_json_write_figure(json, "utilization", &load->utilization, DEVICE_JSON_DECIMALS);
     json_number_member(json, "memory_used", used.known, used.value);
     json_number_member(json, "memory_total", device->memory_total.known,
                        device->memory_total.value);
-    write_figure(json, "temperature_c", &load->temperature);
-    write_figure(json, "power_w", &load->power);
+    device_json_write_figure(json, "temperature_c", &load->temperature, DEVICE_JSON_DECIMALS);
+    device_json_write_figure(json, "power_w", &load->power, DEVICE_JSON_DECIMALS);
     json_string_member(json, "sampled_at",
                        load_sampled_at(load, &sampled_at) ? quantity_format_time(sampled_at).text
                                                           : NULL);
     json_string_member(json, "health", choice_name(health_names, (int)device->health));
-    write_bool(json, "asleep", device->asleep);
-    write_bool(json, "old", device->old);
+    json_bool_member(json, "asleep", device->asleep);
+    json_bool_member(json, "old", device->old);
     json_object_end(json);
 }
 
@@ -128,69 +111,16 @@ void events_write_load(const struct pool_view *view, struct text *out)
     end_event(&json);
 }
 
-static void write_devices(struct json *json, const struct pool_view *view, struct user_names *users)
-{
-    json_key(json, "devices");
-    pool_json_write_devices(json, view, users);
-    json_key(json, "problems");
-    pool_json_write_problems(json, view);
-}
-
 void events_write_devices(const struct pool_view *view, struct user_names *users, struct text *out)
 {
     struct json json;
 
     begin_event(&json, "devices", "berth.devices-event/1", out);
-    write_devices(&json, view, users);
+    json_key(&json, "devices");
+    pool_json_write_devices(&json, view, users);
+    json_key(&json, "problems");
+    pool_json_write_problems(&json, view);
     end_event(&json);
-}
-
-/* The device without what changes all the time. */
-static void clear_changing_figures(struct device *device, struct device_process *processes)
-{
-    device->load = (struct load){0};
-    if (device->processes.count > 0)
-        memcpy(processes, device->processes.items, device->processes.count * sizeof(*processes));
-    device->processes.items = processes;
-    for (size_t i = 0; i < device->processes.count; i++)
-        processes[i].memory = (struct optional_number){0};
-}
-
-void events_write_devices_facts(const struct pool_view *view, struct user_names *users,
-                                struct text *out)
-{
-    size_t count = view->snapshot.slots.count;
-    struct pool_view still = *view;
-    struct slot_info *slots = calloc(count + 1, sizeof(*slots));
-    struct device *devices = calloc(count + 1, sizeof(*devices));
-    struct device_process *processes;
-    struct json json;
-    size_t all = 0;
-
-    for (size_t i = 0; i < count; i++)
-        all += view->snapshot.slots.items[i].device->processes.count;
-    processes = calloc(all + 1, sizeof(*processes));
-    if (slots == NULL || devices == NULL || processes == NULL) {
-        out->failed = true;
-    } else {
-        all = 0;
-        for (size_t i = 0; i < count; i++) {
-            slots[i] = view->snapshot.slots.items[i];
-            devices[i] = *slots[i].device;
-            slots[i].device = &devices[i];
-            clear_changing_figures(&devices[i], processes + all);
-            all += devices[i].processes.count;
-        }
-        still.snapshot.slots.items = slots;
-        json_start(&json, out, JSON_COMPACT);
-        json_object_begin(&json);
-        write_devices(&json, &still, users);
-        json_object_end(&json);
-        json_finish(&json);
-    }
-    free(processes);
-    free(devices);
-    free(slots);
 }
 
 static void write_lease(const char *what, const struct lease_info *lease,

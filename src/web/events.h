@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a page is told, as server-sent events: each is a name and one line of JSON. docs/WEB.md has
- * them all. Pure, but for the names of users; a failed allocation is remembered by the text.
+ * The server-sent events of the page. Each is a name and one line of JSON; docs/WEB.md describes
+ * them. Pure, except for the lookup of user names. A failed allocation is remembered by the text.
  */
 #ifndef WEB_EVENTS_H
 #define WEB_EVENTS_H
@@ -14,39 +14,34 @@
 #include "view/user_names.h"
 #include "web/recent_loads.h"
 
-/* Of the queue in one event. */
+/* The most claims of the queue in one event. */
 #define EVENTS_CLAIMS_MAX 500
 
-/* The whole pool: "hello". */
+/* Appends "hello": the whole pool. */
 void events_write_hello(const struct pool_view *view, const struct recent_loads *recent,
                         enum follower_state state, struct user_names *users, struct text *out);
 
-/* How busy the devices are: "load". */
+/* Appends "load": the load of the devices. */
 void events_write_load(const struct pool_view *view, struct text *out);
 
-/* Everything else of the devices: "devices". */
+/* Appends "devices": the devices with all facts, and the problems. */
 void events_write_devices(const struct pool_view *view, struct user_names *users, struct text *out);
 
-/* Appends a text that differs only when "devices" would say something new: without the figures that
- * change all the time. */
-void events_write_devices_facts(const struct pool_view *view, struct user_names *users,
-                                struct text *out);
-
-/* A lease that is there: "lease"; `what` is "granted" or "changed". */
+/* Appends "lease" for a current lease; `what` is "granted" or "changed". */
 void events_write_lease(const char *what, const struct lease_info *lease, struct user_names *users,
                         struct text *out);
-/* One that is over. */
+/* Appends "lease" for a lease that ended. */
 void events_write_ended(const struct ended_lease *ended, struct user_names *users,
                         struct text *out);
 
-/* "queue". */
+/* Appends "queue": the first claims. */
 void events_write_queue(const struct pool_view *view, struct user_names *users, struct text *out);
 
-/* How we stand with the daemon: "state". `reason` may be NULL. */
+/* Appends "state": the connection to the daemon. `reason` may be NULL. */
 void events_write_state(enum follower_state state, int64_t since, const char *reason,
                         struct text *out);
 
-/* "tick". */
+/* Appends "tick": the time. */
 void events_write_tick(int64_t now, struct text *out);
 
 #endif

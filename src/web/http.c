@@ -7,7 +7,7 @@
 
 #include "base/count.h"
 
-/* What the headers of one request have told so far. */
+/* A request while it is parsed. */
 struct http_reading {
     struct http_request request;
     bool is_newer; /* HTTP/1.1 */
@@ -39,7 +39,7 @@ static bool equals_ignoring_case(struct span span, const char *string)
     return strlen(string) == span.length && strncasecmp(span.bytes, string, span.length) == 0;
 }
 
-/* Takes away everything up to `end`, and `end` itself. */
+/* Splits the span after the first `end`. *ret_part is the text before it. */
 static bool read_until(struct span *span, char end, struct span *ret_part)
 {
     const char *found = span->length == 0 ? NULL : memchr(span->bytes, end, span->length);
@@ -70,7 +70,7 @@ static bool is_target(struct span target)
     return target.length > 0 && target.bytes[0] == '/';
 }
 
-/* 0, or the status that answers it. */
+/* Returns 0, or the status to refuse it with. */
 static int read_first_line(struct span line, struct http_reading *reading)
 {
     struct http_request *request = &reading->request;
@@ -131,7 +131,7 @@ static void read_connection(struct span value, struct http_reading *reading)
     }
 }
 
-/* Headers whose values are only kept. */
+/* Headers whose values are stored as they are. */
 static const struct {
     const char *name;
     size_t offset;
@@ -181,8 +181,8 @@ static int read_header(struct span line, struct http_reading *reading)
     return store_header(name, value, reading);
 }
 
-/* A line that ends with a carriage return and a newline. Returns HTTP_COMPLETE, HTTP_INCOMPLETE or
- * a status. */
+/* Reads a line that ends with a carriage return and a newline. Returns HTTP_COMPLETE,
+ * HTTP_INCOMPLETE or a status. */
 static int read_line(struct span *rest, struct span *ret_line)
 {
     if (!span_read_line(rest, ret_line))
@@ -190,7 +190,7 @@ static int read_line(struct span *rest, struct span *ret_line)
     return span_drop_suffix(ret_line, "\r") ? HTTP_COMPLETE : 400;
 }
 
-/* All lines up to the empty one. Returns HTTP_COMPLETE, HTTP_INCOMPLETE or a status. */
+/* Reads all lines up to the empty one. Returns HTTP_COMPLETE, HTTP_INCOMPLETE or a status. */
 static int read_head(struct span *rest, struct http_reading *reading)
 {
     struct span line;
@@ -276,7 +276,7 @@ static int digit_of(char character)
     return character >= 'A' && character <= 'F' ? character - 'A' + 10 : -1;
 }
 
-/* The next character of an encoded text; -1 when it is not encoded well. */
+/* Decodes the next character; -1: encoded wrongly. */
 static int read_encoded(struct span *text)
 {
     int high;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests of HTTP/1.1 as bytes from strangers. Pure functions over memory; nothing is copied: all
- * spans are parts of what was parsed.
+ * Parsing of HTTP/1.1 requests from untrusted clients. Pure functions. Nothing is copied: all spans
+ * point into the parsed bytes.
  */
 #ifndef WEB_HTTP_H
 #define WEB_HTTP_H
@@ -12,8 +12,8 @@
 #include "base/text/span.h"
 #include "base/text/text.h"
 
-#define HTTP_LINE_MAX    4096        /* the request's first line */
-#define HTTP_HEAD_MAX    (16 * 1024) /* that and all headers */
+#define HTTP_LINE_MAX    4096        /* the first line of a request */
+#define HTTP_HEAD_MAX    (16 * 1024) /* the first line and all headers */
 #define HTTP_HEADERS_MAX 64
 #define HTTP_BODY_MAX    4096
 
@@ -26,12 +26,12 @@ enum http_method {
 
 struct http_request {
     enum http_method method;
-    struct span path;  /* begins with a slash; as it was sent, nothing is decoded */
-    struct span query; /* what follows the question mark; empty: nothing does */
-    bool keeps;        /* the connection is to be used again */
-    bool has_host;     /* what HTTP/1.1 demands, and 1.0 does not */
+    struct span path;  /* begins with a slash; not decoded */
+    struct span query; /* after the question mark; may be empty */
+    bool keeps;        /* keep-alive */
+    bool has_host;     /* HTTP/1.1 requires it, 1.0 does not */
 
-    /* Headers; empty where there is none. */
+    /* Headers; empty if missing. */
     struct span host;
     struct span authorization;
     struct span cookie;
@@ -39,27 +39,27 @@ struct http_request {
     struct span fetch_site;
 
     struct span body;
-    size_t length; /* bytes of it all */
+    size_t length; /* of the whole request in bytes */
 };
 
 enum { HTTP_INCOMPLETE = 0, HTTP_COMPLETE = 1 };
 
-/* Reads one request from the beginning of the bytes. Returns HTTP_COMPLETE; HTTP_INCOMPLETE when
- * more is to come; or the status (400 and more) that answers what is not a request of ours.
- * *ret_request is filled in only when it is complete. */
+/* Parses one request at the start of the bytes. Returns HTTP_COMPLETE; HTTP_INCOMPLETE if bytes are
+ * missing; or the status (400 and more) to refuse it with. Fills *ret_request only if it is
+ * complete. */
 int http_parse(const char *bytes, size_t length, struct http_request *ret_request);
 
-/* "Not Found" for 404; static. "Error" for one that we do not send. */
+/* Returns the name of a status: "Not Found" for 404, "Error" for one that is not used. Static. */
 const char *http_status_name(int status);
 
-/* Appends the value of `key` in a form (a=1&b=x+y%21), decoded. Returns false, with nothing
- * appended, when it is not there or is not encoded well or holds a zero byte. The first counts. */
+/* Appends the decoded value of the first `key` in a form (a=1&b=x+y%21). Returns false and appends
+ * nothing if it is missing, is encoded wrongly, or has a zero byte. */
 bool http_form_find(struct span form, const char *key, struct text *out);
 
-/* The value of a cookie in a Cookie header, as it is; false: there is none. */
+/* Finds the value of a cookie in a Cookie header; not decoded. Returns false if there is none. */
 bool http_cookie_find(struct span header, const char *name, struct span *ret_value);
 
-/* Whether an If-None-Match header names this tag, which has its quotation marks. */
+/* Returns whether an If-None-Match header names this tag. The tag has its quotation marks. */
 bool http_tag_matches(struct span header, const char *tag);
 
 #endif

@@ -53,7 +53,7 @@ static void add_date(struct evbuffer *out)
     struct tm parts;
     char date[64];
 
-    /* In the C locale, as this program is: days and months in English. */
+    /* This program runs in the C locale: days and months are in English. */
     if (gmtime_r(&now, &parts) != NULL &&
         strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &parts) > 0)
         evbuffer_add_printf(out, "Date: %s\r\n", date);
@@ -91,7 +91,7 @@ void http_answer_send(struct http_connection *connection, const struct http_answ
 
     connection->events = NULL;
     if (out == NULL) {
-        /* Nothing can be said: the timer closes it. */
+        /* Without memory there is no answer: the timer closes the connection. */
         event_timer_start(connection->timer, 0);
         return;
     }
@@ -139,7 +139,7 @@ void http_answer_start_stream(struct http_connection *connection, const char *ty
     struct evbuffer *out = bufferevent_get_output(connection->buffers);
     int queued = HTTP_STREAM_QUEUED;
 
-    /* Else the kernel keeps megabytes for one that reads slowly, all of them old. */
+    /* Otherwise the kernel buffers megabytes of old events for a slow client. */
     setsockopt(bufferevent_getfd(connection->buffers), SOL_SOCKET, SO_SNDBUF, &queued,
                sizeof(queued));
     connection->keeps = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the server know of a connection: server.c reads requests, answer.c answers
- * them.
+ * The state of a connection, shared by http_server.c, which reads requests, and http_answer.c,
+ * which sends answers.
  */
 #ifndef WEB_HTTP_CONNECTION_H
 #define WEB_HTTP_CONNECTION_H
@@ -13,18 +13,18 @@
 #include "web/http_server.h"
 
 enum phase {
-    PHASE_IDLE,      /* nothing of a request is there */
-    PHASE_READING,   /* some of it is */
-    PHASE_ANSWERING, /* until the answer is taken */
+    PHASE_IDLE,      /* no byte of a request has arrived */
+    PHASE_READING,   /* a part of a request has arrived */
+    PHASE_ANSWERING, /* until the answer is sent */
     PHASE_STREAMING,
-    PHASE_LINGERING, /* all is said; what comes is thrown away */
+    PHASE_LINGERING, /* the answer is sent; input is thrown away */
 };
 
 struct http_server {
     struct event_base *base;
     struct http_server_settings settings;
     struct evconnlistener *listener;
-    struct event *resume; /* accepts again */
+    struct event *resume; /* a timer that accepts connections again */
     struct list connections;
     size_t count;
 };
@@ -34,11 +34,11 @@ struct http_connection {
     struct http_server *server;
     struct bufferevent *buffers;
     struct event *timer;
-    struct evbuffer *held; /* an answer that is sent later; NULL: none */
+    struct evbuffer *held; /* a delayed answer; NULL: none */
     struct listen_address peer;
     enum phase phase;
-    bool keeps;
-    bool is_head; /* the answer's content is left out */
+    bool keeps;   /* keep-alive */
+    bool is_head; /* a HEAD request: the content is left out */
     const struct stream_events *events;
     void *context;
 };

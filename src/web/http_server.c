@@ -20,7 +20,7 @@ static const struct http_server_timeouts default_times = {
     .linger = 2 * DURATION_SECOND,
     .stalled = 60 * DURATION_SECOND,
 };
-/* When there are no more descriptors. */
+/* How long to accept no connections after an error, such as no descriptors left. */
 static const int64_t accept_pause = DURATION_SECOND / 4;
 
 static void close_connection(struct http_connection *connection)
@@ -42,14 +42,14 @@ static void close_connection(struct http_connection *connection)
 
 static void read_request(struct http_connection *connection);
 
-/* Everything is said, and taken. */
+/* Ends an answer that was sent: waits for the next request, or for the client to close. */
 static void finish_answer(struct http_connection *connection)
 {
     struct evbuffer *in = bufferevent_get_input(connection->buffers);
 
     if (!connection->keeps) {
-        /* Closing at once would reset the connection while something unread is there, and the
-         * answer could be lost with it. */
+        /* Closing with unread input would reset the connection, and the client could lose the
+         * answer. */
         connection->phase = PHASE_LINGERING;
         evbuffer_drain(in, evbuffer_get_length(in));
         shutdown(bufferevent_getfd(connection->buffers), SHUT_WR);
@@ -64,7 +64,7 @@ static void finish_answer(struct http_connection *connection)
         read_request(connection);
 }
 
-/* Looks for a whole request in what has come. */
+/* Parses the input. Calls the handler if a request is complete. */
 static void read_request(struct http_connection *connection)
 {
     struct evbuffer *in = bufferevent_get_input(connection->buffers);
@@ -95,7 +95,7 @@ static void read_request(struct http_connection *connection)
     connection->is_head = request.method == HTTP_HEAD;
     connection->server->settings.handler(connection->server->settings.context, connection,
                                          &request);
-    /* Never freed by the handler: its end is only ever found out in the loop. */
+    /* The handler never frees the connection: only callbacks of the loop do. */
     evbuffer_drain(in, request.length);
 }
 
@@ -135,9 +135,9 @@ static void on_timer(evutil_socket_t none, short what, void *context)
     (void)none;
     (void)what;
     if (connection->phase == PHASE_ANSWERING && connection->events != NULL) {
-        /* Whoever was to answer is not to any more. */
+        /* The owner of the deferred answer must not send it any more. */
         connection->events->closed(connection->context);
-        http_answer_send_line(connection, 503, "expected an answer in time, got none");
+        http_answer_send_line(connection, 503, "the answer took too long");
         return;
     }
     if (connection->held == NULL) {
@@ -150,7 +150,7 @@ static void on_timer(evutil_socket_t none, short what, void *context)
     connection->held = NULL;
 }
 
-/* Whether one more may come from there. */
+/* Returns whether one more connection from this peer is allowed. */
 static bool has_room(const struct http_server *server, const struct sockaddr *peer)
 {
     size_t same_address_max = server->settings.connections / 4 * 3;

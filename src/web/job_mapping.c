@@ -16,10 +16,10 @@ int job_mapping_open(struct job_mapping *mapping, const char *path, struct berth
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (directory < 0 || faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) != 0) {
-        error_set_errno(error, errno, "%s", path);
+        error_set(error, BERTH_ERROR_INVALID, "cannot write into %s: %s", path, strerror(errno));
         if (directory >= 0)
             close(directory);
-        return error_wrap(error, BERTH_ERROR_INVALID, "expected a directory to write to");
+        return BERTH_ERROR_INVALID;
     }
     *mapping = (struct job_mapping){.directory = directory, .is_open = true};
     return 0;
@@ -39,7 +39,7 @@ static struct job_file *find_file(struct job_mapping *mapping, uint32_t index)
     return file;
 }
 
-/* Whether the line is there already: the partitions of a GPU may have one lease together. */
+/* Returns whether the line is there already: partitions of a GPU may have the same lease. */
 static bool has_line(const struct text *text, const char *line)
 {
     const char *found = text->length == 0 ? NULL : text->bytes;
@@ -52,7 +52,7 @@ static bool has_line(const struct text *text, const char *line)
     return false;
 }
 
-/* What the files are to say. Returns false when there is no memory. */
+/* Fills the wanted contents of the files. Returns false if memory runs out. */
 static bool fill_files(struct job_mapping *mapping, const struct pool_view *view)
 {
     const struct slot_info *slot;
@@ -83,7 +83,7 @@ static bool fill_files(struct job_mapping *mapping, const struct pool_view *view
     return true;
 }
 
-/* Puts a whole new file in the place of the old one. */
+/* Replaces the file atomically. */
 static int write_file(const struct job_mapping *mapping, const char *name, const struct text *text,
                       struct berth_error *error)
 {
@@ -91,14 +91,14 @@ static int write_file(const struct job_mapping *mapping, const char *name, const
     int descriptor;
     int number;
 
-    /* No number: dcgm-exporter passes over it. */
+    /* dcgm-exporter ignores names that are no numbers. */
     snprintf(other, sizeof(other), ".%s.new", name);
     unlinkat(mapping->directory, other, 0);
     descriptor = openat(mapping->directory, other,
                         O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (descriptor < 0)
-        return error_set_errno(error, errno, "--job-mapping: %s", other);
-    /* Whoever reads it is somebody else. */
+        return error_set_errno(error, errno, "--job-mapping: cannot write %s", other);
+    /* dcgm-exporter may run as another user, and the umask may be strict. */
     number = fchmod(descriptor, 0644) != 0 ? errno : 0;
     if (number == 0)
         number = file_write(descriptor, text->bytes, text->length);
@@ -109,7 +109,7 @@ static int write_file(const struct job_mapping *mapping, const char *name, const
     if (number == 0)
         return 0;
     unlinkat(mapping->directory, other, 0);
-    return error_set_errno(error, number, "--job-mapping: %s", name);
+    return error_set_errno(error, number, "--job-mapping: cannot write %s", name);
 }
 
 static int update_file(const struct job_mapping *mapping, struct job_file *file,
@@ -123,11 +123,11 @@ static int update_file(const struct job_mapping *mapping, struct job_file *file,
          memcmp(file->written.bytes, file->wanted.bytes, file->wanted.length) == 0))
         return 0;
     snprintf(name, sizeof(name), "%u", (unsigned)file->index);
-    /* A file without a job would make some versions leave the GPU out altogether. */
+    /* With an empty file, some versions of dcgm-exporter leave the GPU out. */
     if (file->wanted.length > 0)
         code = write_file(mapping, name, &file->wanted, error);
     else if (unlinkat(mapping->directory, name, 0) != 0 && errno != ENOENT)
-        code = error_set_errno(error, errno, "--job-mapping: %s", name);
+        code = error_set_errno(error, errno, "--job-mapping: cannot remove %s", name);
     file->is_known = code == 0;
     if (code == 0) {
         text_clear(&file->written);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which leases are on which NVIDIA GPU, in files for dcgm-exporter (DCGM_HPC_JOB_MAPPING_DIR): one
- * for each GPU that has a lease, called as its NVML index, with the id of a lease in each line. A
- * MIG instance's leases stand in its GPU's file. A file appears whole or not at all.
+ * Files for dcgm-exporter (DCGM_HPC_JOB_MAPPING_DIR) that map NVIDIA GPUs to leases. There is one
+ * file for each GPU with a lease. Its name is the NVML index, and each line is the id of a lease.
+ * Leases of a MIG instance are in the file of its GPU. Files are replaced atomically.
  */
 #ifndef WEB_JOB_MAPPING_H
 #define WEB_JOB_MAPPING_H
@@ -15,15 +15,15 @@
 #include "base/vector.h"
 #include "view/pool_view.h"
 
-/* A GPU's file. */
+/* The file of one GPU. */
 struct job_file {
     uint32_t index;
-    bool is_known;       /* whether what is on disk is what is said here */
-    struct text written; /* its content; empty: there is none */
+    bool is_known;       /* the file on disk is as `written` says */
+    struct text written; /* its content; empty: there is no file */
     struct text wanted;
 };
 
-/* Zeroed memory writes nowhere. */
+/* Zeroed memory writes no files. */
 struct job_mapping {
     int directory; /* open */
     bool is_open;
@@ -32,11 +32,11 @@ struct job_mapping {
     } files;
 };
 
-/* Fails with BERTH_ERROR_INVALID when it is no directory that can be written to. */
+/* Opens the directory. Fails with BERTH_ERROR_INVALID if it is no directory or not writable. */
 int job_mapping_open(struct job_mapping *mapping, const char *path, struct berth_error *error);
 
-/* Makes the files say what the view does. Does what it can when something fails, and says what
- * that was; the next call tries again. */
+/* Updates the files from the view. After a failure it goes on with the other files and returns the
+ * last error; the next call tries again. */
 int job_mapping_update(struct job_mapping *mapping, const struct pool_view *view,
                        struct berth_error *error);
 

@@ -14,7 +14,7 @@
 
 enum { WAITING_MAX = 256 };
 
-/* An address in digits; brackets are gone. */
+/* Parses a numeric address without brackets. */
 static bool parse_address(struct span text, struct listen_address *ret_address)
 {
     struct listen_address address = {0};
@@ -38,7 +38,7 @@ static bool parse_address(struct span text, struct listen_address *ret_address)
     return true;
 }
 
-/* Takes "host:port" apart; without a port *ret_port is empty. */
+/* Splits "host:port"; without a port *ret_port is empty. */
 static bool split_host_port(struct span text, struct span *ret_host, struct span *ret_port,
                             bool *ret_six)
 {
@@ -159,7 +159,7 @@ bool listen_address_same_host(const struct sockaddr *one, const struct sockaddr 
     if (one->sa_family == AF_INET)
         return ((const struct sockaddr_in *)(const void *)one)->sin_addr.s_addr ==
                ((const struct sockaddr_in *)(const void *)other)->sin_addr.s_addr;
-    /* The first half is what one machine has; the rest it may choose. */
+    /* A machine can choose the second half of its IPv6 addresses. */
     return memcmp(&((const struct sockaddr_in6 *)(const void *)one)->sin6_addr,
                   &((const struct sockaddr_in6 *)(const void *)other)->sin6_addr, 8) == 0;
 }
@@ -171,7 +171,8 @@ int listen_address_open(struct listen_address *address, struct berth_error *erro
     int descriptor = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (descriptor < 0)
-        return error_set_errno(error, errno, "%s", listen_address_format(address).text);
+        return error_set_errno(error, errno, "cannot listen on %s",
+                               listen_address_format(address).text);
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &number, sizeof(number));
     if (family == AF_INET6)
         setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &number, sizeof(number));
@@ -182,9 +183,9 @@ int listen_address_open(struct listen_address *address, struct berth_error *erro
         close(descriptor);
         if (number == EADDRINUSE)
             return error_set(error, BERTH_ERROR_INVALID,
-                             "%s: expected a free port, got one that is in use (port 0 takes any)",
+                             "cannot listen on %s: the port is in use (port 0 takes any free port)",
                              listen_address_format(address).text);
-        error_set_errno(error, number, "%s", listen_address_format(address).text);
+        error_set_errno(error, number, "cannot listen on %s", listen_address_format(address).text);
         return error_wrap(error, BERTH_ERROR_INVALID, "--listen");
     }
     return descriptor;
@@ -227,7 +228,7 @@ static bool same_address(const struct listen_address *one, const struct listen_a
     return memcmp(&one->six.sin6_addr, &other->six.sin6_addr, sizeof(one->six.sin6_addr)) == 0;
 }
 
-/* Takes an address, which stands in brackets where it is one of IPv6. */
+/* Parses an address. An IPv6 address must have had brackets. */
 static bool read_address(struct span host, bool is_six, struct listen_address *ret_address)
 {
     return parse_address(host, ret_address) && is_six == (ret_address->any.sa_family == AF_INET6);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Addresses that are listened on, and names that a request may be for. Pure, but for opening.
+ * Addresses to listen on, and the names that requests may use for this server. Pure, except for
+ * listen_address_open().
  */
 #ifndef WEB_LISTEN_ADDRESS_H
 #define WEB_LISTEN_ADDRESS_H
@@ -28,31 +29,32 @@ struct listen_address_text {
     char text[80];
 };
 
-/* 127.0.0.1:7411, [::1]:7411, localhost:7411; port 0: any that is free. Fails with
- * BERTH_ERROR_INVALID. Asks no resolver. */
+/* Parses 127.0.0.1:7411, [::1]:7411 or localhost:7411; port 0 is any free port. Uses no resolver.
+ * Fails with BERTH_ERROR_INVALID. */
 int listen_address_parse(const char *string, struct listen_address *ret_address,
                          struct berth_error *error);
 
 bool listen_address_is_loopback(const struct listen_address *address);
 
-/* As it is written in an URL: 127.0.0.1:7411, [::1]:7411. */
+/* Formats an address as in a URL: 127.0.0.1:7411, [::1]:7411. */
 struct listen_address_text listen_address_format(const struct listen_address *address);
 
-/* Whether both are the same host, whatever the port. */
+/* Returns whether both addresses are the same host, whatever the port. IPv6 addresses are the same
+ * host if their first 64 bits are equal. */
 bool listen_address_same_host(const struct sockaddr *one, const struct sockaddr *other);
 
-/* Whether `string` can be one of the names below: a name, 10.0.0.7 or [fd00::7]. Fails with
+/* Checks that `string` is a name, or an address such as 10.0.0.7 or [fd00::7]. Fails with
  * BERTH_ERROR_INVALID. */
 int listen_address_check_name(const char *string, struct berth_error *error);
 
-/* Opens a socket that listens, without blocking. Returns it, or an error. *address becomes the one
- * that it is bound to. */
+/* Opens a non-blocking socket that listens. Returns it, or a negative error code. Sets *address to
+ * the address that it is bound to. */
 int listen_address_open(struct listen_address *address, struct berth_error *error);
 
-/* Whether a Host header, with or without its port, is one of ours: localhost, an address of this
- * machine's loopback, the address that is listened on (any address where that is any), or one of
- * the names, which may be addresses. A name that somebody else's DNS says is ours is none of these.
- */
+/* Returns whether a Host header, with or without a port, names this server: localhost, a loopback
+ * address, the address that it listens on (any address if it listens on all), or one of the names,
+ * which may be addresses. Other names are refused, so that a foreign DNS name cannot point a
+ * browser at this server (DNS rebinding). */
 bool listen_address_accepts_host(const struct listen_address *address,
                                  const struct string_list *names, struct span host);
 

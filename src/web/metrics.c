@@ -8,7 +8,7 @@
 #include "base/text/utf8.h"
 #include "view/view_facts.h"
 
-/* Digits of a number, its sign and its point. */
+/* Room for the digits of a number, its sign and its point. */
 enum { NUMBER_MAX = 24 };
 
 enum figure_kind {
@@ -23,28 +23,27 @@ _Static_assert(FIGURE_POWER + 1 == METRICS_FIGURES, "a row has them all");
 
 #define HEAD(name, type, help) "# HELP " name " " help "\n# TYPE " name " " type "\n"
 
-/* One for each kind of figure. */
+/* One metric for each kind of figure. */
 static const struct metric_family {
     const char *head;
     const char *prefix;
     bool is_thousandths;
 } families[] = {
-    [FIGURE_LEASED] = {HEAD("berth_device_leased", "gauge",
-                            "Whether the device is under a lease: 1, or 0."),
+    [FIGURE_LEASED] = {HEAD("berth_device_leased", "gauge", "1 if the device is leased, else 0."),
                        "berth_device_leased{", false},
     [FIGURE_UTILIZATION] = {HEAD("berth_device_utilization_ratio", "gauge",
-                                 "How busy the device is, from 0 to 1."),
+                                 "Utilization of the device, from 0 to 1."),
                             "berth_device_utilization_ratio{", true},
     [FIGURE_MEMORY_USED] = {HEAD("berth_device_memory_used_bytes", "gauge",
-                                 "Memory of the device that is in use."),
+                                 "Used memory of the device."),
                             "berth_device_memory_used_bytes{", false},
     [FIGURE_MEMORY_TOTAL] = {HEAD("berth_device_memory_total_bytes", "gauge",
-                                  "Memory of the device."),
+                                  "Total memory of the device."),
                              "berth_device_memory_total_bytes{", false},
     [FIGURE_TEMPERATURE] = {HEAD("berth_device_temperature_celsius", "gauge",
                                  "Temperature of the device."),
                             "berth_device_temperature_celsius{", true},
-    [FIGURE_POWER] = {HEAD("berth_device_power_watts", "gauge", "Power that the device draws."),
+    [FIGURE_POWER] = {HEAD("berth_device_power_watts", "gauge", "Power draw of the device."),
                       "berth_device_power_watts{", true},
 };
 
@@ -98,8 +97,7 @@ static bool is_same_text(const char *one, const char *other)
     return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
 }
 
-/* Fills in what is kept of a device. Returns false when there is no memory; nothing is kept then.
- */
+/* Stores the labels of a device. Returns false if memory runs out; nothing is stored then. */
 static bool write_labels(const struct device *device, struct metrics_labels *labels)
 {
     struct text text = {0};
@@ -122,7 +120,7 @@ static bool write_labels(const struct device *device, struct metrics_labels *lab
     return false;
 }
 
-/* Returns false when there is no memory. */
+/* Returns false if memory runs out. */
 static bool update_labels(struct metrics *metrics, const struct pool_view *view)
 {
     size_t count = view->snapshot.slots.count;
@@ -169,7 +167,7 @@ static void set_row(const struct device *device, bool leased, const struct metri
     *row = (struct metrics_row){.labels = labels->text, .length = labels->length};
     set_figure(row, FIGURE_LEASED, true, leased);
     set_optional(row, FIGURE_MEMORY_TOTAL, device->memory_total);
-    /* What was so before is not what is. */
+    /* Old values are not current values. */
     if (device->old)
         return;
     set_optional(row, FIGURE_MEMORY_USED, view_memory_used(device));
@@ -207,7 +205,7 @@ static char *put_number(char *at, uint64_t number)
     return at + sizeof(digits) - first;
 }
 
-/* number / 10^decimals, without zeros at its end. */
+/* Formats number / 10^decimals without trailing zeros. */
 static char *put_decimal(char *at, uint64_t number, unsigned decimals)
 {
     uint64_t unit = 1;
@@ -246,7 +244,7 @@ static void append_decimal(struct text *out, uint64_t number, unsigned decimals)
 
 /* ---- Families ---- */
 
-/* The samples of one family, of all devices of which the figure is known. */
+/* Appends one metric for all devices whose figure is known. */
 static void write_family(const struct metrics *metrics, enum figure_kind kind, struct text *out)
 {
     const struct metric_family *family = &families[kind];
@@ -282,7 +280,7 @@ static void write_gauge(const char *head, const char *name, uint64_t value, stru
     text_append_char(out, '\n');
 }
 
-/* Every bucket counts those below its bound, also those of the buckets before it. */
+/* Appends a histogram. Each bucket includes the counts of the buckets before it. */
 static void write_histogram(const char *head, const char *name,
                             const struct duration_histogram *histogram, struct text *out)
 {
@@ -321,19 +319,18 @@ static void write_tally(const struct pool_tally *tally, struct text *out)
         {"timed_out", tally->timed_out}, {"cancelled", tally->cancelled},
     };
 
-    text_append(out, HEAD("berth_claims_total", "counter",
-                          "Claims by what became of them, since the daemon started."));
+    text_append(
+        out, HEAD("berth_claims_total", "counter", "Claims by result, since the daemon started."));
     for (size_t i = 0; i < COUNT(results); i++) {
         text_append_format(out, "berth_claims_total{result=\"%s\"} ", results[i].result);
         text_append_number(out, results[i].count);
         text_append_char(out, '\n');
     }
     write_histogram(
-        HEAD("berth_claim_wait_seconds", "histogram", "How long claims waited that were granted."),
+        HEAD("berth_claim_wait_seconds", "histogram", "How long granted claims waited."),
         "berth_claim_wait_seconds", tally->waited, out);
-    write_histogram(
-        HEAD("berth_lease_seconds", "histogram", "How long leases were held that are over."),
-        "berth_lease_seconds", tally->held, out);
+    write_histogram(HEAD("berth_lease_seconds", "histogram", "How long ended leases were held."),
+                    "berth_lease_seconds", tally->held, out);
 }
 
 void metrics_write(struct metrics *metrics, const struct pool_view *view,
@@ -350,9 +347,9 @@ void metrics_write(struct metrics *metrics, const struct pool_view *view,
     } else {
         out->failed = true;
     }
-    write_gauge(HEAD("berth_leases", "gauge", "Leases that are held."), "berth_leases",
+    write_gauge(HEAD("berth_leases", "gauge", "Current leases."), "berth_leases",
                 snapshot->leases.count, out);
-    write_gauge(HEAD("berth_claims_pending", "gauge", "Claims that wait."), "berth_claims_pending",
+    write_gauge(HEAD("berth_claims_pending", "gauge", "Waiting claims."), "berth_claims_pending",
                 snapshot->pending, out);
     if (tally != NULL)
         write_tally(tally, out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pool for Prometheus: text exposition format 0.0.4. What is unknown is absent, never 0.
+ * Metrics for Prometheus: text exposition format 0.0.4. Unknown values are absent, never 0.
  */
 #ifndef WEB_METRICS_H
 #define WEB_METRICS_H
@@ -14,7 +14,7 @@
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* What stands between the braces for a device, kept as long as the device stays the same. */
+/* The labels of a device as text, kept until the device changes. */
 struct metrics_labels {
     struct device_id id;
     char *uuid;
@@ -23,12 +23,12 @@ struct metrics_labels {
     size_t length;
 };
 
-/* The figures of a device, side by side. */
+/* The figures of one device. */
 #define METRICS_FIGURES 6
 struct metrics_row {
     const char *labels;
     size_t length;
-    uint64_t known; /* a bit for each */
+    uint64_t known; /* a bit for each figure */
     int64_t figures[METRICS_FIGURES];
 };
 
@@ -44,13 +44,13 @@ struct metrics {
 
 void metrics_finish(struct metrics *metrics);
 
-/* Appends everything; `tally` may be NULL: nothing is known of what was counted. A failed
- * allocation is remembered by the text. */
+/* Appends all metrics. `tally` may be NULL: its counters are unknown. A failed allocation is
+ * remembered by the text. */
 void metrics_write(struct metrics *metrics, const struct pool_view *view,
                    const struct pool_tally *tally, struct text *out);
 
-/* Appends a label's value: backslashes, quotation marks and line breaks are escaped, broken UTF-8
- * is repaired. */
+/* Appends the value of a label. Escapes backslashes, quotation marks and line breaks, and repairs
+ * broken UTF-8. */
 void metrics_append_escaped(const char *value, struct text *out);
 
 #endif

@@ -42,7 +42,7 @@ static struct recent_device *add_device(struct recent_loads *recent, struct devi
     return device;
 }
 
-/* Of several samples in a step the highest counts: a peak that is averaged away is not seen. */
+/* Adds the sample of a device. The highest sample of a step counts, so that peaks stay visible. */
 static void note_device(struct recent_loads *recent, const struct device *device)
 {
     const struct figure *utilization = &device->load.utilization;
@@ -50,7 +50,7 @@ static void note_device(struct recent_loads *recent, const struct device *device
     int32_t *place;
     uint64_t step;
 
-    /* What an inventory says was never sampled. */
+    /* The load of an inventory is no sample. */
     if (!utilization->known || device->old || utilization->sampled_at <= 0)
         return;
     step = step_of(utilization->sampled_at);
@@ -93,7 +93,7 @@ void recent_loads_add(struct recent_loads *recent, const struct pool_view *view)
         note_device(recent, slot->device);
 }
 
-/* `step` is the newest that is shown. */
+/* Writes one device. `step` is the newest step to show. */
 static void write_device(const struct recent_device *device, uint64_t step, struct json *json)
 {
     json_object_begin(json);

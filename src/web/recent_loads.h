@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How busy each device was in the last minutes, so that a page that is opened now has something to
- * draw. Pure; zeroed memory knows nothing yet.
+ * The utilization of each device in the last minutes, for a page that is opened now. Pure. Zeroed
+ * memory is empty.
  */
 #ifndef WEB_RECENT_LOADS_H
 #define WEB_RECENT_LOADS_H
@@ -11,14 +11,15 @@
 #include "base/vector.h"
 #include "view/pool_view.h"
 
-/* One figure for each so long, and how many are kept. */
+/* The length of a step, and how many steps are kept. */
 #define RECENT_INTERVAL (5 * DURATION_SECOND)
 enum { RECENT_STEPS = 72 };
 
 struct recent_device {
     struct device_id id;
-    uint64_t last;                     /* the number of the newest step */
-    int32_t utilization[RECENT_STEPS]; /* by step, thousandths; RECENT_UNKNOWN */
+    uint64_t last; /* the number of the newest step */
+    int32_t
+        utilization[RECENT_STEPS]; /* by step modulo RECENT_STEPS, thousandths or RECENT_UNKNOWN */
 };
 #define RECENT_UNKNOWN (-1)
 
@@ -26,13 +27,13 @@ struct recent_loads {
     VECTOR_OF(struct recent_device);
 };
 
-/* Takes in what a look at the pool says. Devices that are not there any more are forgotten. Without
- * memory some are. */
+/* Adds the samples of a view. Drops devices that are gone. If memory runs out, a new device is not
+ * kept. */
 void recent_loads_add(struct recent_loads *recent, const struct pool_view *view);
 
-/* One value: {every_s, until, devices: [{id, utilization: [...]}]}, oldest figure first, null for
- * what nobody sampled; `until` is the time of the last. Devices of which nothing is known are left
- * out. */
+/* Writes one value: {every_s, until, devices: [{id, utilization: [...]}]}, the oldest step first,
+ * null where there is no sample. `until` is the time of the last step. Devices without samples are
+ * left out. */
 void recent_loads_write(const struct recent_loads *recent, int64_t now, struct json *json);
 
 void recent_loads_finish(struct recent_loads *recent);

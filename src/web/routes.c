@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is at which path.
+ * The table of paths and their handlers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct route {
     void (*answer)(struct web *web, struct http_connection *connection,
                    const struct http_request *request);
     bool is_post;
-    bool is_open; /* tells nothing of the pool: needs no token */
+    bool is_open; /* shows nothing of the pool: needs no token */
 };
 
 static void answer_json(struct http_connection *connection, struct text *document)
@@ -37,7 +37,7 @@ static void answer_json(struct http_connection *connection, struct text *documen
     text_finish(document);
 }
 
-/* Whether the pool answers; else this answers that it does not. */
+/* Returns whether the pool answers; else answers that it does not. */
 static bool is_live(struct web *web, struct http_connection *connection)
 {
     const char *reason = web->follower.reason.message;
@@ -55,13 +55,13 @@ static bool is_live(struct web *web, struct http_connection *connection)
         break;
     }
     http_answer_send_line(connection, 503, "the pool is gone: %s",
-                          reason[0] == '\0' ? "it is being dialled again" : reason);
+                          reason[0] == '\0' ? "reconnecting" : reason);
     return false;
 }
 
-/* ---- What is told of the pool ---- */
+/* ---- The pool ---- */
 
-/* A request whose answer waits for a look at the pool. */
+/* A request that waits for a snapshot of the pool. */
 struct waiting_request {
     struct list_link link;
     uint64_t snapshot;
@@ -77,8 +77,8 @@ static void on_waiter_closed(void *context)
     free(waiter);
 }
 
-/* Answers with what is when it is asked for, and not with what was last told: scripts that have
- * just changed something want to see that. */
+/* Answers with a snapshot that is taken after the request came: a script that has just changed
+ * something must see the change. */
 static void answer_fresh(struct web *web, struct http_connection *connection, bool whole,
                          void (*answer)(struct web *web, struct http_connection *connection))
 {
@@ -100,7 +100,7 @@ void web_answer_waiting(struct web *web, bool all)
 {
     struct list_link *link;
 
-    /* Whoever came later waits for a later look. */
+    /* Later requests wait for a later snapshot. */
     while ((link = list_first(&web->waiting)) != NULL) {
         struct waiting_request *waiter = container_of(link, struct waiting_request, link);
 
@@ -158,7 +158,7 @@ static void answer_metrics(struct web *web, struct http_connection *connection,
 static void answer_events(struct web *web, struct http_connection *connection,
                           const struct http_request *request)
 {
-    /* A stream has no end whose length could be told. */
+    /* A stream has no length. */
     if (request->method == HTTP_HEAD)
         http_answer_send(connection,
                          &(struct http_answer){.status = 200,
@@ -217,10 +217,10 @@ static void answer_home(struct http_connection *connection, struct text *headers
     text_finish(headers);
 }
 
-static void answer_no_token(struct http_connection *connection, enum token_result judgement)
+static void answer_no_token(struct http_connection *connection, enum token_result result)
 {
     static const char line[] =
-        "expected the token (Authorization: Bearer, or typed into the page)\n";
+        "expected the token (Authorization: Bearer, or the form of the page)\n";
 
     http_answer_send(
         connection,
@@ -229,7 +229,7 @@ static void answer_no_token(struct http_connection *connection, enum token_resul
                               .bytes = line,
                               .length = sizeof(line) - 1,
                               .is_static = true,
-                              .delay = judgement == TOKEN_WRONG ? wrong_token_delay : 0});
+                              .delay = result == TOKEN_WRONG ? wrong_token_delay : 0});
 }
 
 static void answer_login(struct web *web, struct http_connection *connection,
@@ -280,8 +280,8 @@ static void answer_asset(struct http_connection *connection, const struct asset 
 {
     char headers[128];
 
-    /* It is asked each time whether it is still the same: a page of one version must never meet the
-     * scripts of another. */
+    /* Browsers must check the tag each time: a page of one version must never run the scripts of
+     * another. */
     snprintf(headers, sizeof(headers), "Cache-Control: no-cache\r\nETag: %s\r\n", asset->tag);
     http_answer_send(connection,
                      &(struct http_answer){
@@ -305,7 +305,7 @@ static void answer_page(struct web *web, struct http_connection *connection,
         http_answer_send_line(connection, 404, "Not Found");
 }
 
-/* ---- Which is which ---- */
+/* ---- Routes ---- */
 
 static const struct route routes[] = {
     {.path = "/", .answer = answer_page, .is_open = true},
@@ -319,7 +319,7 @@ static const struct route routes[] = {
     {.path = "/metrics", .answer = answer_metrics},
 };
 
-/* NULL: there is none. */
+/* Returns the route of a path; NULL: there is none. */
 static const struct route *find_route(struct span path)
 {
     for (size_t i = 0; i < COUNT(routes); i++) {
@@ -329,7 +329,8 @@ static const struct route *find_route(struct span path)
     return NULL;
 }
 
-/* Browsers say whose page sends a form: ours, or, where somebody typed the address, none. */
+/* Returns whether our own page sent the form. Browsers name the site, or "none" for a typed
+ * address; other clients send no such header. */
 static bool is_our_page(const struct http_request *request)
 {
     return request->fetch_site.bytes == NULL || span_equals(request->fetch_site, "same-origin") ||
@@ -349,44 +350,59 @@ static void answer_method(struct http_connection *connection, const char *allowe
                                                        .is_static = true});
 }
 
+/* Returns whether the request's method is allowed; else answers that it is not. */
+static bool check_method(struct http_connection *connection, const struct http_request *request,
+                         bool is_post)
+{
+    bool is_read = request->method == HTTP_GET || request->method == HTTP_HEAD;
+
+    if (is_post ? request->method == HTTP_POST : is_read)
+        return true;
+    answer_method(connection, is_post ? "POST" : "GET, HEAD");
+    return false;
+}
+
+static void answer_route(struct web *web, struct http_connection *connection,
+                         const struct http_request *request, const struct route *route)
+{
+    enum token_result result;
+
+    if (!check_method(connection, request, route->is_post))
+        return;
+    if (route->is_post && !is_our_page(request)) {
+        http_answer_send_line(connection, 403, "forms of other sites are not accepted");
+        return;
+    }
+    result = route->is_open ? TOKEN_GOOD : token_check(&web->token, request);
+    if (result != TOKEN_GOOD)
+        answer_no_token(connection, result);
+    else
+        route->answer(web, connection, request);
+}
+
 void web_answer(void *context, struct http_connection *connection,
                 const struct http_request *request)
 {
     struct web *web = context;
     const struct route *route = find_route(request->path);
-    bool reads = request->method == HTTP_GET || request->method == HTTP_HEAD;
-    struct span path = request->path;
     const struct asset *asset = NULL;
-    enum token_result judgement;
+    struct span path = request->path;
 
     if (request->has_host && !listen_address_accepts_host(http_server_address(web->server),
                                                           &web->hosts, request->host)) {
         http_answer_send_line(connection, 421,
-                              "expected a Host of this server's (--host NAME adds one), got "
+                              "Host: expected a name of this server (--host NAME adds one), got "
                               "another");
         return;
     }
     if (route == NULL && span_skip_prefix(&path, "/assets/"))
         asset = find_asset(path);
-    if (route == NULL && asset == NULL) {
+    if (route != NULL) {
+        answer_route(web, connection, request, route);
+    } else if (asset != NULL) {
+        if (check_method(connection, request, false))
+            answer_asset(connection, asset, request);
+    } else {
         http_answer_send_line(connection, 404, "Not Found");
-        return;
     }
-    if (asset != NULL || !route->is_post ? !reads : request->method != HTTP_POST) {
-        answer_method(connection, asset != NULL || !route->is_post ? "GET, HEAD" : "POST");
-        return;
-    }
-    if (asset != NULL) {
-        answer_asset(connection, asset, request);
-        return;
-    }
-    if (route->is_post && !is_our_page(request)) {
-        http_answer_send_line(connection, 403, "expected our own page, got another site's");
-        return;
-    }
-    judgement = route->is_open ? TOKEN_GOOD : token_check(&web->token, request);
-    if (judgement != TOKEN_GOOD)
-        answer_no_token(connection, judgement);
-    else
-        route->answer(web, connection, request);
 }

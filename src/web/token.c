@@ -27,7 +27,7 @@ static int check_file(int descriptor, const char *path, struct berth_error *erro
     if ((status.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) != 0)
         return error_set(error, BERTH_ERROR_INVALID,
                          "%s: expected a file that others cannot read or change, got mode %04o "
-                         "(chmod 600 helps)",
+                         "(use chmod 600)",
                          path, (unsigned)(status.st_mode & 07777));
     return 0;
 }
@@ -47,8 +47,8 @@ static int parse_token(const char *path, const struct text *content, struct toke
     for (size_t i = 0; i < line.length; i++) {
         if (line.bytes[i] <= ' ' || line.bytes[i] > '~')
             return error_set(error, BERTH_ERROR_INVALID,
-                             "%s: expected one token of printable characters without blanks, got "
-                             "something else at character %zu",
+                             "%s: expected a token of printable characters without blanks, got "
+                             "another at character %zu",
                              path, i + 1);
     }
     memcpy(token.text, line.bytes, line.length);
@@ -60,7 +60,7 @@ static int parse_token(const char *path, const struct text *content, struct toke
 int token_read(const char *path, struct token *ret_token, struct berth_error *error)
 {
     struct text content = {0};
-    /* One that is no file, a pipe say, is not waited for. */
+    /* Opening a pipe must not block. */
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     int code;
 
@@ -100,7 +100,8 @@ static void append_hexadecimal(const char *bytes, size_t length, struct text *ou
     }
 }
 
-/* A cookie has the token in hexadecimal digits, since not every character may stand in one. */
+/* Compares a cookie with the token. The cookie has it in hexadecimal digits, because a token may
+ * have characters that a cookie may not. */
 static bool cookie_equals(const struct token *token, struct span found)
 {
     struct text wanted = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The token that whoever wants to see the pool has to know.
+ * The secret token that a client must send to see the pool.
  */
 #ifndef WEB_TOKEN_H
 #define WEB_TOKEN_H
@@ -16,30 +16,29 @@
 #define TOKEN_MAX    256
 #define TOKEN_COOKIE "berth_token"
 
-/* Zeroed memory: none is wanted. */
+/* Zeroed memory: no token is needed. */
 struct token {
     char text[TOKEN_MAX + 1];
     size_t length;
 };
 
 enum token_result {
-    TOKEN_GOOD, /* also where none is wanted */
+    TOKEN_GOOD, /* also if no token is needed */
     TOKEN_MISSING,
     TOKEN_WRONG,
 };
 
-/* Reads it from a file: its first and only line. Fails with BERTH_ERROR_INVALID when that is no
- * regular file, others may read it, or it holds something else; or as file_read. */
+/* Reads the token from a file that has one line. Fails with BERTH_ERROR_INVALID if it is no regular
+ * file, if other users may read or change it, or if it has no valid token; or as file_read(). */
 int token_read(const char *path, struct token *ret_token, struct berth_error *error);
 
-/* Whether these bytes are the token. Takes as long for one that is nearly right as for any of the
- * same length. */
+/* Returns whether these bytes are the token. The time depends on their length only. */
 bool token_equals(const struct token *token, struct span found);
 
-/* What a request brings with it: `Authorization: Bearer`, or the cookie. */
+/* Checks the token of a request: `Authorization: Bearer`, or the cookie. */
 enum token_result token_check(const struct token *token, const struct http_request *request);
 
-/* Appends the headers that give a browser the cookie, or take it away. */
+/* Append the header that sets or deletes the cookie. */
 void token_append_cookie(const struct token *token, struct text *out);
 void token_append_no_cookie(struct text *out);
 

@@ -13,10 +13,10 @@
 #include "base/system/clock.h"
 #include "base/text/quantity.h"
 
-/* For how long an answer is good. */
+/* How long an answer is cached. */
 static const int64_t cache_time = 2 * DURATION_SECOND;
 
-/* Belongs to the thread from its start until the pipe says that it is done. */
+/* Owned by the thread from its start until it writes to the pipe. */
 struct history_job {
     pthread_t thread;
     int end; /* of the pipe */
@@ -94,7 +94,7 @@ static void read_history(struct history_job *job)
 
     if (job->file != NULL)
         code = history_open_read(job->file, &history, &job->error);
-    /* Nothing was written yet. */
+    /* No file means that no lease was recorded yet. */
     if (code == BERTH_ERROR_NOT_FOUND) {
         code = 0;
         job->error = (struct berth_error)BERTH_ERROR_INIT;
@@ -122,7 +122,7 @@ static void *run_job(void *context)
     return NULL;
 }
 
-/* ---- Around it ---- */
+/* ---- In the event loop ---- */
 
 static void send_answer(struct http_connection *connection, struct shared_text *text)
 {
@@ -138,7 +138,8 @@ static void send_refusal(struct http_connection *connection, const struct berth_
                           error->message[0] == '\0' ? "out of memory" : error->message);
 }
 
-/* Starts what the first of those who wait asks. One at a time: a disk that hangs, hangs one. */
+/* Starts the thread for the first request. There is one thread at a time: a disk that hangs blocks
+ * only one. */
 static int start_job(struct web_history *history, const struct history_request *request,
                      struct berth_error *error)
 {
@@ -159,7 +160,7 @@ static int start_job(struct web_history *history, const struct history_request *
                  : pthread_create(&job->thread, NULL, run_job, job);
     if (number != 0) {
         free_job(job);
-        return error_set_errno(error, number, "a thread");
+        return error_set_errno(error, number, "cannot start a thread");
     }
     history->running = job;
     return 0;
@@ -190,7 +191,7 @@ static void cache_answer(struct web_history *history, const struct web_history_q
     *kept = (struct cached_history){*question, text, clock_now() + cache_time};
 }
 
-/* Tells everybody who asked that. */
+/* Answers all requests with this query. */
 static void answer_requests(struct web_history *history, struct history_job *job)
 {
     struct shared_text *text = job->error.code == 0 ? web_shared_text_create(&job->document) : NULL;
@@ -236,7 +237,7 @@ int web_history_init(struct web_history *history, struct event_base *base,
         int number = errno;
 
         history->ends[0] = history->ends[1] = -1;
-        return error_set_errno(error, number, "a pipe");
+        return error_set_errno(error, number, "cannot create a pipe");
     }
     history->done = event_new(base, history->ends[0], EV_READ | EV_PERSIST, on_done, history);
     if (history->done == NULL || event_add(history->done, NULL) != 0)
@@ -252,7 +253,7 @@ void web_history_finish(struct web_history *history)
         return;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec++;
-    /* One that hangs ends with us. */
+    /* A thread that hangs ends with the process. */
     if (history->running != NULL &&
         pthread_timedjoin_np(history->running->thread, NULL, &until) == 0)
         free_job(history->running);
@@ -307,7 +308,7 @@ void web_history_answer(struct web_history *history, const char *file,
     start_next_job(history);
 }
 
-/* ---- What is asked ---- */
+/* ---- Queries ---- */
 
 static int read_hours(struct span query, uint32_t *ret_hours, struct berth_error *error)
 {

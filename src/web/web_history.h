@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Past leases over HTTP. The file may be on a disk that takes its time, so that it is read in a
- * thread; whoever asks the same at the same time gets the same answer.
+ * The history of leases over HTTP. A thread reads the file, because its disk may be slow. Equal
+ * requests at the same time get the same answer. Call all functions in the thread of the event
+ * loop.
  */
 #ifndef WEB_WEB_HISTORY_H
 #define WEB_WEB_HISTORY_H
@@ -19,7 +20,7 @@
 #define WEB_HISTORY_HOURS_DEFAULT 24
 #define WEB_HISTORY_ANSWERS_MAX   8
 
-/* What is asked. */
+/* A request for the history or for a report. */
 struct web_history_query {
     bool is_report;
     enum history_by by;
@@ -29,33 +30,34 @@ struct web_history_query {
 struct history_job;
 struct history_request;
 
-/* Zeroed memory is to be initialised. */
+/* Call web_history_init() before use. */
 struct web_history {
-    int ends[2]; /* of the pipe by which the thread says that it is done */
+    int ends[2]; /* of the pipe; the thread writes to it when it is done */
     struct event *done;
-    struct history_job *running; /* NULL: nothing is asked now */
+    struct history_job *running; /* NULL: no thread runs */
     struct {
         VECTOR_OF(struct history_request *); /* in order */
     } requests;
     struct cached_history {
         struct web_history_query question;
         struct shared_text *text; /* NULL: none */
-        int64_t until;            /* clock_now()'s */
+        int64_t until;            /* by clock_now() */
     } answers[WEB_HISTORY_ANSWERS_MAX];
-    size_t next; /* of the answers: which is replaced */
+    size_t next; /* the answer to replace next */
 };
 
 int web_history_init(struct web_history *history, struct event_base *base,
                      struct berth_error *error);
-/* When no connection is left. */
+/* Call it after the last connection was closed. Blocks for a second at most. */
 void web_history_finish(struct web_history *history);
 
-/* Answers with the document, of the leases in this file; NULL: none is kept. */
+/* Answers with the document, from the cache or later. `file` is the history file; NULL: none is
+ * kept. */
 void web_history_answer(struct web_history *history, const char *file,
                         const struct web_history_query *question,
                         struct http_connection *connection);
 
-/* Reads "hours=24" and, for reports, "by=user" from a query. Fails with BERTH_ERROR_INVALID. */
+/* Parses "hours=24" and, for reports, "by=user" of a query. Fails with BERTH_ERROR_INVALID. */
 int web_history_read_query(struct span query, bool is_report,
                            struct web_history_query *ret_question, struct berth_error *error);
 

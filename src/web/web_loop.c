@@ -25,13 +25,13 @@ static const char common_headers[] =
     "Cross-Origin-Resource-Policy: same-origin\r\n"
     "Cross-Origin-Opener-Policy: same-origin\r\n";
 
-/* The least time between two news, by who looks. */
+/* The shortest time between two news: with an open page, after a scrape, and otherwise. */
 static const int64_t page_pace = DURATION_SECOND / 4;
 static const int64_t scrape_pace = 5 * DURATION_SECOND;
 static const int64_t idle_pace = DURATION_SECOND;
-/* For how long a scrape makes us look at loads. */
+/* How long loads are followed after a scrape. */
 static const int64_t scrape_time = 60 * DURATION_SECOND;
-/* For a look that somebody waits for, and for the first one, before we say that we serve. */
+/* How long requests wait for a snapshot, and how long the start waits for the first one. */
 static const int64_t look_timeout = DURATION_SECOND / 2;
 static const int64_t first_timeout = 2 * DURATION_SECOND;
 static const int64_t tick_time = 5 * DURATION_SECOND;
@@ -49,7 +49,7 @@ static void on_follower(evutil_socket_t descriptor, short what, void *context)
     step_follower(context);
 }
 
-/* Waits for what the follower waits for. */
+/* Arms the events that the follower waits for. */
 static void wait_for_pool(struct web *web)
 {
     int descriptor = follower_descriptor(&web->follower);
@@ -60,7 +60,7 @@ static void wait_for_pool(struct web *web)
         event_assign(web->readable, web->base, descriptor, EV_READ, on_follower, web);
         event_add(web->readable, NULL);
     }
-    /* A microsecond too early would be once too often. */
+    /* Round up: a timer that fires too early would fire twice. */
     event_timer_start(web->timer, wait + 1000);
 }
 
@@ -76,7 +76,7 @@ static void notify_ready(struct web *web)
     web->ready = NULL;
 }
 
-/* Every time it begins to fail, once. */
+/* Updates the job mapping. Prints an error once, when updates begin to fail. */
 static void update_mapping(struct web *web)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -95,7 +95,7 @@ static void handle_news(struct web *web, uint32_t news)
     notify_ready(web);
 }
 
-/* Takes in what the pool says. */
+/* Handles input of the pool. */
 static void step_follower(struct web *web)
 {
     uint64_t seen = web->follower.seen;
@@ -162,7 +162,7 @@ static void on_tick(evutil_socket_t none, short what, void *context)
     event_timer_start(web->tick, tick_time);
 }
 
-/* The pool takes its time: others are not to wait for it. */
+/* Answers the waiting requests with the last snapshot, because the pool is slow. */
 static void on_timeout(evutil_socket_t none, short what, void *context)
 {
     struct web *web = context;
@@ -180,10 +180,10 @@ static void on_end(evutil_socket_t signals, short what, void *context)
     event_base_loopbreak(((struct web *)context)->base);
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Start and end ---- */
 
-/* Every connection is a descriptor. Returns how many there may be so that we have some ourselves:
- * for the daemon, which may have to be dialled again, for the history and for files. */
+/* Raises the limit of descriptors. Returns how many connections fit, so that some descriptors are
+ * left for the daemon, the history and files. */
 static size_t raise_limit(void)
 {
     const rlim_t own = 64;
@@ -207,7 +207,7 @@ static int add_hosts(struct web *web)
     char name[256] = "";
     char **host;
 
-    /* By its own name it is called only where others can reach it. */
+    /* The name of the machine counts only where other machines can connect. */
     if (!listen_address_is_loopback(&web->settings->address) &&
         gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0' &&
         string_list_append(&web->hosts, name) < 0)
@@ -219,7 +219,7 @@ static int add_hosts(struct web *web)
     return 0;
 }
 
-/* The signals that say that it is to end. */
+/* Returns the signals that end the server. */
 static sigset_t end_signals(void)
 {
     sigset_t set;
@@ -236,7 +236,7 @@ static int make_events(struct web *web, struct berth_error *error)
 
     web->signals = signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC);
     if (web->signals < 0)
-        return error_set_errno(error, errno, "signalfd");
+        return error_set_errno(error, errno, "cannot create a signalfd");
     web->base = event_base_new();
     if (web->base == NULL)
         return error_set_memory(error);
@@ -251,7 +251,7 @@ static int make_events(struct web *web, struct berth_error *error)
     return web->end == NULL || event_add(web->end, NULL) != 0 ? error_set_memory(error) : 0;
 }
 
-/* What the user's words name. */
+/* Opens the files that options name. */
 static int open_files(struct web *web, struct berth_error *error)
 {
     int code = 0;
@@ -296,7 +296,7 @@ static int start_web(struct web *web, struct berth_error *error)
         code = http_server_create(web->base, &server, &web->server, error);
     if (code == 0)
         code = follower_open(&web->follower, &follow, error);
-    /* Up to here, where a daemon may have been waited for, they end it by themselves. */
+    /* Until here the signals end the process: follower_open() may block. */
     if (code == 0)
         sigprocmask(SIG_BLOCK, &ends, NULL);
     return code;

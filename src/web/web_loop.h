@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth-web as a whole: a reader of the pool's event stream that shows it over HTTP.
+ * The main loop of berth web, which follows a pool and serves it over HTTP.
  */
 #ifndef WEB_WEB_LOOP_H
 #define WEB_WEB_LOOP_H
@@ -12,15 +12,14 @@
 
 struct web_settings {
     struct listen_address address;
-    const char *token;        /* the file; NULL: none is wanted, which only loopback allows */
-    struct string_list hosts; /* further names that requests may be for */
-    const char *inventory;    /* NULL: none was given */
+    const char *token;        /* the file; NULL: no token, which needs a loopback address */
+    struct string_list hosts; /* further names that Host may have */
+    const char *inventory;    /* the value of --inventory; NULL: none */
     const char *job_mapping;  /* the directory; NULL: none */
 };
 
-/* Serves until SIGTERM or SIGINT; `ready` is called with the URL once it does. Fails with what
- * token_read, http_server_create and follower_open fail with. Everything of the settings stays the
- * caller's. */
+/* Serves until SIGTERM or SIGINT. Calls `ready` with the URL once it serves. The settings stay the
+ * caller's. Fails as token_read(), job_mapping_open(), http_server_create() and follower_open(). */
 int web_serve(const struct web_settings *settings, void (*ready)(const char *url),
               struct berth_error *error);
 

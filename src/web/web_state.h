@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What berth-web keeps while it runs, for the files of this room.
+ * The state of berth web, for the files of this folder.
  */
 #ifndef WEB_WEB_STATE_H
 #define WEB_WEB_STATE_H
@@ -19,43 +19,43 @@
 
 struct web {
     const struct web_settings *settings;
-    void (*ready)(const char *url); /* NULL: it was told already */
+    void (*ready)(const char *url); /* NULL: called already */
     struct event_base *base;
-    struct event *readable; /* of the follower */
-    struct event *timer;    /* likewise */
-    struct event *tick;     /* readers are told the time */
-    struct event *timeout;  /* for looks that somebody waits for */
-    struct event *end;      /* somebody wants it to end */
-    int signals;            /* that say so, a signalfd; -1: none */
+    struct event *readable; /* the descriptor of the follower */
+    struct event *timer;    /* the timeout of the follower */
+    struct event *tick;     /* sends the time to clients */
+    struct event *timeout;  /* of requests that wait for a snapshot */
+    struct event *end;      /* a signal to end */
+    int signals;            /* a signalfd; -1: none */
     struct http_server *server;
     struct token token;
     struct string_list hosts;
     struct follower follower;
     struct user_names users;
     struct event_clients clients;
-    struct list waiting; /* requests that are answered after the next look */
-    int64_t loads_until; /* as long as that somebody wants to know of loads */
+    struct list waiting; /* requests that wait for the next snapshot */
+    int64_t loads_until; /* until then loads are followed, after a scrape */
     struct web_history history;
     struct metrics metrics;
-    struct shared_text *scrape; /* the newest; NULL: none was asked for since the last look */
+    struct shared_text *scrape; /* the metrics of the last snapshot; NULL: not written yet */
     struct job_mapping mapping;
-    bool mapping_failed;       /* and somebody was told */
-    struct berth_error failed; /* why it ends */
+    bool mapping_failed;       /* and the error was printed */
+    struct berth_error failed; /* why the server ends */
 };
 
 /* Answers a request; the context is a struct web. */
 void web_answer(void *context, struct http_connection *connection,
                 const struct http_request *request);
 
-/* Answers those who waited for a look that is over, or all of them. */
+/* Answers the requests whose snapshot has arrived, or all waiting requests. */
 void web_answer_waiting(struct web *web, bool all);
 
-/* Follows what somebody looks at: everything while a page is open, at a slower pace for some time
- * after a scrape. */
+/* Subscribes to the news that clients need: everything while a page is open, and less often for
+ * some time after a scrape. */
 void web_update_subscription(struct web *web);
 
-/* Somebody wants to know what is now, once, and with `whole` all of the queue. Returns which look
- * is to be waited for (follower_refresh); 0: the pool does not answer, there is none. */
+/* Requests a snapshot, with `whole` including the whole queue. Returns the number of the snapshot
+ * to wait for (follower_refresh); 0: the pool does not answer. */
 uint64_t web_refresh(struct web *web, bool whole);
 
 #endif

@@ -201,7 +201,7 @@ def test_port_in_use(pool_of, sandbox):
         done = sandbox.run(["berth", "web", "--listen", address])
         assert (done.code, done.stdout) == (2, "")
         assert done.stderr == (
-            f"berth: web: {address}: expected a free port, got one that is in use (port 0 takes any)\n"
+            f"berth: web: cannot listen on {address}: the port is in use (port 0 takes any free port)\n"
         )
 
 
@@ -228,7 +228,7 @@ WRONG_USAGE = [
     (["--host", "two words"], "--host: expected a name"),
     (["--host", "http://gpu.example/"], "--host: expected a name"),
     (["--host", "gpu.example:8080"], "--host: expected a name or an address without a port"),
-    (["--job-mapping", "none"], "--job-mapping: expected a directory to write to: none: "),
+    (["--job-mapping", "none"], "--job-mapping: cannot write into none: "),
     (["--token", "none"], "--token: none: No such file"),
     (["--inventory", "none.yaml"], "inventory: none.yaml: "),
     (["nonsense"], "expected only options"),

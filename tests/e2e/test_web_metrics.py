@@ -157,4 +157,4 @@ def test_job_mapping_needs_a_place(pool_of, sandbox):
     jobs = sandbox.directory / "jobs"
     jobs.mkdir(mode=0o500)
     done = sandbox.run(["berth", "web", "--listen", "127.0.0.1:0", "--job-mapping", jobs])
-    assert done.code == 2 and "expected a directory to write to" in done.stderr
+    assert done.code == 2 and "cannot write into " in done.stderr

@@ -370,7 +370,7 @@ static void the_other_keys(void **state)
     assert_shows(top_screen_draw(shown, 80, 24, true), "release the selected lease");
     for (int i = 0; i < 100; i++)
         top_screen_press(shown, CONTROL_DOWN);
-    assert_shows(top_screen_draw(shown, 80, 24, true), "nobody knows");
+    assert_shows(top_screen_draw(shown, 80, 24, true), "means unknown");
     top_screen_press(shown, CONTROL_UP);
     assert_int_equal(top_screen_type(shown, "q"), CONTROL_RESULT_NONE); /* closes the help */
     assert_hides(top_screen_draw(shown, 80, 24, true), "berth top: keys");

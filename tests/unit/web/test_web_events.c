@@ -155,56 +155,6 @@ static void what_ends_are_called(void **state)
     user_names_finish(&users);
 }
 
-/* The text by which it is known whether there is something new of the devices. */
-static struct text facts_of(const struct pool_view *view)
-{
-    struct user_names users = {0};
-    struct text text = {0};
-
-    events_write_devices_facts(view, &users, &text);
-    user_names_finish(&users);
-    return text;
-}
-
-static bool differs(const struct text *before, const struct pool_view *view)
-{
-    struct text now = facts_of(view);
-    bool found = strcmp(text_string(before), text_string(&now)) != 0;
-
-    text_finish(&now);
-    return found;
-}
-
-static void what_is_new_of_devices(void **state)
-{
-    struct pool_view view = view_of(2);
-    struct device *device = view.snapshot.slots.items[1].device;
-    struct device_process *process = vector_append(&device->processes);
-    struct text before;
-
-    (void)state;
-    assert_non_null(process);
-    process->pid = 7;
-    index_view(&view);
-    before = facts_of(&view);
-    device->load.utilization = load_figure_sampled(1, VIEW_NOW);
-    process->memory = optional_number_of(99);
-    view.snapshot.time++;
-    assert_false(differs(&before, &view));
-    /* What is written leaves the view as it is. */
-    assert_true(device->load.utilization.known && process->memory.known);
-    process->squats = true;
-    assert_true(differs(&before, &view));
-    process->squats = false;
-    device->health = HEALTH_SICK;
-    assert_true(differs(&before, &view));
-    device->health = HEALTH_UNKNOWN;
-    view.snapshot.slots.items[0].state = SLOT_STATE_DRAINED;
-    assert_true(differs(&before, &view));
-    text_finish(&before);
-    pool_view_finish(&view);
-}
-
 static void long_queues_are_cut(void **state)
 {
     struct pool_view view = view_of(1);
@@ -229,7 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_is_one_line), cmocka_unit_test(loads),
-        cmocka_unit_test(what_ends_are_called),   cmocka_unit_test(what_is_new_of_devices),
+        cmocka_unit_test(what_ends_are_called),
         cmocka_unit_test(long_queues_are_cut),
     };
 

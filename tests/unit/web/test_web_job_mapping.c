@@ -104,7 +104,7 @@ static void places_that_will_not_do(void **state)
     (void)state;
     assert_int_equal(job_mapping_open(&mapping, "none", &error), BERTH_ERROR_INVALID);
     assert_string_equal(error.message,
-                        "expected a directory to write to: none: No such file or directory");
+                        "cannot write into none: No such file or directory");
     fclose(fopen("file", "w"));
     assert_int_equal(job_mapping_open(&mapping, "file", &error), BERTH_ERROR_INVALID);
     assert_false(mapping.is_open);
@@ -124,7 +124,7 @@ static void what_fails_is_tried_again(void **state)
     assert_int_equal(mkdir("0", 0700), 0);
     assert_int_equal(job_mapping_open(&mapping, ".", &error), 0);
     assert_true(job_mapping_update(&mapping, &view, &error) < 0);
-    assert_non_null(strstr(error.message, "--job-mapping: 0: "));
+    assert_non_null(strstr(error.message, "--job-mapping: cannot write 0: "));
     check_file("1", "12\n");
     check_file(".0.new", NULL);
     assert_int_equal(rmdir("0"), 0);

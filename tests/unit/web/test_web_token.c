@@ -68,14 +68,14 @@ static void files_that_will_not(void **state)
     assert_fails(read_token("short\n", 0600, &token, &error), BERTH_ERROR_INVALID, &error,
                  "token: expected a token of 16 to 256 characters in one line, got 5");
     assert_fails(read_token("0123456789 abcdef", 0600, &token, &error), BERTH_ERROR_INVALID, &error,
-                 "token: expected one token of printable characters without blanks, got something "
-                 "else at character 11");
+                 "token: expected a token of printable characters without blanks, got another at "
+                 "character 11");
     assert_fails(read_token("0123456789abcdef", 0604, &token, &error), BERTH_ERROR_INVALID, &error,
-                 "token: expected a file that others cannot read or change, got mode 0604 (chmod "
-                 "600 helps)");
+                 "token: expected a file that others cannot read or change, got mode 0604 (use "
+                 "chmod 600)");
     assert_fails(read_token("0123456789abcdef", 0620, &token, &error), BERTH_ERROR_INVALID, &error,
-                 "token: expected a file that others cannot read or change, got mode 0620 (chmod "
-                 "600 helps)");
+                 "token: expected a file that others cannot read or change, got mode 0620 (use "
+                 "chmod 600)");
     write_token("0123456789abcde\0f", 17, 0600);
     assert_int_equal(token_read("token", &token, &error), BERTH_ERROR_INVALID);
     assert_fails(token_read(".", &token, &error), BERTH_ERROR_INVALID, &error,
