@@ -112,7 +112,7 @@ static int send_claim(struct client_claim *claim, struct session *session,
                       struct berth_error *error)
 {
     forget_grant(claim);
-    claim->explain_number = claim->leases_number = 0;
+    claim->explain_number = 0;
     claim->question.number = session_next_number(session);
     return session_send(session, &claim->question, error);
 }
@@ -187,8 +187,6 @@ static int handle_message(struct client_claim *claim, struct wire_message *messa
         claim->id = message->id;
     if (message->type == WIRE_WAITING && (answer || message->number == claim->explain_number))
         return notify_listener(message, listener, error);
-    if (message->type == WIRE_PAGE && message->number == claim->leases_number)
-        listener->leases(listener->context, message, claim->question.parent);
     if (message->type == WIRE_GRANTED && answer)
         return add_grant_part(claim, message, error);
     if (message->type == WIRE_REFUSED && answer)
@@ -196,20 +194,12 @@ static int handle_message(struct client_claim *claim, struct wire_message *messa
     return 0;
 }
 
-/* Requests the state of the claim, and the leases if the listener wants them. */
+/* Requests the state of the claim. */
 static int request_news(struct client_claim *claim, struct session *session,
-                        const struct claim_listener *listener, struct berth_error *error)
+                        struct berth_error *error)
 {
     struct wire_message explain = {.type = WIRE_EXPLAIN, .id = claim->id};
-    struct wire_message look = {.type = WIRE_LOOK, .section = WIRE_SECTION_LEASES};
-    int code = 0;
 
-    if (listener->leases != NULL) {
-        look.number = claim->leases_number = session_next_number(session);
-        code = session_send(session, &look, error);
-    }
-    if (code < 0)
-        return code;
     explain.number = claim->explain_number = session_next_number(session);
     return session_send(session, &explain, error);
 }
@@ -225,10 +215,10 @@ static int wait_for_message(struct client_claim *claim, struct session *session,
 
     /* The first WIRE_WAITING has no reason yet. */
     if (wants_news && claim->explain_number == 0)
-        return request_news(claim, session, listener, error);
+        return request_news(claim, session, error);
     code = session_receive(session, pause, &message, error);
     if (code == SESSION_NOTHING && wants_news)
-        return request_news(claim, session, listener, error);
+        return request_news(claim, session, error);
     if (code != SESSION_MESSAGE)
         return code;
     code = handle_message(claim, &message, listener, error);

@@ -34,7 +34,6 @@ struct client_claim {
     struct string_list masks;
     struct text command;
     uint64_t explain_number;   /* the number of the last WIRE_EXPLAIN; 0: none */
-    uint64_t leases_number;    /* the number of the last WIRE_LOOK; 0: none */
     uint64_t id;               /* 0 until the daemon has sent it */
     int64_t requested_at;      /* when claim_wait() began (CLOCK_MONOTONIC) */
     struct wire_message grant; /* WIRE_GRANTED with all devices, once it is granted */
@@ -50,10 +49,6 @@ struct claim_listener {
      * that is granted at once. A negative code ends claim_wait(); the claim then still waits until
      * the connection is closed. */
     int (*waiting)(void *context, const struct wire_message *waiting, struct berth_error *error);
-
-    /* Called before `waiting` with the leases of the pool as a WIRE_PAGE; those within `parent`
-     * count. NULL: the leases are not requested. */
-    void (*leases)(void *context, const struct wire_message *page, uint64_t parent);
 };
 
 /* Prepares the claim: chooses its token, and reads the masks and the enclosing lease from the

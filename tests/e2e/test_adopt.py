@@ -98,7 +98,6 @@ def test_request(sandbox, daemon, process, args, before):
 def test_waits_in_words(sandbox, daemon, process):
     program, client, claim = adopting(sandbox, daemon, "-v", process.pid)
     client.say("WAITING", claim, id=12, position=1)
-    client.say("PAGE", client.expect("LOOK"))
     client.say("WAITING", client.expect("EXPLAIN"), id=12, position=1, pending=1, text="nvidia0 is busy")
     assert program.wait_for_line("^", "stderr") == "berth: waiting, 1st of 1: nvidia0 is busy"
     client.grant(claim, lease=12, devices=[GPU, {"id": "nvidia1"}])

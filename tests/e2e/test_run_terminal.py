@@ -119,7 +119,7 @@ def test_waiting_line(pool_of):
         line = waiting_line(program)
         estimate = r"starts in about (1h|59m[0-9]*s?)"
         so_far = r"( \(\d+s so far\))?"  # where the first line is drawn late
-        assert re.match(rf"berth: waiting, 1st of 1, {estimate}{so_far}: \S+ holds 1; expected 1 device", line), line
+        assert re.match(rf"berth: waiting, 1st of 1, {estimate}{so_far}: needs 1: \S+ holds 1 until \d\d:\d\d", line), line
         assert " so far" in waiting_line(program)  # a second later
         pool.let_go(holder)
         assert program.wait() == 0

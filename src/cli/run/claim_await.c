@@ -23,13 +23,6 @@ static int handle_waiting(void *context, const struct wire_message *waiting,
     return line->waiting == NULL ? 0 : line->waiting(line->context, waiting, error);
 }
 
-static void forward_leases(void *context, const struct wire_message *page, uint64_t parent)
-{
-    const struct listeners *listeners = context;
-
-    listeners->line.leases(listeners->line.context, page, parent);
-}
-
 int claim_await(struct client_claim *claim, struct session *session,
                 const struct claim_await_options *how, struct berth_error *error)
 {
@@ -46,8 +39,6 @@ int claim_await(struct client_claim *claim, struct session *session,
     listener.pause = listeners.line.pause;
     if (listener.pause == 0)
         listener.pause = notify_pause(&listeners.notify);
-    if (listeners.line.leases != NULL)
-        listener.leases = forward_leases;
     code = claim_wait(claim, session, &listener, error);
     waiting_line_finish(&line);
     if (code == 0)

@@ -10,6 +10,7 @@
 #include "base/text/quantity.h"
 #include "base/text/terminal.h"
 #include "base/text/utf8.h"
+#include "view/reason_text.h"
 
 #define CLEAR_LINE "\r\033[K"
 
@@ -41,7 +42,6 @@ void waiting_line_finish(struct waiting_line *line)
 {
     if (line->drawn)
         write_stderr(CLEAR_LINE, strlen(CLEAR_LINE));
-    text_finish(&line->holders);
     text_finish(&line->last);
     user_names_finish(&line->users);
     *line = (struct waiting_line){0};
@@ -71,7 +71,7 @@ static void append_times(const struct waiting_line_parts *parts, struct text *ou
 void waiting_line_describe(const struct waiting_line_parts *parts, struct text *out)
 {
     const struct wire_message *waiting = parts->waiting;
-    const char *why = waiting->text != NULL ? waiting->text : "";
+    struct text why = {0};
 
     text_append(out, "berth: waiting");
     if (waiting->position > 0) {
@@ -82,72 +82,13 @@ void waiting_line_describe(const struct waiting_line_parts *parts, struct text *
         text_append_format(out, " of %u", waiting->pending);
     if (parts->times)
         append_times(parts, out);
-    if (*parts->holders != '\0' || *why != '\0')
+    if (waiting->text != NULL && waiting->text[0] != '\0') {
         text_append(out, ": ");
-    text_append(out, parts->holders);
-    if (*parts->holders != '\0' && *why != '\0')
-        text_append(out, "; ");
-    utf8_append_inert(out, why);
-}
-
-/* How many devices a user holds. */
-struct holding {
-    uint32_t uid;
-    size_t devices;
-};
-struct holdings {
-    VECTOR_OF(struct holding);
-};
-
-/* Finds or adds the user's entry. Returns NULL without memory. */
-static struct holding *find_holding(struct holdings *holdings, uint32_t uid)
-{
-    struct holding *holding;
-
-    vector_for_each (holding, holdings) {
-        if (holding->uid == uid)
-            return holding;
+        reason_text_append(&why, waiting->text, parts->users);
+        utf8_append_inert(out, text_string(&why));
+        out->failed |= why.failed;
+        text_finish(&why);
     }
-    holding = vector_append(holdings);
-    if (holding != NULL)
-        holding->uid = uid;
-    return holding;
-}
-
-static int compare_holdings(const void *one, const void *other)
-{
-    const struct holding *left = one;
-    const struct holding *right = other;
-
-    if (left->devices != right->devices)
-        return left->devices > right->devices ? -1 : 1;
-    return left->uid < right->uid ? -1 : left->uid > right->uid;
-}
-
-void waiting_line_describe_holders(const struct wire_message *page, uint64_t parent,
-                                   struct user_names *users, struct text *out)
-{
-    enum { NAMED_MAX = 3 };
-    struct holdings holdings = {0};
-    const struct lease_info *lease;
-
-    vector_for_each (lease, &page->leases) {
-        struct holding *holding =
-            lease->parent == parent ? find_holding(&holdings, lease->uid) : NULL;
-
-        if (holding != NULL)
-            holding->devices += lease->devices.count;
-    }
-    if (holdings.count > 0)
-        qsort(holdings.items, holdings.count, sizeof(*holdings.items), compare_holdings);
-    for (size_t i = 0; i < holdings.count && i < NAMED_MAX; i++) {
-        text_append(out, i == 0 ? "" : ", ");
-        utf8_append_inert(out, user_names_find(users, holdings.items[i].uid));
-        text_append_format(out, "%s %zu", i == 0 ? " holds" : "", holdings.items[i].devices);
-    }
-    if (holdings.count > NAMED_MAX)
-        text_append(out, " and others");
-    vector_finish(&holdings);
 }
 
 void waiting_line_append_cut(const char *string, size_t columns, struct text *out)
@@ -212,21 +153,13 @@ static void print_line(struct waiting_line *line, const struct waiting_line_part
     line->last = now;
 }
 
-static void update_holders(void *context, const struct wire_message *page, uint64_t parent)
-{
-    struct waiting_line *line = context;
-
-    text_clear(&line->holders);
-    waiting_line_describe_holders(page, parent, &line->users, &line->holders);
-}
-
 static int update_line(void *context, const struct wire_message *waiting, struct berth_error *error)
 {
     struct waiting_line *line = context;
     bool first = line->since == 0;
     struct waiting_line_parts parts = {
         .waiting = waiting,
-        .holders = text_string(&line->holders),
+        .users = &line->users,
         .times = true,
     };
     struct text out = {0};
@@ -255,6 +188,5 @@ struct claim_listener waiting_line_listener(struct waiting_line *line)
         .context = line,
         .pause = DURATION_SECOND,
         .waiting = update_line,
-        .leases = update_holders,
     };
 }

@@ -17,10 +17,9 @@ enum waiting_style {
 
 struct waiting_line {
     enum waiting_style style;
-    int64_t since;       /* when the wait began; 0: not yet */
-    bool drawn;          /* the line is on the screen and must be cleared */
-    struct text holders; /* "ann holds 6, bob 2"; empty: not known */
-    struct text last;    /* the last line printed, without times */
+    int64_t since;    /* when the wait began; 0: not yet */
+    bool drawn;       /* the line is on the screen and must be cleared */
+    struct text last; /* the last line printed, without times */
     struct user_names users;
 };
 
@@ -33,19 +32,15 @@ void waiting_line_finish(struct waiting_line *line);
 /* Returns the claim's listener that updates the line, which must outlive it. */
 struct claim_listener waiting_line_listener(struct waiting_line *line);
 
-/* Appends the users that hold the devices of the page's leases: "ann holds 6, bob 2 and others". */
-void waiting_line_describe_holders(const struct wire_message *page, uint64_t parent,
-                                   struct user_names *users, struct text *out);
-
 /* The parts of a waiting line. */
 struct waiting_line_parts {
     const struct wire_message *waiting;
-    const char *holders; /* "": not known */
-    int64_t so_far;      /* nanoseconds */
-    bool times;          /* show the estimate and the waiting time */
+    struct user_names *users;
+    int64_t so_far; /* nanoseconds */
+    bool times;     /* show the estimate and the waiting time */
 };
 
-/* Appends "berth: waiting, 3rd of 5, starts in about 12m (1m20s so far): ann holds 6; <why>". */
+/* Appends "berth: waiting, 3rd of 5, starts in about 12m (1m20s so far): needs 2: ann holds 6". */
 void waiting_line_describe(const struct waiting_line_parts *parts, struct text *out);
 
 /* Appends the part of the string that fits into `columns` columns; 0: all. */
