@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests written in Python share."""
+"""Fixtures of all tests that are written in Python."""
 import os
 import pwd
 import signal
@@ -26,7 +26,7 @@ from scripted_daemon import ScriptedDaemon  # noqa: E402
 from shared_machine import SharedMachine, needs_root  # noqa: E402
 from site_programs import SitePrograms  # noqa: E402
 
-# Whoever runs the tests by nohup or in the background ignores signals, which all that is started here would inherit.
+# nohup and shells that start tests in the background ignore signals; the programs that tests start would inherit that.
 for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     if signal.getsignal(ignored) is signal.SIG_IGN:
         signal.signal(ignored, signal.default_int_handler if ignored == signal.SIGINT else signal.SIG_DFL)
@@ -34,13 +34,13 @@ for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
 
 @pytest.fixture(scope="session")
 def source_root():
-    """The project's own directory."""
+    """The root of the source tree."""
     return Path(os.environ.get("BERTH_SOURCE_ROOT", Path(__file__).resolve().parent.parent))
 
 
 @pytest.fixture
 def sandbox():
-    """A place to run programs in that leaves nothing behind; see support/sandbox.py."""
+    """A directory and an environment for programs. It fails a test that leaves a process; see support/sandbox.py."""
     place = Sandbox()
     yield place
     place.close()
@@ -48,9 +48,9 @@ def sandbox():
 
 @pytest.fixture
 def pool_of(sandbox):
-    """Makes the sandbox's pool: pool_of(2) has two equal devices, pool_of(text) those of an inventory.
+    """Makes the sandbox's pool: pool_of(2) has two equal devices, pool_of(text) has those of an inventory.
 
-    Its daemon is ended with the test; see support/pool.py."""
+    The daemon ends with the test; see support/pool.py."""
     pools = []
 
     def make(devices):
@@ -65,7 +65,7 @@ def pool_of(sandbox):
 
 @pytest.fixture
 def hardware_of(sandbox):
-    """Makes the sandbox's pool one of the hardware that a script says; see support/hardware_pool.py."""
+    """Makes the sandbox's pool from hardware that a script describes; see support/hardware_pool.py."""
     pools = []
 
     def make(devices=(), **script):
@@ -102,7 +102,7 @@ def shared_machine_of(sandbox):
 
 @pytest.fixture
 def daemon(sandbox):
-    """A daemon that says what a test wants, where berth looks for one; see support/scripted_daemon.py."""
+    """A daemon that answers as the test says, where berth looks for one; see support/scripted_daemon.py."""
     scripted = ScriptedDaemon(sandbox)
     yield scripted
     scripted.close()
@@ -110,13 +110,13 @@ def daemon(sandbox):
 
 @pytest.fixture
 def site(sandbox):
-    """Programs that the sandbox's own daemon runs for devices and notices; see support/site_programs.py."""
+    """Prolog, epilog and notification programs for the sandbox's daemon; see support/site_programs.py."""
     return SitePrograms(sandbox)
 
 
 @pytest.fixture
 def machine(sandbox):
-    """A made-up machine without devices as yet, which berth takes for this one; see support/fake_machine.py."""
+    """A made-up machine, still without devices, that berth reads instead of this one; see support/fake_machine.py."""
     made = FakeMachine(sandbox.directory / "machine")
     sandbox.environment["BERTH_SYSROOT"] = str(made.root)
     sandbox.environment.setdefault("BERTH_PROBE_DEADLINE", "9s")
@@ -125,14 +125,14 @@ def machine(sandbox):
 
 @pytest.fixture
 def impatient(sandbox):
-    """For tests in which something hangs: what is well has to answer sooner, what is not is not waited for."""
+    """Shortens the probe's deadline, for tests in which a driver hangs."""
     sandbox.environment["BERTH_PROBE_DEADLINE"] = "1500ms"
 
 
 @pytest.fixture
 def nvml(machine, sandbox):
-    """Gives that machine GPUs of NVIDIA, told by the double of NVML: nvml(2, (1, FUNCTION, "hang")) has two, of
-    which the second makes a function hang, which None would do for both; see support/nvml_machine.py."""
+    """Adds NVIDIA GPUs to that machine, by the double of NVML. nvml(2, (1, FUNCTION, "hang")) adds two; the function
+    hangs for the second. None instead of 1 stands for both; see support/nvml_machine.py."""
 
     def make(count, *faults):
         double = nvml_machine.Machine()
@@ -159,7 +159,7 @@ def machine_pool(sandbox, machine):
 
 @pytest.fixture
 def namespace(sandbox):
-    """A namespace where a made-up machine can be put in the place of the real one; see support/namespaces.py."""
+    """A mount namespace in which a made-up machine replaces the real one; see support/namespaces.py."""
     place = Namespace(sandbox)
     sandbox.environment.setdefault("BERTH_PROBE_DEADLINE", "9s")
     yield place
@@ -168,7 +168,7 @@ def namespace(sandbox):
 
 @pytest.fixture
 def namespace_pool(sandbox, namespace):
-    """The pool of its devices."""
+    """The pool of that namespace's devices."""
     pool = MachinePool(sandbox, namespace.inside)
     yield pool
     pool.close()
@@ -176,7 +176,7 @@ def namespace_pool(sandbox, namespace):
 
 @pytest.fixture(scope="module")
 def shared_container_machine():
-    """A machine with GPUs and podman, for all tests of a module; see support/container_machine.py."""
+    """A machine with GPUs and podman that all tests of a file share; see support/container_machine.py."""
     made = ContainerMachine()
     yield made
     made.close()
@@ -184,7 +184,7 @@ def shared_container_machine():
 
 @pytest.fixture
 def container_machine(shared_container_machine):
-    """The same, on which a test leaves nothing."""
+    """The same machine. It fails a test that leaves something on it."""
     yield shared_container_machine
     shared_container_machine.check()
 
@@ -208,7 +208,7 @@ def recorded_machine(sandbox, source_root):
 
 @pytest.fixture
 def mps(sandbox):
-    """MPS control daemons of the double; see support/mps.py."""
+    """Control daemons of the MPS double; see support/mps.py."""
     return Mps(sandbox)
 
 
@@ -223,7 +223,7 @@ def nobody():
 
 @pytest.fixture
 def mps_pool(pool_of, mps):
-    """A pool of one device whose daemon runs; all control daemons are to be gone at the end."""
+    """A pool of one device with a running daemon. At the end all MPS control daemons must be gone."""
     pool = pool_of(1)
     assert pool.berth("status").code == 0
     yield pool
@@ -232,7 +232,7 @@ def mps_pool(pool_of, mps):
 
 @pytest.fixture
 def pool_with(hardware_of):
-    """A pool whose daemon runs and has looked at these devices."""
+    """A pool with a running daemon that has seen these devices."""
 
     def start(devices, configuration=""):
         pool = hardware_of(devices)
@@ -247,7 +247,7 @@ def pool_with(hardware_of):
 
 @pytest.fixture
 def sleeper():
-    """Starts processes that do nothing, and ends them."""
+    """Starts processes that sleep, and ends them with the test."""
     started = []
 
     def start(*args, **options):

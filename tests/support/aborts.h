@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests that an assertion catches a bug of the caller.
+ * Checks that an assertion catches a bug of the caller.
  */
 #ifndef TESTS_ABORTS_H
 #define TESTS_ABORTS_H

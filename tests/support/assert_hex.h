@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes as a test writes them down.
+ * Compares bytes with a text of hexadecimal digits.
  */
 #ifndef TESTS_ASSERT_HEX_H
 #define TESTS_ASSERT_HEX_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth run within the test, with what it prints kept in files of the working directory, which is
- * to be a temporary one.
+ * Runs a verb of berth in the test program. Its output goes to files in the working directory,
+ * which must be temporary.
  */
 #ifndef TESTS_CAPTURED_OUTPUT_H
 #define TESTS_CAPTURED_OUTPUT_H
@@ -20,7 +20,7 @@
 
 enum { CAPTURED_WORDS_MAX = 16 };
 
-/* Makes a standard stream's descriptor write to a new file. Returns what it was. */
+/* Redirects a standard stream to a new file. Returns a copy of the old descriptor. */
 static inline int captured_redirect(int descriptor, const char *path)
 {
     int kept = dup(descriptor);
@@ -38,8 +38,8 @@ static inline void captured_restore(int descriptor, int kept)
     close(kept);
 }
 
-/* Runs berth with these words, up to the first NULL, with `before` called at the last moment and
- * `after` at once when it returns (both may be NULL). Returns the exit code. */
+/* Runs berth with these words, up to the first NULL. Calls `before` just before and `after` just
+ * after it; both may be NULL. Returns the exit code. */
 static inline int captured_run(const char *const *words, void (*before)(void *context),
                                void (*after)(void *context), void *context)
 {
@@ -65,7 +65,7 @@ static inline int captured_run(const char *const *words, void (*before)(void *co
     return code;
 }
 
-/* What it printed; the caller finishes the text. */
+/* Returns what was printed; the caller finishes the text. */
 static inline struct text captured_read(const char *path)
 {
     struct text content = {0};

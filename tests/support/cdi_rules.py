@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CDI files of version 0.5.0 have to be like, by the specification: a JSON Schema, and the rules that it
-cannot say."""
+"""The rules for CDI files of version 0.5.0: a JSON Schema, and the rules that a schema cannot express."""
 import json
 import re
 

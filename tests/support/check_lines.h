@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is true of all that is printed for people.
+ * Checks that hold for all output that people read.
  */
 #ifndef TESTS_CHECK_LINES_H
 #define TESTS_CHECK_LINES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the tests of the supervisor hear what the children say, and wait for it with a deadline.
+ * Reads what the children of a supervisor print (support/child_process.h), with a timeout.
  */
 #ifndef TESTS_CHILD_OUTPUT_H
 #define TESTS_CHILD_OUTPUT_H
@@ -27,11 +27,11 @@ static inline int64_t now(void)
     return time.tv_sec * DURATION_SECOND + time.tv_nsec;
 }
 
-/* The output: what the children say, and the supervisor if it is in this process. */
+/* The lines that the children have printed, and their supervisor if it is in this process. */
 struct child_output {
     int reader;
     struct text text;
-    bool is_closed; /* nobody is left who could speak */
+    bool is_closed; /* no process is left that could print */
     struct launch_supervisor *supervisor;
 };
 
@@ -63,7 +63,7 @@ static inline void child_output_close(struct child_output *output)
     text_finish(&output->text);
 }
 
-/* Waits for something to be said or done, and takes note of it. */
+/* Waits for a line or for the supervisor, and handles it. */
 static inline void child_output_wait(struct child_output *output, int64_t deadline)
 {
     struct pollfd polled[2] = {{.fd = output->is_closed ? -1 : output->reader, .events = POLLIN},
@@ -91,7 +91,7 @@ static inline void child_output_wait(struct child_output *output, int64_t deadli
         launch_supervisor_dispatch(output->supervisor);
 }
 
-/* How often it was said. */
+/* Returns how often these words were printed. */
 static inline size_t times_printed(const struct child_output *output, const char *words)
 {
     size_t count = 0;
@@ -117,7 +117,7 @@ static inline void until_done(struct child_output *output)
         child_output_wait(output, deadline);
 }
 
-/* That no child is left: each holds its voice. */
+/* Waits until no child is left: each keeps the pipe open. */
 static inline void until_closed(struct child_output *output)
 {
     int64_t deadline = now() + CHILD_OUTPUT_TIMEOUT;
@@ -140,7 +140,7 @@ static inline void check_closed(struct child_output *output)
     }
 }
 
-/* The number after the last such words. */
+/* Returns the number after the last of these words. */
 static inline long number_printed(const struct child_output *output, const char *words)
 {
     const char *found = NULL;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Commands for the tests of the supervisor: the test program itself, started again as
- * `/proc/self/exe PART`. A child speaks through descriptor CHILD_OUTPUT_FD, one line for each
- * thing.
+ * `/proc/self/exe PART`. A child prints to descriptor CHILD_OUTPUT_FD, one line for each event.
  */
 #ifndef TESTS_CHILD_PROCESS_H
 #define TESTS_CHILD_PROCESS_H
@@ -26,7 +25,7 @@ static inline void child_print(const char *word, long number)
         _exit(99);
 }
 
-/* Says which signals it hears; SIGTERM ends it. */
+/* Prints each signal that it gets, and ends at SIGTERM. */
 static inline _Noreturn void child_print_signals(void)
 {
     static const int heard[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
@@ -56,7 +55,7 @@ static inline _Noreturn void child_wait(bool stubborn)
         pause();
 }
 
-/* Leaves a process behind, in a session of its own, with a child. */
+/* Ends, but leaves a process in its own session, with a child. */
 static inline _Noreturn void child_leave_behind(bool stubborn)
 {
     int said[2];
@@ -80,7 +79,7 @@ static inline _Noreturn void child_leave_behind(bool stubborn)
     _exit(0);
 }
 
-/* Says which signals are blocked and ignored. */
+/* Prints which signals are blocked and ignored. */
 static inline _Noreturn void child_print_signal_state(void)
 {
     sigset_t blocked;
@@ -97,7 +96,7 @@ static inline _Noreturn void child_print_signal_state(void)
     _exit(0);
 }
 
-/* To be called first thing in main: does not return in a child. */
+/* Call this first in main. It does not return in a child. */
 static inline void child_main(int argc, char **argv)
 {
     const char *part = argc > 1 ? argv[1] : "";

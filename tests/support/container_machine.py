@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A made-up machine with GPUs of three vendors, a pool of them, and podman to run containers on them.
+"""A made-up machine with GPUs of three vendors, their pool, and a podman that runs containers on them.
 
 All of it is in one mount namespace, where that machine is the real one and device files are real, with numbers of
 their own that no driver serves: opening one says that there is no such device, or, where a container may not have it,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon's log: lines of a time, a word and key=value pairs."""
+"""Reads the daemon's log: each line has a time, a word and key=value pairs."""
 import re
 from typing import NamedTuple
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Daemons that a test starts by hand, where the one that berth starts by itself will not do."""
+"""Daemons that a test starts itself, instead of the one that berth starts on demand."""
 import os
 import select
 import signal
@@ -11,7 +11,7 @@ from programs import TIMEOUT, Program
 
 
 def own_daemon(pool, *options, program="berthd", inventory=None):
-    """The words of the pool's own daemon, whose directories are made."""
+    """Returns the command line of the pool's own daemon, and makes its directories."""
     for directory in (pool.runtime, pool.directory):
         directory.mkdir(mode=0o700, exist_ok=True)
     words = [program, "--own", pool.directory, "--inventory", inventory or pool.inventory]
@@ -19,14 +19,14 @@ def own_daemon(pool, *options, program="berthd", inventory=None):
 
 
 def start_daemon(pool, *options, env=None, **values):
-    """Starts the pool's own daemon and waits until it serves; it ends with the test at the latest."""
+    """Starts the pool's own daemon and waits until it is ready. It ends with the test at the latest."""
     daemon = pool.sandbox.start(own_daemon(pool, *options, **values), env=env)
     daemon.wait_for_line("^ready$")
     return daemon
 
 
 def start_daemon_in_use(pool, *options, **about):
-    """Starts one that has somebody's lease from its first moment: it is not idle before the holder is let go."""
+    """Starts a daemon that restores a lease, so that it is not idle before the holder ends."""
     holder = pool.hold()
     pool.end_daemon()
     return start_daemon(pool, *options, **about), holder
@@ -40,7 +40,7 @@ def listen(path, kind=socket.SOCK_SEQPACKET):
 
 
 def until_readable(listener):
-    """Until somebody connects."""
+    """Waits until a client connects."""
     assert select.select([listener], [], [], TIMEOUT)[0], "nobody came"
 
 
@@ -66,7 +66,7 @@ def start_activated(sandbox, listener, args, env=None):
 
 
 def start_asked_for(pool, command, *options):
-    """Starts a command, and then the pool's own daemon that it asks for, which so is never idle before. Returns both."""
+    """Starts a command, and then the daemon that it connects to, so that the daemon is never idle before. Returns both."""
     words = own_daemon(pool, *options)
     with listen(pool.socket) as listener:
         asker = pool.start(*command)

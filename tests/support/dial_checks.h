@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dialling, and what is to come of it.
+ * Checks of the result of dialling.
  */
 #ifndef TESTS_DIAL_CHECKS_H
 #define TESTS_DIAL_CHECKS_H

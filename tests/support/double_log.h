@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a double of a vendor's library has written down of the calls that were made.
+ * Reads the calls that a double of a vendor's library has logged.
  */
 #ifndef TESTS_DOUBLE_LOG_H
 #define TESTS_DOUBLE_LOG_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A long history of one engine in which everything happens at least once, step by step.
+ * A long history of one engine in which every kind of event happens at least once.
  */
 #ifndef TESTS_ENGINE_HISTORY_H
 #define TESTS_ENGINE_HISTORY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens to an engine, one short line each: claims, leases and what is said of them. Macros,
- * so that the report names the caller's line.
+ * One short line for each step of an engine: claims, leases and their events. These are macros, so
+ * that a failure names the caller's line.
  */
 #ifndef TESTS_ENGINE_STEPS_H
 #define TESTS_ENGINE_STEPS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Engines for tests: made in a line, requests by name and value, and what they told in words.
+ * Makes an engine in one line, requests from names and values, and texts from the engine's events.
  */
 #ifndef TESTS_ENGINES_H
 #define TESTS_ENGINES_H

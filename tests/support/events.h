@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether two events say the same, for unit tests and fuzz targets.
+ * Compares two events, for unit tests and fuzz targets.
  */
 #ifndef TESTS_EVENTS_H
 #define TESTS_EVENTS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes in memory that ends where they do, so that a sanitizer sees a read beyond them.
+ * Copies bytes into memory of exactly their length, so that a sanitizer sees a read beyond them.
  */
 #ifndef TESTS_EXACT_COPY_H
 #define TESTS_EXACT_COPY_H

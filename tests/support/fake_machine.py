@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines that are made up: the files of GPUs and of processes below a directory, which tests change as a
-driver, a hand with a screwdriver or a fault would.
+"""Made-up machines: the files of GPUs and processes below a directory. Tests change them as drivers, people and faults
+do.
 
 A FakeMachine is read through BERTH_SYSROOT. namespaces.py makes one the real machine, for programs that it
 starts.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that nobody can end, as those that a driver holds in the kernel: frozen by a cgroup of version 1, they
-are in state D, and SIGKILL waits until they are thawed."""
+"""Processes that cannot be killed, like those that a driver holds in the kernel. A cgroup of version 1 freezes them:
+they are in state D, and SIGKILL works only after they are thawed."""
 import os
 import secrets
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool of a machine's hardware in a sandbox, where the hardware is what a script says.
+"""A pool of a machine's hardware in a sandbox. A script describes the hardware.
 
 The daemon is the real one; berth-probe is support/scripted_probe.py, whose answers the test rewrites.
 """
@@ -18,13 +18,13 @@ HEALTHY, SICK = 1, 2
 
 
 def start_seeing(pool, device):
-    """Has the daemon started, and waits until it has seen a device: where a look may not take long, the first may fail."""
+    """Starts the daemon and waits until it has seen a device. With a short deadline the first probe may fail."""
     assert pool.berth("status").code == 0
     pool.until(lambda slots: device in slots, device)
 
 
 class HardwarePool(Pool):
-    """Every berth started in the sandbox meets in this pool; `devices` are those of the first look."""
+    """All berth commands of the sandbox use this pool; `devices` are those of the first report."""
 
     def __init__(self, sandbox, devices=(), **script):
         self.sandbox = sandbox
@@ -33,7 +33,7 @@ class HardwarePool(Pool):
         self.log = self.directory / "log"
         self.state = sandbox.home / ".local/state/berth"
         self.script = sandbox.directory / "probe.json"
-        # Names of devices are the kernel's, and so everybody's: no two tests may mean the same.
+        # Devices are locked by names that all processes of the machine share, so each test needs its own.
         self.domain = secrets.randbits(32) | 0x10000
         self.probe_log = Path(f"{self.script}.log")
         sandbox.environment.update({"BERTH_PROBE": str(PROBE), "BERTH_PROBE_SCRIPT": str(self.script)})
@@ -55,18 +55,18 @@ class HardwarePool(Pool):
         }
 
     def says(self, devices=(), **script):
-        """What the probe answers from the next request on; a number stands for the device of that index."""
+        """Sets what the probe answers from the next request on. A number stands for the device with that index."""
         made = [self.device(device) if isinstance(device, int) else device for device in devices]
         new = self.script.with_suffix(".new")
         new.write_text(json.dumps({"devices": made, **script}))
         os.replace(new, self.script)
 
     def requests(self):
-        """How often probes were asked."""
+        """Returns how many requests the probes have got."""
         return self._count("ask ")
 
     def starts(self):
-        """How many probes were started."""
+        """Returns how many probes were started."""
         return self._count("start ")
 
     def _count(self, word):
@@ -74,14 +74,14 @@ class HardwarePool(Pool):
         return sum(line.startswith(word) for line in text.splitlines())
 
     def look(self):
-        """The pool's slots by the ids of their devices; looking makes the daemon look at the hardware, too."""
+        """Returns the pool's slots by device id. The request also makes the daemon ask its probe more often."""
         with wire.connect(str(self.socket)) as client:
             page = client.look()
         self.problems = page.get("problems", [])
         return {slot["device"]["id"]: slot for slot in page.get("slots", [])}
 
     def until(self, condition, what):
-        """Looks until the slots are as wanted, and returns them."""
+        """Polls until the slots fulfil a condition, and returns them."""
 
         def look():
             slots = self.look()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Histories for tests: small files in the current directory.
+ * Makes small history files in the current directory.
  */
 #ifndef TESTS_HISTORY_FILES_H
 #define TESTS_HISTORY_FILES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inventories for tests. Every text is called FILE_NAME in messages.
+ * Parses inventories. In messages every text is called FILE_NAME.
  */
 #ifndef TESTS_INVENTORIES_H
 #define TESTS_INVENTORIES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Journal records made by hand from what engine/journal/journal.h says of the bytes.
+ * Writes journal records by hand, from the format in engine/journal/journal.h.
  */
 #ifndef TESTS_JOURNAL_RECORDS_H
 #define TESTS_JOURNAL_RECORDS_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon's journal as bytes (src/engine/journal/journal.h): where its records are, and changing them."""
+"""Finds and changes the records of a daemon's journal (src/engine/journal/journal.h)."""
 import struct
 
 FORMAT = 0xB1

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The environments that leases make, and what is in them.
+ * Makes the environment of a lease's command, and checks its variables.
  */
 #ifndef TESTS_LAUNCH_ENVIRONMENTS_H
 #define TESTS_LAUNCH_ENVIRONMENTS_H
@@ -19,7 +19,7 @@
 #define APPLE  (UINT32_C(1) << VENDOR_APPLE)
 #define DRI    (UINT32_C(1) << VENDOR_DRI)
 
-/* What a shell may have set, and must not reach the command where it would mislead it. */
+/* Variables that a shell may have set, and that must not reach the command. */
 static const char *const polluted[] = {
     "PATH=/bin",
     "CUDA_VISIBLE_DEVICES=7",

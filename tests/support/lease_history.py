@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Past leases: what berth says of them, and what is in the file."""
+"""Past leases, from berth's commands and from the history file."""
 import json
 import os
 import sqlite3
@@ -10,14 +10,14 @@ from waiting import until
 
 
 def configure(pool, text):
-    """The rules of the sandbox's own daemon, which it reads when it starts."""
+    """Writes the configuration that the sandbox's own daemon reads when it starts."""
     directory = pool.sandbox.home / ".config/berth"
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "berth.yaml").write_text(text)
 
 
 def history(pool, *options):
-    """What `berth history --json` says, the last lease first."""
+    """Returns the leases of `berth history --json`, the last one first."""
     done = pool.berth("history", "--json", *options)
     assert (done.code, done.stderr) == (0, ""), done
     document = json.loads(done.stdout)
@@ -34,7 +34,7 @@ def report(pool, *options):
 
 
 def until_past(pool, count, *options, timeout=TIMEOUT):
-    """The leases, once so many of them are over."""
+    """Waits until this many leases have ended, and returns all leases."""
 
     def found():
         leases = history(pool, *options)
@@ -44,7 +44,7 @@ def until_past(pool, count, *options, timeout=TIMEOUT):
 
 
 def recorders(pool):
-    """The process ids of this pool's recorders."""
+    """Returns the process ids of this pool's recorders."""
     found = []
     for pid, zombie in processes.descendants(os.getpid()):
         words = processes.command_line(pid).split(" ")
@@ -54,7 +54,7 @@ def recorders(pool):
 
 
 def the_recorder(pool):
-    """The one recorder, once there is one."""
+    """Waits for the recorder, and returns its process id."""
     return until(lambda: recorders(pool), "a recorder")[0]
 
 
@@ -63,7 +63,7 @@ def file_of(pool):
 
 
 def rows(path, question="SELECT * FROM lease ORDER BY id"):
-    """Rows as dictionaries. The file is opened as anybody's program would."""
+    """Returns rows as dictionaries. The file is opened as any program can open it."""
     database = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
     database.row_factory = sqlite3.Row
     try:
@@ -73,13 +73,13 @@ def rows(path, question="SELECT * FROM lease ORDER BY id"):
 
 
 def check_sound(path):
-    """That the file is whole, and no lease is in it twice."""
+    """Checks that the file is sound and has no lease twice."""
     assert rows(path, "PRAGMA integrity_check") == [{"integrity_check": "ok"}]
     assert rows(path, "SELECT pool, id, count(*) AS times FROM lease GROUP BY pool, id HAVING times > 1") == []
 
 
 def problems(pool):
-    """What `berth status` says is wrong with the history."""
+    """Returns the problems of the history that `berth status` shows."""
     done = pool.berth("status", "--json")
     assert done.code == 0, done
     return [entry["message"] for entry in json.loads(done.stdout)["problems"] if entry["backend"] == "history"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warnings that a client of the pool is told."""
+"""Warnings that a client of the pool gets."""
 import contextlib
 
 import wire
@@ -9,16 +9,16 @@ TRIES = 3
 
 
 class Over(Exception):
-    """A lease has ended before it was warned of, or before that was of use: the machine was stalled then."""
+    """The lease ended before its warning came or could be used, because the machine was stalled."""
 
 
 def start(pool):
-    """Has the pool's daemon started."""
+    """Starts the pool's daemon."""
     assert pool.berth("status").code == 0
 
 
 def warning(client, number):
-    """The next one about a claim that is not over."""
+    """Returns the next warning about a claim whose lease has not ended."""
     told = client.receive(number, ("WARNING", "NOTICE"))
     if told["type"] == "NOTICE":
         raise Over
@@ -33,7 +33,7 @@ def extend(client, lease, duration):
 
 
 def in_time(attempt):
-    """What an attempt with a lease of its own gives; one that came too late is made again, a few times."""
+    """Returns the value of an attempt that has its own lease. One that was too late is repeated a few times."""
     for _ in range(TRIES - 1):
         with contextlib.suppress(Over):
             return attempt()
@@ -41,7 +41,7 @@ def in_time(attempt):
 
 
 def nothing_more(client):
-    """Whether no other one has come by the time that another question is answered."""
+    """Returns whether no other warning comes before the answer to another request."""
     client.hello()
     try:
         client.receive(kinds=("WARNING",), timeout=0)

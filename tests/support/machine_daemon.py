@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon for everybody on the machine, and connections of its users."""
+"""The machine's daemon, and connections of its users."""
 import daemon_log
 import wire
 from other_users import acting_as
@@ -7,7 +7,7 @@ from shared_machine import SharedMachine
 
 
 class MachineDaemon(SharedMachine):
-    """A shared_machine of this inventory, and root's connection to its daemon."""
+    """A shared machine with the devices of an inventory, and root's connection to its daemon."""
 
     def __init__(self, sandbox, inventory):
         super().__init__(sandbox, ["--inventory", inventory])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool of a made-up machine's hardware in a sandbox: the daemon and berth-probe are the real ones."""
+"""A pool of a made-up machine's hardware in a sandbox, with the real daemon and the real berth-probe."""
 import processes
 from hardware_pool import HardwarePool
 from pool import Pool

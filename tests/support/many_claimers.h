@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many threads that claim from one pool in every way there is, and the count of who is where: a
- * device under an exclusive lease has one user.
+ * Many threads that claim from one pool in every way. They count the users of each device: one
+ * under an exclusive lease has a single user.
  */
 #ifndef TESTS_MANY_CLAIMERS_H
 #define TESTS_MANY_CLAIMERS_H
@@ -22,8 +22,8 @@ struct claimers {
     struct berth_pool *pool;
     struct berth_request *requests[CLAIMERS_REQUESTS];
     atomic_int users[CLAIMERS_SLOTS];
-    atomic_ulong turns;  /* leases that were had and given back */
-    atomic_ulong wrongs; /* what must not be */
+    atomic_ulong turns;  /* leases that were granted and released */
+    atomic_ulong wrongs; /* failed checks */
     atomic_bool ends;
     atomic_uint next_seed;
     struct berth_arbiter *arbiter;
@@ -76,7 +76,7 @@ static inline void claimers_take_back(void *data, struct berth_lease lease)
     claimers_use(claimers, lease);
 }
 
-/* One claim of a kind that the number says. */
+/* Makes one claim. The number decides which kind. */
 static inline void claimers_once(struct claimers *claimers, uint64_t number)
 {
     const struct berth_request *request = claimers->requests[number / 16 % CLAIMERS_REQUESTS];
@@ -107,7 +107,7 @@ static inline void claimers_once(struct claimers *claimers, uint64_t number)
         claimers_check(claimers,
                        berth_claim_start(claimers->pool, request, &options, &ticket, NULL) == 0);
         return;
-    case 4: /* waits for its ticket in two goes */
+    case 4: /* waits for its ticket twice */
         claimers_check(claimers,
                        berth_claim_start(claimers->pool, request, NULL, &ticket, NULL) == 0);
         code = berth_claim_wait(claimers->pool, ticket, (int64_t)(number % 50000), &lease, NULL);
@@ -134,7 +134,7 @@ static inline void *claimers_run(void *argument)
     return NULL;
 }
 
-/* Opens the pool and starts an arbiter. Returns whether that worked. */
+/* Opens the pool and starts an arbiter. Returns whether both succeeded. */
 static inline bool claimers_begin(struct claimers *claimers)
 {
     static const char *const gpus[CLAIMERS_REQUESTS] = {NULL, "1", "2", "1-3", "8"};

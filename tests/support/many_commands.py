@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many commands under leases, each of which writes down when it begins and when it ends.
+"""Many commands under leases, each of which logs its start and its end.
 
-The lines are appended to one file, so their order is that in which things happened: a command writes
-its first line when it has its devices and its last while it still has them.
+All append to one file, so the lines are in the order of the events. A command writes its first line after it got
+its devices and its last line while it still has them.
 """
 import os
 import select
@@ -45,7 +45,7 @@ class ManyCommands:
         self.members = []
 
     def start(self, *options, seconds=0, code=0, env=None):
-        """Starts a `berth run` with these options whose command takes so long and ends so."""
+        """Starts a `berth run` with these options, whose command takes `seconds` and exits with `code`."""
         name = f"c{len(self.members)}"
         with open(self.errors, "ab") as errors:
             process = subprocess.Popen(
@@ -89,7 +89,7 @@ class ManyCommands:
         return f"{member.name} {member.kind} did not end within {timeout} s; {self.running()} left; log:\n{tail}"
 
     def check(self, pools=1):
-        """That every command ran once and to its end, and no device ever had two holders."""
+        """Checks that every command ran once and to its end, and that no device ever had two holders."""
         said = self.errors.read_text(errors="replace")
         wrong = [(m.name, m.kind, m.process.returncode) for m in self.members if m.process.returncode != m.code]
         assert not wrong, f"other exit codes than the commands' own: {wrong}; said: {said[-4000:]}"
@@ -115,8 +115,8 @@ class ManyCommands:
         assert not holders
 
     def check_order(self, granted):
-        """That among commands that wanted the same, the ids were granted in their order: ids grow as
-        claims arrive."""
+        """Checks that commands with the same request were granted in the order of their ids, which is the order of
+        the claims."""
         kinds = {member.name: member.kind for member in self.members}
         kind_of = {line.lease: kinds[line.name] for line in self.lines()}
         assert len(granted) == len(set(granted)), "an id that was granted twice"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of berth web, which people may rely on: their names, kinds and labels."""
+"""The names, kinds and labels of the metrics of berth web. Users may rely on them."""
 
 DEVICE = ("UUID", "gpu", "model", "vendor")
 METRICS = {

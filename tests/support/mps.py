@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPS control daemons in a sandbox: of the double (doubles/mps_control.c), and what there is of them."""
+"""Control daemons of the MPS double (doubles/mps_control.c) in a sandbox."""
 import os
 import shutil
 import signal

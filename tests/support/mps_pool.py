@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool whose tenants share by MPS: claims, and what its log says of control daemons."""
+"""Claims of tenants that share by MPS, and the log's lines about control daemons."""
 import pytest
 import wire
 from daemon_log import entries, wait_for

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mount namespace in which a made-up machine is the real one."""
+"""A mount namespace in which a made-up machine replaces the real one."""
 import os
 import shlex
 from pathlib import Path

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUs of a made-up machine, and who is on them."""
+"""GPUs of a made-up machine, and the processes that use them."""
 import time
 
 import nvml_machine
 
 
 class OccupiedGpus:
-    """So many GPUs of NVIDIA."""
+    """Several NVIDIA GPUs."""
 
     def __init__(self, sandbox, machine, count):
         self.machine = machine
@@ -28,7 +28,7 @@ class OccupiedGpus:
         double.write(self.script)
 
     def use(self, index, pid, kind="compute", **facts):
-        """A process is on a GPU from now on."""
+        """Lets a process use a GPU from now on."""
         self.machine.describe_process(pid, **{"started": time.time() - 7500, **facts})
         self.users[index][pid] = kind
         self.tell()

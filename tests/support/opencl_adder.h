@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A kernel that adds numbers, on whatever OpenCL context it is given.
+ * Runs a kernel that adds numbers, on any OpenCL context.
  */
 #ifndef TESTS_OPENCL_ADDER_H
 #define TESTS_OPENCL_ADDER_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Being other users, which only root can."""
+"""Acts as other users, which only root can."""
 import contextlib
 import os
 import pickle
@@ -12,7 +12,7 @@ import processes
 
 @contextlib.contextmanager
 def acting_as(uid):
-    """What is connected to or started within is this user's, of a group of the same number."""
+    """Connections and processes made within belong to this user, and to the group of the same number."""
     groups = os.getgroups()
     os.setgroups([])
     os.setegid(uid)
@@ -26,7 +26,7 @@ def acting_as(uid):
 
 
 class OtherUser:
-    """A function that runs as another user, in a process of its own, from now on."""
+    """A function that runs as another user, in its own process, from now on."""
 
     def __init__(self, uid, function, *args):
         read, write = os.pipe()
@@ -38,11 +38,11 @@ class OtherUser:
         self.answer = read
 
     def runs(self, pause=0):
-        """Whether it does still after a pause, which its end cuts short."""
+        """Returns whether it still runs after a pause. The pause ends early when it ends."""
         return not select.select([self.answer], [], [], pause)[0]
 
     def result(self, timeout=60.0):
-        """Waits for its end; what it raised is a failure here."""
+        """Waits for its end, and returns the function's value. An exception in it fails the test."""
         assert select.select([self.answer], [], [], timeout)[0], f"no answer within {timeout} s"
         with open(self.answer, "rb") as stream:
             data = stream.read()
@@ -66,7 +66,7 @@ def _run(write, uid, function, args):
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
         value = function(*args)
-    except BaseException:  # whatever it is, it is the test's to tell
+    except BaseException:  # the test reports every exception
         failure = traceback.format_exc()
     with contextlib.suppress(OSError), open(write, "wb") as stream:
         stream.write(pickle.dumps((value, failure)))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Questions to placement_find: a machine, a request, what is busy and what has to be included.
+ * Input of placement_find: a machine, a request, the busy devices and the devices that must be
+ * included.
  */
 #ifndef TESTS_PLACEMENT_CASES_H
 #define TESTS_PLACEMENT_CASES_H
@@ -49,7 +50,7 @@ static inline void placement_case_mark(const struct placement_case *asked, struc
     vector_finish(&list);
 }
 
-/* Asks. Returns as placement_find. */
+/* Calls placement_find, and returns its result. */
 static inline int placement_case_ask_policy(const struct placement_case *asked,
                                             const struct policy *policy,
                                             struct placement *ret_placement,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of what placement_find answers, in words.
+ * Compares the result of placement_find with a text.
  */
 #ifndef TESTS_PLACEMENT_CHECKS_H
 #define TESTS_PLACEMENT_CHECKS_H

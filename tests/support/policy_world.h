@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pool that policies are asked about: devices, what is known of their slots, and the sets of a
- * question.
+ * The input of a policy: devices, the state of their slots, and the sets of a request.
  */
 #ifndef TESTS_POLICY_WORLD_H
 #define TESTS_POLICY_WORLD_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool of made-up devices in a sandbox, with a daemon of its own that berth starts on demand."""
+"""A pool of made-up devices in a sandbox. berth starts the pool's daemon on demand."""
 import contextlib
 import os
 import signal
@@ -10,11 +10,11 @@ DEVICE = "- {{vendor: nvidia, index: {0}, name: NVIDIA A100, memory: 80GiB, uuid
 
 
 def inventory_of(count):
-    """The text of an inventory with this many equal devices: nvidia0, nvidia1, ..."""
+    """Returns the text of an inventory with this many equal devices: nvidia0, nvidia1, ..."""
     return "devices:\n" + "".join(DEVICE.format(index) for index in range(count))
 
 
-# A command that says under which lease it is, and holds that until its input ends.
+# A command that prints its lease's id, and holds the lease until its input ends.
 HOLD = ["--", "sh", "-c", "echo holding $BERTH_LEASE; exec cat"]
 
 
@@ -37,9 +37,8 @@ def fnv1a(data):
 
 
 class Pool:
-    """The sandbox's environment names an inventory in it and a private directory for the daemon, so
-    that every berth started in the sandbox meets in this pool. What has started is to have ended
-    before close(), but for the daemon."""
+    """The sandbox's environment names an inventory and a private directory for the daemon, so all berth commands of
+    the sandbox use this pool. All processes but the daemon must have ended before close()."""
 
     def __init__(self, sandbox, inventory):
         self.sandbox = sandbox
@@ -58,7 +57,7 @@ class Pool:
         return self.sandbox.run(["berth", *args], **options)
 
     def start(self, *args, **options):
-        """Starts a verb; it is the test's to end it."""
+        """Starts a verb. The test must end it."""
         return self.sandbox.start(["berth", *args], **options)
 
     def terminal(self, *args, **options):
@@ -66,19 +65,18 @@ class Pool:
         return self.sandbox.terminal(["berth", *args], **options)
 
     def hold(self, *args, **options):
-        """Starts a `berth run` that says "holding" once it has its devices, and holds them until its
-        input ends."""
+        """Starts a `berth run` that prints "holding" when it has its devices, and holds them until its input ends."""
         return until_held(self.start("run", *args, *HOLD, **options))
 
     def let_go(self, holder):
-        """Ends what hold() has started."""
+        """Ends a command that hold() has started."""
         let_go(holder)
 
     def daemons(self):
-        """The process ids of this pool's daemons that run; there should never be two for long."""
+        """Returns the process ids of this pool's running daemons. There are two only for a moment."""
         found = []
         for pid, zombie in processes.descendants(os.getpid()):
-            # What one starts has its words until it becomes another program.
+            # A forked child has the daemon's command line until it calls exec.
             if zombie or not processes.is_another_program(pid):
                 continue
             line = processes.command_line(pid)
@@ -89,16 +87,16 @@ class Pool:
     def end_daemon(self, number=signal.SIGTERM):
         """Signals the daemon, if one runs, and waits for its end."""
         for pid in self.daemons():
-            with contextlib.suppress(ProcessLookupError):  # it has just gone by itself
+            with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
                 os.kill(pid, number)
             processes.wait_for_end(pid)
         processes.await_newborns()
 
     def close(self):
-        # A job that was submitted says that it is over just before it is.
+        # A submitted job reports its end just before it ends.
         self._await_others(self.daemons())
         self.end_daemon()
-        # What the daemon has killed at its own end, also before it was another program.
+        # Processes that the daemon killed at its end, also before they called exec.
         self._await_others(())
 
     def _await_others(self, daemons):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looks at pools that never were, as people and programs see them.
+ * Writes made-up snapshots of pools as text and as JSON.
  */
 #ifndef TESTS_POOL_PICTURES_H
 #define TESTS_POOL_PICTURES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looks at pools that never were. What a view holds is allocated, as if it had come from a daemon.
+ * Makes snapshots of made-up pools. Their contents are allocated, as if a daemon had sent them.
  */
 #ifndef TESTS_POOL_VIEWS_H
 #define TESTS_POOL_VIEWS_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process takes."""
+"""Measures descriptors and memory of a process."""
 import os
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ def descriptors(pid):
 
 
 def resident(pid):
-    """KiB of memory in use; 0 for a program with sanitizers, which keep what is freed."""
+    """Returns the KiB of memory in use, or 0 for a program with sanitizers, which keep freed memory."""
     program = Path(f"/proc/{pid}/exe").read_bytes()
     if b"__asan_init" in program or b"__tsan_init" in program:
         return 0

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes of a made-up machine, below the working directory, which is to be a temporary one.
+ * Processes of a made-up machine. Their files are below the working directory, which must be
+ * temporary.
  */
 #ifndef TESTS_PROCESS_TREE_H
 #define TESTS_PROCESS_TREE_H

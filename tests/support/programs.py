@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running programs that a test watches, feeds and ends.
+"""Running programs: reads their output, writes their input and ends them.
 
-Waiting is always for an event with a deadline, never for a while. Sandbox (sandbox.py) starts them.
+All waits are for an event and have a timeout. Sandbox (sandbox.py) starts the programs.
 """
 import fcntl
 import os
@@ -18,11 +18,11 @@ TIMEOUT = 10.0
 
 
 class Deadline(AssertionError):
-    """Something awaited did not happen in time, or can no longer happen."""
+    """An expected event did not happen in time, or can no longer happen."""
 
 
 class Program:
-    """A running program whose output is collected while something is awaited of it."""
+    """A running program. Its output is collected during each wait."""
 
     def __init__(self, process, streams):
         self.process = process
@@ -46,7 +46,7 @@ class Program:
             data = os.read(fd, 65536)
         except BlockingIOError:
             return False
-        except OSError:  # a terminal whose other side is gone
+        except OSError:  # the other side of the terminal is closed
             data = b""
         self.output[self._open[fd]] += data
         if not data:
@@ -80,16 +80,16 @@ class Program:
         return "seen so far: " + ", ".join(f"{k} {bytes(v)!r}" for k, v in self.output.items())
 
     def _search(self, name, pattern):
-        """The first match behind what earlier calls have matched."""
+        """Returns the first match after the matches of earlier calls."""
         match = pattern.search(self.output[name], self._taken[name])
         if match:
             self._taken[name] = match.end()
         return match
 
     def wait(self, timeout=TIMEOUT):
-        """The exit code, negative for a signal, once it has ended."""
+        """Waits for its end, and returns the exit code, which is negative for a signal."""
         self._until(lambda: self.code, timeout, f"the end of pid {self.pid}")
-        for fd in list(self._open):  # what is left in the pipes; an orphan may hold them open
+        for fd in list(self._open):  # reads the rest; an orphan may keep the pipes open
             while self._read(fd):
                 pass
         if self.code < 0:
@@ -97,7 +97,7 @@ class Program:
         return self.code
 
     def wait_for_line(self, pattern, stream="stdout", timeout=TIMEOUT):
-        """The next whole line that the regular expression matches, without its newline."""
+        """Returns the next whole line that matches the regular expression, without its newline."""
         whole = re.compile(rb"(?m)^(?=(?:[^\n]*?)(?:" + pattern.encode() + rb"))[^\n]*\n")
         match = self._until(lambda: self._search(stream, whole), timeout, f"a line {pattern!r}")
         return match.group().decode(errors="replace").rstrip("\n")
@@ -109,7 +109,7 @@ class Program:
         self.process.send_signal(number)
 
     def stop(self, timeout=TIMEOUT):
-        """Ends it the hard way, if it has not ended, and returns its exit code."""
+        """Kills it if it has not ended, and returns its exit code."""
         if self.code is None:
             self.kill(signal.SIGKILL)
         return self.wait(timeout)
@@ -118,7 +118,7 @@ class Program:
         return self.output[stream].decode(errors="replace")
 
     def close(self):
-        """Lets go of the descriptors."""
+        """Closes the descriptors."""
         for fd in self._open:
             os.close(fd)
         self._open.clear()
@@ -128,11 +128,11 @@ class Program:
 
 
 class Terminal(Program):
-    """A program on a terminal of a given size; what it draws is collected as bytes."""
+    """A program on a terminal of a given size. Its output is collected as bytes."""
 
     def __init__(self, process, master, before):
-        self.before = before  # how the terminal was set when the program was started
-        # Reading closes its descriptor at the end; writing needs one of its own.
+        self.before = before  # the terminal's settings before the program started
+        # Reading closes its descriptor at the end, so writing needs another.
         self.master = os.dup(master)
         super().__init__(process, {"screen": master})
 
@@ -144,7 +144,7 @@ class Terminal(Program):
         os.write(self.master, text if isinstance(text, bytes) else text.encode())
 
     def wait_for(self, pattern, timeout=TIMEOUT):
-        """The next match of a regular expression over bytes in what was drawn."""
+        """Returns the next match of a regular expression in the output, which is bytes."""
         pattern = re.compile(pattern if isinstance(pattern, bytes) else pattern.encode())
         return self._until(lambda: self._search("screen", pattern), timeout, f"{pattern.pattern!r}")
 

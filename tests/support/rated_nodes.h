@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nodes that policies rate: made up device by device, and asked as an engine would ask.
+ * Nodes that policies rate, described device by device. The policies are called as the engine calls
+ * them.
  */
 #ifndef TESTS_RATED_NODES_H
 #define TESTS_RATED_NODES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request for each test to change as it likes.
+ * A request for each test to change.
  */
 #ifndef TESTS_REQUEST_FIXTURE_H
 #define TESTS_REQUEST_FIXTURE_H

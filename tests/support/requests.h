@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests of which every member is set, and random ones.
+ * Requests in which every member is set, and random requests.
  */
 #ifndef TESTS_REQUESTS_H
 #define TESTS_REQUESTS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What must hold for all that berth shows, for fuzz targets.
+ * Checks, for fuzz targets, that hold for all output of berth.
  */
 #ifndef TESTS_REQUIRE_OUTPUT_H
 #define TESTS_REQUIRE_OUTPUT_H

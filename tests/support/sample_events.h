@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events as the engine makes them, one of each type, and random ones.
+ * One event of each type, as the engine makes it, and random events.
  */
 #ifndef TESTS_SAMPLE_EVENTS_H
 #define TESTS_SAMPLE_EVENTS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages of which every member is set, and random ones.
+ * Messages in which every member is set, and random messages.
  */
 #ifndef TESTS_SAMPLE_MESSAGES_H
 #define TESTS_SAMPLE_MESSAGES_H

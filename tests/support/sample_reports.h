@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers of a probe in which everything is set, and whether two say the same.
+ * Reports of a probe in which every member is set, and a comparison of two reports.
  */
 #ifndef TESTS_SAMPLE_REPORTS_H
 #define TESTS_SAMPLE_REPORTS_H

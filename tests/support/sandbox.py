@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place of its own for each test that runs programs.
+"""A directory and an environment for each test that runs programs.
 
-When a Sandbox is closed, whatever the test has started and not ended, orphans included, is killed
-and reaped, and the test fails for it.
+Closing a Sandbox kills and reaps every process that the test has started and not ended, orphans included, and then
+fails the test.
 """
 import fcntl
 import os
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import processes
 from programs import TIMEOUT, Deadline, Program, Terminal, set_size
 
-# How long a probe may take to see that whoever started it is gone.
+# How long a probe may take to notice that its daemon has ended, in seconds.
 PROBES_END = 5.0
 
 SANITIZERS = ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS")
@@ -34,34 +34,34 @@ class Sandbox:
 
     def __init__(self):
         processes.adopt_orphans()
-        # A shell starts what runs in the background with these ignored, which is passed on.
+        # A shell starts background jobs with these signals ignored, and children inherit that.
         for number in (signal.SIGINT, signal.SIGQUIT):
             if signal.getsignal(number) == signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
-        # Not below TMPDIR: the path of a socket has to fit into 108 bytes.
+        # Not below TMPDIR: the path of a socket must fit into 108 bytes.
         self.directory = Path(tempfile.mkdtemp(prefix="b-", dir="/tmp"))
         self.home = self.directory / "home"
         self.home.mkdir()
-        # Where no inventory is named, the machine has no devices, whatever this one has.
+        # Without an inventory the machine has no devices, even if the real one has some.
         (self.directory / "sysroot").mkdir()
         self.programs = []
         self.environment = self._clean_environment()
 
     def _clean_environment(self):
         path = os.environ.get("PATH", os.defpath)
-        if "BERTH" in os.environ:  # `berth` is the program under test, also for scripts
+        if "BERTH" in os.environ:  # scripts that call `berth` call the program under test
             path = os.path.dirname(os.environ["BERTH"]) + os.pathsep + path
-        # Nobody's own daemon but one that the test starts.
+        # The only own daemon is one that the test starts.
         run = str(self.directory / "run")
         clean = {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8", "BERTH_RUNTIME_DIR": run}
         clean["BERTH_SYSROOT"] = str(self.directory / "sysroot")
-        for name in SANITIZERS:  # their reports are looked for at the end
+        for name in SANITIZERS:  # close() looks for their reports
             if name in os.environ:
                 clean[name] = f"{os.environ[name]}:log_path={self.directory}/sanitizer"
         return clean
 
     def _options(self, env, cwd=None):
-        """The environment with changes; None takes a variable out."""
+        """Returns the environment with changes; None removes a variable."""
         merged = {**self.environment, **(env or {})}
         return {
             "env": {name: str(value) for name, value in merged.items() if value is not None},
@@ -69,7 +69,7 @@ class Sandbox:
         }
 
     def run(self, args, timeout=TIMEOUT, input=None, env=None, cwd=None):
-        """Runs a program to its end, and of its output's end; in the sandbox's directory or another."""
+        """Runs a program until it has ended and closed its output, in the sandbox's directory or another."""
         with subprocess.Popen(
             [str(arg) for arg in args],
             stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
@@ -88,7 +88,7 @@ class Sandbox:
         return Result(process.returncode, out, err)
 
     def start(self, args, env=None):
-        """Starts a program; it is the test's to end it."""
+        """Starts a program. The test must end it."""
         process = subprocess.Popen(
             [str(arg) for arg in args],
             stdin=subprocess.PIPE,
@@ -97,14 +97,14 @@ class Sandbox:
             bufsize=0,
             **self._options(env),
         )
-        # The descriptors are ours from here on; Popen is not to close them a second time.
+        # The Program owns the descriptors from here on; Popen must not close them again.
         streams = {"stdout": os.dup(process.stdout.fileno()), "stderr": os.dup(process.stderr.fileno())}
         process.stdout.close()
         process.stderr.close()
         return self._keep(Program(process, streams))
 
     def terminal(self, args, columns=80, rows=24, env=None):
-        """Starts a program in a session of its own on a new terminal."""
+        """Starts a program in its own session on a new terminal."""
         master, slave = os.openpty()
         set_size(slave, columns, rows)
         before = termios.tcgetattr(slave)
@@ -125,7 +125,7 @@ class Sandbox:
         return program
 
     def close(self):
-        """Ends everything; fails when there was something to end or a sanitizer spoke."""
+        """Ends all processes. Fails if there was one to end, or if a sanitizer has written a report."""
         processes.await_probes(PROBES_END)
         problems = processes.end_children()
         for program in self.programs:

@@ -1,18 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A berth-probe that says what a test wants: named by BERTH_PROBE, started like the real one.
+"""A berth-probe that answers as a test says. BERTH_PROBE names it, and the daemon starts it like the real one.
 
-What it answers is in the JSON file that BERTH_PROBE_SCRIPT names, read anew for each request:
+Its answers are in the JSON file that BERTH_PROBE_SCRIPT names, which it reads for each request:
 
     devices     a list of devices as wire_format.DEVICE has them; `pci` may be a text
-    listed      names of vendors whose devices are all there; all of them unless said
+    listed      names of vendors whose devices are complete; the default is all vendors
     links       a list of {one, other, kind, lanes}
     problems    a list of {backend, message}
     behaviour   "answer" (or none), "hang", "die", "garbage", "old number" or "late" (after `delay` seconds)
 
 Each start and each request is a line in the script's path with .log at its end: "start PID", "ask NUMBER",
-"hang" once it does.
-It ends when nobody is at the other end of its input, also while it hangs.
+"hang" when it begins to.
+It ends when the other end of its input is closed, also while it hangs.
 """
 import json
 import os
@@ -48,7 +48,7 @@ ANSWER = {
 
 
 def device_of(given):
-    """A device of the script as the codec wants it: figures get the time of now."""
+    """Converts a device of the script for the codec: figures get the current time."""
     device = dict(given)
     if isinstance(device.get("pci"), str):
         domain, bus, rest = device["pci"].split(":")
@@ -75,7 +75,7 @@ def answer_to(script, number):
 
 
 class Hangup(Exception):
-    """Nobody is at the other end."""
+    """The other end is closed."""
 
 
 class Probe:
@@ -98,7 +98,7 @@ class Probe:
         return data
 
     def sleep(self, seconds):
-        """Waits, but not longer than somebody is there; what is asked meanwhile is not heard."""
+        """Waits, at most until the other end is closed. It does not read requests meanwhile."""
         poll = select.poll()
         poll.register(self.channel, select.POLLRDHUP)
         if poll.poll(None if seconds is None else seconds * 1000):

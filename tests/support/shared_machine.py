@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine that people share: one daemon for everybody, and users who are not root.
+"""A machine that several users share: the machine's daemon, and users who are not root.
 
-Users are numbers that nobody has here; each is in a group of the same number, and in those that are said.
+The users are numbers that no account of this machine has. Each is in the group of the same number, and in those that
+a test names.
 """
 import os
 import shutil
@@ -26,7 +27,7 @@ def needs_root():
 
 
 class SharedMachine:
-    """The daemon and its users; `devices` are the arguments that say which devices it has."""
+    """The daemon and its users; `devices` are the arguments that name the daemon's devices."""
 
     def __init__(self, sandbox, devices):
         self.sandbox = sandbox
@@ -61,7 +62,7 @@ class SharedMachine:
         return code
 
     def reload(self, rules):
-        """Puts other rules into force."""
+        """Makes the daemon read another configuration."""
         before = self._reloads()
         self.rules.write_text(rules)
         self.daemon.kill(signal.SIGHUP)
@@ -72,7 +73,7 @@ class SharedMachine:
         return text.count(" reloaded") + text.count("what=reload")
 
     def become(self, uid, groups=()):
-        """The words that make another user of what follows them."""
+        """Returns the words that run the command after them as another user."""
         some = ["--groups", ",".join(map(str, groups))] if groups else ["--clear-groups"]
         return ["setpriv", f"--reuid={uid}", f"--regid={uid}", *some]
 
@@ -86,14 +87,14 @@ class SharedMachine:
         return self.sandbox.start([*self.become(uid, groups), "berth", *args], **options)
 
     def hold(self, uid, *args, groups=()):
-        """A `berth run` that holds its devices until its input ends."""
+        """Starts a `berth run` that holds its devices until its input ends."""
         return until_held(self.start(uid, "run", *args, *HOLD, groups=groups))
 
     def let_go(self, holder):
         let_go(holder)
 
     def sleeper(self, uid, groups=(), **options):
-        """A process of this user that has nothing to do with berth; it ends with the test at the latest."""
+        """Starts a process of this user that does not use berth. It ends with the test at the latest."""
         started = self.sandbox.start([*self.become(uid, groups), "sleep", "1000"], **options)
         self.sleepers.append(started)
         name = Path(f"/proc/{started.pid}/comm")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long the long tests run.
+ * How many steps a random test takes.
  */
 #ifndef TESTS_STEPS_H
 #define TESTS_STEPS_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The supervisor of berth-probe with vendors that do what hardware does on bad days. It runs in a
- * process of its own; the scripts, on which a test sets what the vendors do, is memory that all
- * share.
+ * Runs berth-probe's supervisor in its own process, with two vendors that hang, crash, fail and lie
+ * as the test says. The test and all workers share the memory with these scripts.
  */
 #ifndef TESTS_SUPERVISED_VENDORS_H
 #define TESTS_SUPERVISED_VENDORS_H
@@ -30,7 +29,7 @@
 
 enum { NOBODY = -1 };
 
-/* What one vendor does. */
+/* How one vendor behaves. */
 struct vendor_script {
     atomic_int count;   /* devices, from index 0 */
     atomic_int missing; /* the index that is not there; NOBODY */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tagged fields made by hand from what codec/tagged.h says of the bytes.
+ * Writes tagged fields by hand, from the format in codec/tagged.h.
  */
 #ifndef TESTS_TAGGED_BYTES_H
 #define TESTS_TAGGED_BYTES_H

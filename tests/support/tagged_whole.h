@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A struct with a member of every kind of tagged field, and its table.
+ * A struct with one member for each kind of tagged field, and its table.
  */
 #ifndef TESTS_TAGGED_WHOLE_H
 #define TESTS_TAGGED_WHOLE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth top's screens of pools that never were, as text.
+ * Draws berth top's screen of a made-up pool as text.
  */
 #ifndef TESTS_TOP_SCREENS_H
 #define TESTS_TOP_SCREENS_H
@@ -169,8 +169,8 @@ static inline struct pool_view view_of_everything(size_t count)
         view_load(&view, i, (int64_t)(i * 130 % 1001));
     slots[7].state = SLOT_STATE_ASLEEP;
     slots[7].device->load = (struct load){0};
-    view_claim(&view, 17, "4 devices", "0 of 8 devices fit and are free")
-        ->estimate = optional_number_of(110 * DURATION_MINUTE);
+    view_claim(&view, 17, "4 devices", "0 of 8 devices fit and are free")->estimate =
+        optional_number_of(110 * DURATION_MINUTE);
     view_claim(&view, 18, "1 device", "user 5 holds 1 of at most 1 device")->name =
         view_text("eval");
     return view;

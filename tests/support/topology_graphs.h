@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Made-up graphs of devices, and what is asked about them.
+ * Made-up graphs of devices, and requests for them.
  */
 #ifndef TESTS_TOPOLOGY_GRAPHS_H
 #define TESTS_TOPOLOGY_GRAPHS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Traces that a test writes and reads, in the directory that it is in.
+ * Writes and reads traces in the working directory.
  */
 #ifndef TESTS_TRACES_H
 #define TESTS_TRACES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cmocka and the headers that it wants before it, in its order.
+ * Includes cmocka, and before it the headers that cmocka needs, in its order.
  */
 #ifndef TESTS_UNIT_H
 #define TESTS_UNIT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A vendor's looks at a made-up machine.
+ * Reads a made-up machine with one vendor's table.
  */
 #ifndef TESTS_VENDOR_LOOKS_H
 #define TESTS_VENDOR_LOOKS_H

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long somebody has waited, time after time, on a machine that may stall now and then."""
+"""Checks a list of waiting times, on a machine that may stall now and then."""
 
 # Seconds.
 LONGEST = 2.0
@@ -7,7 +7,7 @@ STALLED = 10.0
 
 
 def check_longest(times):
-    """All are short, but for so few that the machine may have been the reason."""
+    """Checks that all are short, except for a few that a stalled machine explains."""
     times = sorted(times)
     few = min(2 + len(times) // 100, len(times) - 1)
     assert times[-1 - few] < LONGEST, times[-1 - few :]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth web on a free port of loopback."""
+"""Runs berth web on a free port of the loopback interface."""
 
 
 class WebProcess:

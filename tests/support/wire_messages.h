@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether two messages say the same, and what memory one takes, for unit tests and fuzz targets.
+ * Compares two messages and measures their memory, for unit tests and fuzz targets.
  */
 #ifndef TESTS_WIRE_MESSAGES_H
 #define TESTS_WIRE_MESSAGES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All that a spec file says, in one line, so that two of them can be compared.
+ * Writes all values of a spec file in one line, so that two files can be compared.
  */
 #ifndef TESTS_WORKLOAD_TEXT_H
 #define TESTS_WORKLOAD_TEXT_H
