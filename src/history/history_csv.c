@@ -9,7 +9,7 @@
 
 #define HOUR_UNIT (DURATION_HOUR / 1000000)
 
-/* Somebody's words, or ours; NULL: unknown. They are inert, so no line break is left in them. */
+/* Appends a text; NULL: unknown. Texts from users are made inert, so they have no line breaks. */
 static void add_text(struct text *out, const char *words)
 {
     struct text inert = {0};
@@ -61,7 +61,7 @@ static void add_idle(struct text *out, uint64_t idle, uint64_t judged)
         add_decimal(out, (uint64_t)((unsigned __int128)idle * 1000000 / judged), 6);
 }
 
-/* One blank between ids: a list within a cell. */
+/* Ids are separated by one blank: a list in one cell. */
 static void add_devices(struct text *out, const struct device_id_list *devices)
 {
     const struct device_id *id;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * History as comma-separated values (RFC 4180: lines end with CR LF, what holds a comma, a quote or
- * a line break is quoted), with a header. Unknown is empty. A spreadsheet takes a text that begins
- * with = + - @ or a tab for a formula, and whoever names a job could so run something in the
- * spreadsheet of whoever reads the report: such texts get an apostrophe in front.
+ * History as comma-separated values with a header (RFC 4180: lines end with CR LF; a value with a
+ * comma, a quote or a line break is quoted). An unknown value is empty. Spreadsheets run a text
+ * that begins with = + - @ or a tab as a formula, so a job's name could run code in the
+ * spreadsheet of another user: such texts get an apostrophe in front.
  */
 #ifndef HISTORY_HISTORY_CSV_H
 #define HISTORY_HISTORY_CSV_H
@@ -14,7 +14,7 @@
 void history_csv_begin(struct text *out);
 void history_csv_lease(const struct history_lease *lease, int64_t now, struct text *out);
 
-/* The whole report, without the totals. */
+/* Appends the whole report, without the totals. */
 void history_csv_report(const struct history_report *report, enum history_by by, struct text *out);
 
 #endif

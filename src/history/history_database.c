@@ -13,11 +13,12 @@
 #include "base/count.h"
 #include "base/error.h"
 
-/* No value of ours is nearly as long; SQLite would take a gigabyte. */
+/* The maximum length of a value. berth's values are much shorter; SQLite would accept a
+ * gigabyte. */
 enum { VALUE_MAX = 1024 * 1024 };
 
-/* Files on these are used by several machines, between which a log that is shared in memory does
- * not work. */
+/* Network file systems: several machines use their files, and a log in shared memory does not work
+ * there. */
 static const unsigned long network_file_systems[] = {
     0x6969,     /* NFS */
     0xFF534D42, /* CIFS */
@@ -31,7 +32,7 @@ static const unsigned long network_file_systems[] = {
     0x19830326, /* BeeGFS */
 };
 
-/* From each version to the next. */
+/* The steps from each version to the next. */
 static const char *const migrations[HISTORY_VERSION] = {
     "CREATE TABLE pool (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,"
     " epoch INTEGER NOT NULL DEFAULT 0, known INTEGER NOT NULL DEFAULT 0,"
@@ -45,7 +46,7 @@ static const char *const migrations[HISTORY_VERSION] = {
     "CREATE INDEX lease_granted ON lease (granted);"
     "CREATE INDEX lease_ended ON lease (ended);"
     "CREATE INDEX lease_user ON lease (user, granted);"
-    /* For people with a question of their own: a row for each device of each lease. */
+    /* A view for users' own queries: a row for each device of each lease. */
     "CREATE VIEW lease_device AS SELECT device.value AS device, lease.*"
     " FROM lease, json_each('[\"' || replace(devices, ',', '\",\"') || '\"]') AS device;",
 };
@@ -74,7 +75,7 @@ static int code_of(int code)
     }
 }
 
-/* What SQLite says in words of its own, said for people. */
+/* Says SQLite's own messages in plain words. */
 static const char *describe(const struct history_database *database, int code)
 {
     switch (code & 0xFF) {
@@ -167,7 +168,7 @@ void history_database_close(struct history_database *database)
     *database = (struct history_database){0};
 }
 
-/* Somebody may have edited the file: nothing in it is run, and no value is taken that is huge. */
+/* A user may have edited the file: run nothing in it, and accept no huge value. */
 static void restrict_connection(sqlite3 *connection, bool for_writing)
 {
     sqlite3_extended_result_codes(connection, 1);
@@ -192,14 +193,14 @@ static int open_connection(struct history_database *database, const char *name, 
     return code == SQLITE_OK ? 0 : history_database_fail(database, code, error);
 }
 
-/* Whose it is and of which version; 0: an empty file. */
+/* Reads the application id and the version; 0: an empty file. */
 static int read_version(struct history_database *database, int64_t *ret_version,
                         struct berth_error *error)
 {
     int64_t application = 0;
     int64_t version = 0;
     int64_t tables = 0;
-    /* All of it at one moment: somebody may just be making it. */
+    /* Read both in one transaction: another process may be creating the file. */
     int code = history_database_run(database, "BEGIN", error);
 
     if (code < 0)
@@ -229,7 +230,8 @@ static int read_version(struct history_database *database, int64_t *ret_version,
     return 0;
 }
 
-/* SQLite would wait for a pipe for ever, and says little of what it cannot open. */
+/* SQLite would wait for a pipe without end, and its messages about files it cannot open say
+ * little. */
 static int check_file(const char *path, struct berth_error *error)
 {
     struct stat status = {0};
@@ -252,7 +254,7 @@ static int keep_path(struct history_database *database, const char *path, struct
     return database->path == NULL ? error_set_memory(error) : 0;
 }
 
-/* Whether nobody has written what is not in the file itself yet. */
+/* Returns whether everything that was written is in the file itself. */
 static bool has_no_log(const char *path)
 {
     struct text log = {0};
@@ -266,8 +268,8 @@ static bool has_no_log(const char *path)
     return has_none;
 }
 
-/* The path as a URI, which takes an option: a file that is nobody's any more, perhaps on a disk
- * that cannot be written, needs no log beside it. */
+/* Returns the path as a URI, which can carry an option: a file without a writer, perhaps on a read-
+ * only disk, needs no log beside it. */
 static int open_immutable(struct history_database *database, struct berth_error *error)
 {
     struct text name = {0};
@@ -290,7 +292,8 @@ static int open_immutable(struct history_database *database, struct berth_error 
     return code;
 }
 
-/* Whether it failed because there is no log beside the file, and none can be made. */
+/* Returns whether opening failed because the log beside the file is missing and cannot be
+ * created. */
 static bool needs_log(const struct history_database *database)
 {
     int code = sqlite3_errcode(database->connection) & 0xFF;
@@ -366,8 +369,8 @@ static bool is_on_network(const char *path)
     return false;
 }
 
-/* The log stays beside the file when nobody writes: who may not write in the directory could not
- * read without it. */
+/* Keep the log beside the file when no process writes: readers without write permission in the
+ * directory need it. */
 static int choose_journal(struct history_database *database, struct berth_error *error)
 {
     int stays = 1;
@@ -387,7 +390,7 @@ static int open_for_writing(struct history_database *database, struct berth_erro
 
     if (code == 0)
         code = read_version(database, &version, error);
-    /* Room that old rows have left can be given back; to be said before there is anything. */
+    /* Lets SQLite give back the space of deleted rows; must come before the first table. */
     if (code == 0 && version == 0)
         code = history_database_run(database, "PRAGMA auto_vacuum = INCREMENTAL", error);
     if (code == 0)

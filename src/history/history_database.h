@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The SQLite file behind a history: opening, its schema, and SQLite's failures as ours. For the
- * files of this room.
+ * The SQLite file of a history: opening, the schema, and SQLite's errors as berth's. Only for this
+ * component.
  *
- *     pool   number, name; epoch, known: how many of the leases that ended since this start of the
- *            daemon are in the file; seen: when it was last known what is held
- *     lease  one row for each lease of each pool; times and durations in nanoseconds, ended is NULL
- *            while it is held
+ *     pool   number, name; epoch, known: how many of the leases that ended since the daemon started
+ *            are in the file; seen: when the held leases were last known
+ *     lease  one row for each lease of each pool; times and durations in nanoseconds; ended is NULL
+ *            while the lease is held
  *
- * application_id tells our files from others, user_version which schema it is. A later version adds
- * a step to `migrations`, which are run in order when a file is opened for writing; readers know
- * how to ask each version that there was.
+ * application_id marks berth's files, user_version is the version of the schema. A later version
+ * adds a step to `migrations`, which run in order when a file is opened for writing. Readers can
+ * query every version.
  */
 #ifndef HISTORY_HISTORY_DATABASE_H
 #define HISTORY_HISTORY_DATABASE_H
@@ -24,7 +24,7 @@
 #define HISTORY_APPLICATION_ID 0x42525448 /* BRTH */
 #define HISTORY_VERSION        1
 
-/* How long others may keep us waiting, milliseconds: they read, or write for a moment. */
+/* How long to wait for other readers and writers, in milliseconds. */
 enum { HISTORY_TIMEOUT = 2000 };
 
 struct history_database {
@@ -32,29 +32,30 @@ struct history_database {
     char *path;
 };
 
-/* Opens the file for reading. Fails as history_open_read; needs no clean-up then. */
+/* Opens the file for reading. Fails like history_open_read and needs no clean-up then. */
 int history_database_open_read(struct history_database *database, const char *path,
                                struct berth_error *error);
 
-/* Opens or makes it for writing, by the newest schema. The directory is there. Fails likewise. */
+/* Opens or creates the file for writing and migrates it to the newest schema. The directory must
+ * exist. Fails likewise. */
 int history_database_open_write(struct history_database *database, const char *path,
                                 struct berth_error *error);
 
 void history_database_close(struct history_database *database);
 
-/* What SQLite's code means: "PATH: what SQLite says", and one of our codes. */
+/* Sets an error from an SQLite code: "PATH: SQLite's message", with one of berth's codes. */
 int history_database_fail(const struct history_database *database, int code,
                           struct berth_error *error);
 
-/* Runs statements that answer nothing. */
+/* Runs statements without a result. */
 int history_database_run(struct history_database *database, const char *statements,
                          struct berth_error *error);
 
-/* Makes a statement ready; the caller finalizes it. */
+/* Prepares a statement; the caller finalizes it. */
 int history_database_prepare(struct history_database *database, const char *words,
                              sqlite3_stmt **ret_statement, struct berth_error *error);
 
-/* Runs one that answers nothing, and makes it ready for the next time. */
+/* Runs a statement without a result, and resets it. */
 int history_database_step(struct history_database *database, sqlite3_stmt *statement,
                           struct berth_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * History for programs.
+ * History as JSON.
  */
 #include "base/text/json.h"
 
@@ -25,7 +25,7 @@ static void write_seconds(struct json *json, const char *key, uint64_t nanosecon
     json_decimal(json, (int64_t)(nanoseconds / (DURATION_SECOND / 1000)), 3);
 }
 
-/* null: nobody ever looked. */
+/* null: its use was never measured. */
 static void write_idle(struct json *json, uint64_t idle, uint64_t judged)
 {
     json_key(json, "idle_share");

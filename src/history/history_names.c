@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * By what sums are made; a file of its own for those who only need the names.
+ * The names of a report's keys; a separate file, for users that need only the names.
  */
 #include "history/history.h"
 

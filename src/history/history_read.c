@@ -12,8 +12,8 @@
 #include "history/history_internal.h"
 #include "model/request.h"
 
-/* A lease that is held was seen at this time or later, or its daemon is gone and what has become of
- * it is not known. */
+/* A held lease was seen at this time or later. Otherwise its daemon is gone, and its end is
+ * unknown. */
 #define SEEN_LATELY DURATION_MINUTE
 
 struct history {
@@ -46,7 +46,7 @@ void history_close(struct history *history)
 
 /* ---- Times ---- */
 
-/* Never negative, and never too long to be counted. */
+/* Returns a duration that is never negative and never overflows. */
 static int64_t time_between(int64_t from, int64_t to)
 {
     int64_t between;
@@ -78,9 +78,9 @@ int64_t history_query_now(const struct history_query *query)
     return query->now != 0 ? query->now : clock_read(CLOCK_REALTIME);
 }
 
-/* ---- Questions ---- */
+/* ---- Queries ---- */
 
-/* What each column is, and the order in which they are asked for. */
+/* The columns, in the order of the query. */
 enum lease_column {
     COLUMN_POOL,
     COLUMN_ID,
@@ -116,8 +116,8 @@ static bool is_number(const char *string)
     return *string == '\0';
 }
 
-/* The statement's words. The pluses keep SQLite from walking through all that was ever granted when
- * only the last days are asked for. */
+/* Appends the statement. The plus signs keep SQLite from scanning every lease ever granted when the
+ * query is about the last days. */
 static void write_query(const struct history_query *query, struct text *out)
 {
     const char *plus = query->since != 0 ? "+" : "";
@@ -180,9 +180,9 @@ static int run_query(struct history *history, const struct history_query *query,
     return 0;
 }
 
-/* ---- Answers ---- */
+/* ---- Results ---- */
 
-/* SQLite's until the next row; "" where it has no memory. */
+/* Returns SQLite's text, valid until the next row; "" if SQLite has no memory. */
 static char *text_of(sqlite3_stmt *statement, enum lease_column lease_column)
 {
     if (sqlite3_column_type(statement, lease_column) == SQLITE_NULL)
@@ -215,7 +215,7 @@ static int add_device(struct device_id_list *list, const char *text, struct bert
     return 0;
 }
 
-/* A device may be there twice: replicas of one lease may share it. */
+/* A device may occur twice: replicas of one lease may share it. */
 static int read_devices(const char *text, struct device_id_list *list, struct berth_error *error)
 {
     char *copy = text == NULL ? NULL : strdup(text);
@@ -247,7 +247,7 @@ static int64_t clipped(int64_t number, int64_t max)
     return number < 0 ? 0 : number > max ? max : number;
 }
 
-/* Takes the row as it stands; its texts stay SQLite's. */
+/* Reads the current row; its texts still belong to SQLite. */
 static int read_row(const struct history *history, sqlite3_stmt *statement,
                     struct history_lease *lease, struct berth_error *error)
 {

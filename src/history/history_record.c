@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "history/history_database.h"
 
-/* What one call of history_record_delete_old does at most. */
+/* The maximum that one call of history_record_delete_old deletes. */
 #define ROWS_AT_ONCE  "500"
 #define PAGES_AT_ONCE "64"
 
@@ -50,19 +50,19 @@ struct history_record {
     struct history_database database;
     sqlite3_stmt *statements[STATEMENT_COUNT];
     int lock;
-    dev_t device; /* of the file, as it was opened */
+    dev_t device; /* of the file when it was opened */
     ino_t inode;
-    int64_t pool; /* its number */
+    int64_t pool; /* its row number */
     struct history_position place;
     struct text devices; /* being written */
     struct {
         VECTOR_OF(uint64_t);
-    } lost; /* being found */
+    } lost; /* being searched */
 };
 
 /* ---- The directory and the lock ---- */
 
-/* Makes those that are missing on the way to the file. */
+/* Creates the missing directories of the path. */
 static int make_directories(const char *path, mode_t mode, struct berth_error *error)
 {
     char *way = strdup(path);
@@ -75,7 +75,7 @@ static int make_directories(const char *path, mode_t mode, struct berth_error *e
         *slash = '\0';
         if (mkdir(way, mode) < 0 && errno != EEXIST) {
             number = errno;
-            /* It may be there all the same, where nothing may be made. */
+            /* It may exist although nothing may be created there. */
             number = access(way, F_OK) == 0 ? 0 : error_set_errno(error, number, "%s", way);
         }
         *slash = '/';
@@ -160,7 +160,7 @@ static int remember_file(struct history_record *record, const char *path, struct
     return 0;
 }
 
-/* Nobody will ever tell how those of other pools ended. */
+/* The ends of other pools' leases will never be known. */
 static int mark_others_lost(struct history_record *record, struct berth_error *error)
 {
     struct text words = {0};
@@ -275,7 +275,7 @@ static void bind_text(sqlite3_stmt *statement, int place, const char *text)
         sqlite3_bind_text(statement, place, text, -1, SQLITE_STATIC);
 }
 
-/* The ids, separated by commas. */
+/* Appends the ids, separated by commas. */
 static const char *write_devices(struct text *out, const struct device_id_list *devices)
 {
     const struct device_id *id;
@@ -321,7 +321,7 @@ int history_record_put(struct history_record *record, const struct history_lease
     return step_statement(record, STATEMENT_PUT, error);
 }
 
-/* Finds the open ones that are none of these. */
+/* Finds the open leases that are not in the list. */
 static int find_lost(struct history_record *record, const uint64_t *held, size_t count,
                      struct berth_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums over leases.
+ * Reports: sums over leases.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 #include "history/history_internal.h"
 #include "model/request.h"
 
-/* A row while it is being added to. */
+/* A row under construction. */
 struct sum {
     struct id_link by_hash;
     struct history_row row;
-    uint64_t counted; /* the lease that was added last: one may have a device twice */
+    uint64_t counted; /* the last lease that was added: a lease may have a device twice */
 };
 
 struct sums {
@@ -24,7 +24,7 @@ struct sums {
     int64_t since;
     int64_t until;
     int64_t now;
-    uint64_t leases; /* that were told of */
+    uint64_t leases; /* leases so far */
     struct id_map by_hash;
     struct {
         VECTOR_OF(struct sum *);
@@ -60,7 +60,7 @@ static struct lease_part part_of(const struct sums *sums, const struct history_l
     uint64_t held = (uint64_t)history_lease_held(lease, sums->now);
     uint64_t inside = time_inside(sums, lease->granted, last);
 
-    /* When it was idle is not known, only how long: that is spread evenly. */
+    /* When the lease was idle is unknown, only for how long: spread it evenly. */
     return (struct lease_part){
         .time = share_of(inside, lease->share, SHARE_WHOLE),
         .waited = time_inside(sums, lease->claimed, lease->granted),
@@ -75,7 +75,7 @@ static void add_to(uint64_t *sum, uint64_t amount)
         *sum = UINT64_MAX;
 }
 
-/* What is known of a lease, once. */
+/* The figures of a lease that count once. */
 static void add_lease(struct history_row *row, const struct lease_part *part)
 {
     row->leases++;
@@ -175,7 +175,7 @@ static int compare_rows(const void *one, const void *other)
     return strcmp(a->key, b->key);
 }
 
-/* Hands the rows over. */
+/* Hands the rows over to the report. */
 static int make_report(struct sums *sums, struct history_report *ret_report,
                        struct berth_error *error)
 {

@@ -10,7 +10,7 @@
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
 
-/* From the first year whose every moment can be counted to the last. */
+/* The first and last year in which every moment fits into the type. */
 enum { YEAR_FIRST = 1970, YEAR_LAST = 2261 };
 
 static int fail_parse(const char *string, int code, struct berth_error *error)
@@ -21,7 +21,7 @@ static int fail_parse(const char *string, int code, struct berth_error *error)
                      quote(string).text);
 }
 
-/* Exactly so many digits as a number from `least` to `most`. Moves on behind them. */
+/* Reads exactly `digits` digits as a number in this range, and moves behind them. */
 static bool take_number(const char **at, int digits, int min, int max, int *ret_number)
 {
     int number = 0;
@@ -58,7 +58,7 @@ static bool take_date(const char **at, struct tm *date)
     return true;
 }
 
-/* Behind the point; what is smaller than a nanosecond is dropped. */
+/* Reads the digits behind the point; digits below a nanosecond are dropped. */
 static bool take_fraction(const char **at, int64_t *ret_nanoseconds)
 {
     int64_t unit = DURATION_SECOND;
@@ -84,7 +84,7 @@ static bool take_clock(const char **at, struct tm *date, int64_t *ret_nanosecond
     return !take_character(at, '.') || take_fraction(at, ret_nanoseconds);
 }
 
-/* Z or an offset from UTC in seconds; neither: false in *ret_known. */
+/* Reads Z or an offset from UTC in seconds; sets *ret_known to false if there is neither. */
 static bool take_zone(const char **at, bool *ret_known, int64_t *ret_offset)
 {
     bool is_negative = **at == '-';
@@ -106,7 +106,7 @@ static bool take_zone(const char **at, bool *ret_known, int64_t *ret_offset)
     return **at == '\0';
 }
 
-/* Whether that day is there: no 31st of February. */
+/* Returns whether the day exists (no 31 February). */
 static bool is_same_day(const struct tm *one, const struct tm *other)
 {
     return one->tm_mday == other->tm_mday && one->tm_mon == other->tm_mon;
@@ -140,7 +140,7 @@ static int parse_date(const char *string, int64_t *ret_time, struct berth_error 
     return 0;
 }
 
-/* Four digits, a dash and two more: no duration begins so. */
+/* Four digits, a dash and two more digits: no duration begins like this. */
 static bool looks_like_date(const char *string)
 {
     for (int i = 0; i < 8; i++) {
@@ -168,7 +168,7 @@ int history_parse_time(const char *string, int64_t now, int64_t *ret_time,
             return fail_parse(string, code, error);
         time = ago < now ? now - ago : 0;
     }
-    /* 0 would mean: since ever. */
+    /* 0 would mean: no limit. */
     *ret_time = time < 1 ? 1 : time;
     return 0;
 }

@@ -77,7 +77,7 @@ int berth_contexts_create(struct berth_pool *pool, const struct berth_context_op
     order.slots = slots;
     order.count = list_slots(pool, slots);
     code = order.count == 0 ? error_set(error, BERTH_ERROR_NO_DEVICE,
-                                        "expected contexts on all devices, got no device here")
+                                        "cannot create contexts: this pool has no devices")
                             : context_sets_make(pool, &order, ret_set, error);
     free(slots);
     return code;
@@ -90,13 +90,13 @@ static int check_slots(const struct berth_pool *pool, const size_t *slots, size_
 
     if (slots == NULL || count == 0)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "expected contexts on given devices, got no device given");
+                         "slots: expected at least one device, got none");
     for (size_t i = 0; i < count && code == 0; i++) {
         code = local_pool_check_slot(pool, slots[i], error);
         for (size_t earlier = 0; earlier < i && code == 0; earlier++) {
             if (slots[earlier] == slots[i])
                 code = error_set(error, BERTH_ERROR_INVALID,
-                                 "expected each device once, got slot %zu again", slots[i]);
+                                 "slots: slot %zu is listed twice", slots[i]);
         }
     }
     return code;
@@ -296,7 +296,7 @@ int berth_context_info(struct berth_pool *pool, struct berth_context context,
 
     if (size < sizeof(size))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "info: expected its size in bytes in `size`, got %zu", size);
+                         "info: size: expected the struct's size in bytes, got %zu", size);
     code = enter_context(pool, context, &kept, &place, error);
     if (code < 0)
         return code;
@@ -338,7 +338,7 @@ int berth_context_current(struct berth_pool *pool, struct berth_context *ret_con
         return fork_refuse(error);
     if (current.pool != pool->serial)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "expected the current context, got that this thread made none current");
+                         "this thread has no current context");
     code = enter_context(pool, current, &kept, &place, error);
     if (code < 0)
         return code;

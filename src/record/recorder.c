@@ -17,50 +17,50 @@
 #include "view/follower.h"
 #include "view/user_names.h"
 
-/* From one news to the next, and so about as much as is lost when everything is killed. */
+/* The interval between two writes: about this much is lost when all processes are killed. */
 #define NEWS_INTERVAL (DURATION_SECOND / 4)
-/* While something is held, the file says at least so often that it is. */
+/* While a lease is held, the file is updated at least this often. */
 #define SEEN_INTERVAL (10 * DURATION_SECOND)
 /* Pauses between attempts to write a file that cannot be written (base/system/backoff.h). */
 #define RETRY_PAUSE_MIN (DURATION_SECOND / 5)
 #define RETRY_PAUSE_MAX (10 * DURATION_SECOND)
 /* A file that another process writes is reported as a problem once the pause is this long. */
 #define BUSY_PAUSE (4 * RETRY_PAUSE_MIN)
-/* How often it is looked for leases that are to be forgotten, and the pause between two steps. */
+/* How often to check for old leases, and the pause between two steps of deleting them. */
 #define FORGET_MAX   DURATION_HOUR
 #define FORGET_MIN   DURATION_SECOND
 #define FORGET_PAUSE (DURATION_SECOND / 10)
-/* The longest wait that poll takes. */
+/* The longest timeout that poll takes. */
 #define POLL_MAX (100000 * DURATION_SECOND)
 
 struct recorder {
     const struct recorder_settings *settings;
     struct follower follower;
     struct history_record *record; /* NULL: it cannot be written */
-    int64_t retry_at;              /* when it is tried again; times are clock_now()'s */
+    int64_t retry_at;              /* next attempt; times are clock_now()'s */
     int64_t retry_pause;
-    struct backlog backlog; /* what has ended and is not in the file */
-    uint64_t ended_known;   /* how many had ended, up to the last that is in the backlog */
+    struct backlog backlog; /* ended leases that are not in the file */
+    uint64_t ended_known;   /* number of ended leases up to the last one in the backlog */
     struct {
         VECTOR_OF(uint64_t);
-    } held;            /* ids in the file that are held, rising */
-    bool must_lose;    /* what the file takes for held may not be */
-    bool has_changed;  /* there is something to be written */
-    int64_t offset;    /* from clock_now() to the pool's time */
-    int64_t seen_at;   /* when the file was told what is held */
-    int64_t forget_at; /* when old leases are looked for */
+    } held;            /* ids that the file lists as held, ascending */
+    bool must_lose;    /* the file's list of held leases may be wrong */
+    bool has_changed;  /* there is something to write */
+    int64_t offset;    /* difference between clock_now() and the pool's time */
+    int64_t seen_at;   /* last time that the held leases were written */
+    int64_t forget_at; /* next check for old leases */
     struct user_names users;
-    char problem[BERTH_ERROR_MESSAGE_SIZE]; /* that was told last; "": none */
+    char problem[BERTH_ERROR_MESSAGE_SIZE]; /* last reported problem; "": none */
 };
 
-/* ---- What the daemon is told ---- */
+/* ---- Reports to the daemon ---- */
 
 static void send_line(const struct recorder *recorder, const char *word, const char *words)
 {
     char line[BERTH_ERROR_MESSAGE_SIZE + 32];
     int length = snprintf(line, sizeof(line), "%s%s%s\n", word, *words == '\0' ? "" : " ", words);
 
-    /* A daemon that reads nothing misses something; it does not keep us from writing. */
+    /* If the daemon does not read, it misses the report; writing goes on. */
     if (recorder->settings->problems >= 0)
         while (write(recorder->settings->problems, line, (size_t)length) < 0 && errno == EINTR)
             ;
@@ -74,14 +74,14 @@ static void send_number(const struct recorder *recorder, const char *word, uint6
     send_line(recorder, word, digits);
 }
 
-/* Nothing can be written for now. */
+/* Nothing can be written now. */
 static void handle_failure(struct recorder *recorder, const struct berth_error *error)
 {
     history_record_close(recorder->record);
     recorder->record = NULL;
     recorder->retry_pause = backoff_next(recorder->retry_pause, RETRY_PAUSE_MIN, RETRY_PAUSE_MAX);
     recorder->retry_at = clock_now() + recorder->retry_pause;
-    /* The one of the daemon before is about to end. */
+    /* The recorder of the previous daemon is about to end. */
     if (error->code == BERTH_ERROR_BUSY && recorder->retry_pause < BUSY_PAUSE)
         return;
     if (strcmp(recorder->problem, error->message) == 0)
@@ -100,7 +100,7 @@ static void clear_failure(struct recorder *recorder)
 
 /* ---- Writing ---- */
 
-/* Opens the file, if it is time for that. */
+/* Opens the file when the next attempt is due. */
 static void open_file(struct recorder *recorder)
 {
     const struct recorder_settings *settings = recorder->settings;
@@ -114,7 +114,7 @@ static void open_file(struct recorder *recorder)
         handle_failure(recorder, &error);
         return;
     }
-    /* What this file knows is not known yet. */
+    /* The content of this file is not known yet. */
     recorder->held.count = 0;
     recorder->must_lose = true;
     recorder->has_changed = true;
@@ -149,7 +149,7 @@ static int put_ended(struct recorder *recorder, const struct ended_lease *ended,
     return history_record_put(recorder->record, &lease, error);
 }
 
-/* Writes those that are held and were not when it was looked last. */
+/* Writes the leases that are held and were not at the last write. */
 static int put_held(struct recorder *recorder, struct berth_error *error)
 {
     const struct lease_info *lease;
@@ -163,7 +163,7 @@ static int put_held(struct recorder *recorder, struct berth_error *error)
             known++;
         if (known < recorder->held.count && recorder->held.items[known] == lease->id)
             continue;
-        /* One whose holder was not told may still go back to the queue. */
+        /* A lease whose holder was not notified yet may go back to the queue. */
         if (lease->preparing)
             continue;
         row = lease_of(recorder, lease);
@@ -174,7 +174,7 @@ static int put_held(struct recorder *recorder, struct berth_error *error)
     return code;
 }
 
-/* After the commit: those are in the file. */
+/* After the commit: these leases are in the file. */
 static int remember_held(struct recorder *recorder, struct berth_error *error)
 {
     const struct lease_info *lease;
@@ -230,7 +230,7 @@ static int write_batch(struct recorder *recorder, struct berth_error *error)
     return code;
 }
 
-/* Writes what there is, as one transaction. */
+/* Writes everything as one transaction. */
 static void write_pending(struct recorder *recorder)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -253,7 +253,7 @@ static void write_pending(struct recorder *recorder)
     recorder->has_changed = false;
     recorder->seen_at = clock_now();
     backlog_clear(&recorder->backlog);
-    /* Before the daemon has told anything, that is what an earlier one had counted. */
+    /* Before the daemon's first event this is the count of an earlier daemon. */
     if (recorder->follower.has_view)
         send_number(recorder, "known", recorder->ended_known);
     if (dropped > 0)
@@ -263,7 +263,7 @@ static void write_pending(struct recorder *recorder)
 
 /* ---- Reading ---- */
 
-/* Takes over what has ended. */
+/* Takes over the ended leases. */
 static void add_ended(struct recorder *recorder)
 {
     struct follower *follower = &recorder->follower;
@@ -273,7 +273,7 @@ static void add_ended(struct recorder *recorder)
         return;
     vector_for_each (ended, &follower->ended)
         backlog_add(&recorder->backlog, ended);
-    /* They are not the follower's any more. */
+    /* They do not belong to the follower any more. */
     follower->ended.count = 0;
     recorder->backlog.dropped += follower->lost;
     recorder->must_lose = recorder->must_lose || follower->lost > 0;
@@ -295,7 +295,7 @@ static int receive_updates(struct recorder *recorder, struct berth_error *error)
     return 0;
 }
 
-/* ---- Forgetting ---- */
+/* ---- Deleting old leases ---- */
 
 static int64_t forget_interval(const struct recorder *recorder)
 {
@@ -304,7 +304,7 @@ static int64_t forget_interval(const struct recorder *recorder)
     return interval < FORGET_MIN ? FORGET_MIN : interval > FORGET_MAX ? FORGET_MAX : interval;
 }
 
-/* A step of it: the daemon may have something to tell meanwhile. */
+/* Does one step: the daemon may send events meanwhile. */
 static void delete_old(struct recorder *recorder)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -335,7 +335,7 @@ static int64_t earlier(int64_t one, int64_t other)
     return one < other ? one : other;
 }
 
-/* How long there is nothing to do. */
+/* Returns how long there is nothing to do. */
 static int64_t wait_time(const struct recorder *recorder)
 {
     int64_t now = clock_now();
@@ -391,7 +391,7 @@ static int follow_daemon(struct recorder *recorder, struct berth_error *error)
     if (code < 0)
         return code;
     code = run_loop(recorder, error);
-    /* The daemon is gone; that is no failure of ours. */
+    /* The daemon is gone, which is not an error here. */
     if (recorder->follower.session.socket < 0 || code == BERTH_ERROR_IO)
         code = 0;
     recorder->retry_at = 0;

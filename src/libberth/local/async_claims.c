@@ -172,10 +172,11 @@ int berth_claim_start(struct berth_pool *pool, const struct berth_request *reque
 
 static int refuse_ticket(uint64_t id, struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "ticket %llu: expected a claim whose outcome is to come, got none (collected "
-                     "already, or another pool's)",
-                     (unsigned long long)id);
+    return error_set(
+        error, BERTH_ERROR_NOT_FOUND,
+        "ticket %llu: no such claim (its outcome was collected, or it belongs to another "
+        "pool)",
+        (unsigned long long)id);
 }
 
 /* Stores the outcome as berth_claim_wait documents it. */
@@ -185,8 +186,7 @@ static int return_outcome(int code, uint64_t ticket, struct berth_lease lease,
     if (code == BERTH_ERROR_NOT_FOUND)
         return refuse_ticket(ticket, error);
     if (code == BERTH_ERROR_BUSY)
-        return error_set(error, code, "claim %llu: expected its outcome, got that it still waits",
-                         (unsigned long long)ticket);
+        return error_set(error, code, "claim %llu still waits", (unsigned long long)ticket);
     if (code < 0)
         return local_claim_refuse(code, BERTH_FOR_EVER, error);
     *ret_lease = lease;
@@ -306,7 +306,7 @@ int berth_claim_next(struct berth_pool *pool, struct berth_ticket *ret_ticket, i
     notification = notifications_oldest_outcome(&pool->notifications);
     if (notification == NULL) {
         local_pool_leave_quietly(pool);
-        return error_set(error, BERTH_ERROR_BUSY, "expected the outcome of a claim, got none yet");
+        return error_set(error, BERTH_ERROR_BUSY, "no claim has ended yet");
     }
     *ret_ticket = (struct berth_ticket){.id = notification->message.ticket, .pool = pool->serial};
     *ret_code = notification->message.code;
@@ -333,8 +333,8 @@ int berth_cancel(struct berth_pool *pool, struct berth_ticket ticket, struct ber
     local_pool_leave(pool);
     if (code == BERTH_ERROR_NOT_FOUND)
         return error_set(error, code,
-                         "ticket %llu: expected a claim that waits here, got none (granted or "
-                         "ended already, or another pool's)",
+                         "ticket %llu: no such waiting claim (it was granted or has ended, or it "
+                         "belongs to another pool)",
                          (unsigned long long)ticket.id);
     return code;
 }
@@ -351,7 +351,7 @@ int berth_pool_descriptor(struct berth_pool *pool, struct berth_error *error)
 
         pool->notifications.descriptor = eventfd(is_readable ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (pool->notifications.descriptor < 0)
-            code = error_set_errno(error, errno, "expected an eventfd, got none");
+            code = error_set_errno(error, errno, "cannot create an eventfd");
     }
     descriptor = pool->notifications.descriptor;
     local_pool_leave_quietly(pool);

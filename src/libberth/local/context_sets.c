@@ -249,9 +249,7 @@ static struct kept_set *find_set(const struct context_sets *sets, uint64_t id)
 static int refuse_set(uint64_t id, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "expected a set of contexts, got that set %" PRIu64 " is released, or was "
-                     "with its lease",
-                     id);
+                     "set %" PRIu64 " of contexts was released, or ended with its lease", id);
 }
 
 int context_sets_enter(struct berth_pool *pool, struct berth_context_set handle,

@@ -13,8 +13,7 @@
 #include "libberth/local/futex.h"
 #include "libberth/local/local_pool.h"
 
-static const char busy_message[] =
-    "expected devices at once, got that the claim would have to wait";
+static const char busy_message[] = "no free device";
 
 /* Formatting would be a large part of the cost of a refused try, so this is a plain copy. */
 static inline int refuse_busy(struct berth_error *error)
@@ -31,11 +30,11 @@ int local_claim_refuse(int code, int64_t timeout, struct berth_error *error)
     switch (code) {
     case BERTH_ERROR_TIMED_OUT:
         return timeout == BERTH_FOR_EVER
-                   ? error_set(error, code, "expected devices in time, got none")
-                   : error_set(error, code, "expected devices within %s, got none",
+                   ? error_set(error, code, "not granted in time")
+                   : error_set(error, code, "not granted within %s",
                                quantity_format_duration(timeout < 0 ? 0 : timeout).text);
     case BERTH_ERROR_CANCELLED:
-        return error_set(error, code, "expected devices, got that the claim was cancelled");
+        return error_set(error, code, "the claim was cancelled");
     case BERTH_ERROR_BUSY:
         return refuse_busy(error);
     default:

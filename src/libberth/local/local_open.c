@@ -117,9 +117,9 @@ static int relate_devices(struct machine *machine, struct berth_error *error)
         struct device_id earlier = sorted[i - 1]->id;
 
         if (device_id_equals(earlier, sorted[i]->id))
-            code = error_set(
-                error, BERTH_ERROR_INVALID, "device %zu: expected each device once, got %s again",
-                (size_t)(sorted[i] - machine->devices.items), device_id_format(earlier).text);
+            code = error_set(error, BERTH_ERROR_INVALID, "device %zu: %s is listed twice",
+                             (size_t)(sorted[i] - machine->devices.items),
+                             device_id_format(earlier).text);
         sorted[i]->partitioned = earlier.vendor == sorted[i]->id.vendor &&
                                  earlier.index == sorted[i]->id.index &&
                                  sorted[i]->id.mig == DEVICE_NO_MIG;

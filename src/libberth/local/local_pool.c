@@ -394,17 +394,15 @@ int local_pool_check_slot(const struct berth_pool *pool, size_t slot, struct ber
     if (slot < pool->capacity)
         return 0;
     if (pool->capacity == 0)
-        return error_set(error, BERTH_ERROR_RANGE, "expected a slot, got %zu in an empty pool",
-                         slot);
-    return error_set(error, BERTH_ERROR_RANGE, "expected a slot from 0 to %zu, got %zu",
+        return error_set(error, BERTH_ERROR_RANGE, "slot %zu: this pool has no devices", slot);
+    return error_set(error, BERTH_ERROR_RANGE, "slot: expected 0 to %zu, got %zu",
                      pool->capacity - 1, slot);
 }
 
 int local_pool_refuse_lease(uint64_t id, struct berth_error *error)
 {
     return error_set(error, BERTH_ERROR_NOT_FOUND,
-                     "lease %llu: expected one that is held here, got none (released already, or "
-                     "another pool's)",
+                     "lease %llu: not held in this pool (released already, or another pool's)",
                      (unsigned long long)id);
 }
 
@@ -418,7 +416,7 @@ int local_read_options(void *ret_options, size_t known, const void *options, siz
         return 0;
     if (size < sizeof(size_t))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "options: expected their size in bytes in `size`, got %zu", size);
+                         "options: size: expected the struct's size in bytes, got %zu", size);
     for (size_t i = known; i < size; i++) {
         if (bytes[i] != 0)
             return error_set(error, BERTH_ERROR_INVALID,

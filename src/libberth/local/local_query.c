@@ -100,7 +100,7 @@ int berth_pool_device_state(const struct berth_pool *pool, size_t slot,
 
     if (size < sizeof(size))
         return error_set(error, BERTH_ERROR_INVALID,
-                         "state: expected its size in bytes in `size`, got %zu", size);
+                         "state: size: expected the struct's size in bytes, got %zu", size);
     code = local_pool_enter(self, error);
     if (code < 0)
         return code;

@@ -176,7 +176,7 @@ int probe_thread_start(struct berth_pool *pool, struct berth_error *error)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failure != 0)
         return error_set(error, BERTH_ERROR_MEMORY,
-                         "expected a thread to look at the hardware, got none: %s",
+                         "cannot start the thread that queries the hardware: %s",
                          strerror_r(failure, reason, sizeof(reason)));
     pool->probe_thread.is_running = true;
     return 0;

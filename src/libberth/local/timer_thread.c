@@ -71,7 +71,7 @@ int timer_thread_ensure_running(struct berth_pool *pool, struct berth_error *err
     pool->timer_thread.sleeps_until = INT64_MIN;
     failure = start_thread(pool);
     if (failure != 0)
-        return error_set(error, BERTH_ERROR_MEMORY, "expected a thread to keep time, got none: %s",
+        return error_set(error, BERTH_ERROR_MEMORY, "cannot start the timer thread: %s",
                          strerror_r(failure, reason, sizeof(reason)));
     pool->timer_thread.is_running = true;
     return 0;

@@ -16,7 +16,7 @@ static void no_devices_given_is_an_invalid_argument(void **state)
 
     assert_fails(berth_contexts_create_on(world->pool, none, 0, NULL, &set, &world->error),
                  BERTH_ERROR_INVALID, &world->error,
-                 "expected contexts on given devices, got no device given");
+                 "slots: expected at least one device, got none");
     assert_int_equal(berth_contexts_create_on(world->pool, NULL, 3, NULL, &set, NULL),
                      BERTH_ERROR_INVALID);
     assert_int_equal(set.id, 77);
@@ -29,7 +29,7 @@ static void no_device_is_an_error_of_its_own(void **state)
     struct berth_context_set set;
 
     assert_fails(berth_contexts_create(empty, NULL, &set, &world->error), BERTH_ERROR_NO_DEVICE,
-                 &world->error, "expected contexts on all devices, got no device here");
+                 &world->error, "cannot create contexts: this pool has no devices");
     berth_pool_close(empty);
 }
 
@@ -63,10 +63,10 @@ static void wrong_slots_and_options_are_refused(void **state)
 
     assert_fails(
         berth_contexts_create_on(world->pool, (const size_t[]){0, 3}, 2, NULL, &set, &world->error),
-        BERTH_ERROR_RANGE, &world->error, "expected a slot from 0 to 2, got 3");
+        BERTH_ERROR_RANGE, &world->error, "slot: expected 0 to 2, got 3");
     assert_fails(berth_contexts_create_on(world->pool, (const size_t[]){1, 0, 1}, 3, NULL, &set,
                                           &world->error),
-                 BERTH_ERROR_INVALID, &world->error, "expected each device once, got slot 1 again");
+                 BERTH_ERROR_INVALID, &world->error, "slots: slot 1 is listed twice");
     options.cuda_flags = BERTH_CUDA_SCHED_SPIN | BERTH_CUDA_SCHED_YIELD;
     assert_int_equal(berth_contexts_create(world->pool, &options, &set, NULL), BERTH_ERROR_INVALID);
     options.cuda_flags = 0x40;
@@ -413,8 +413,7 @@ static void the_current_context_is_the_threads_own(void **state)
     struct berth_context context;
 
     assert_fails(berth_context_current(world->pool, &context, &world->error), BERTH_ERROR_NOT_FOUND,
-                 &world->error,
-                 "expected the current context, got that this thread made none current");
+                 &world->error, "this thread has no current context");
     assert_int_equal(world->cuda.depth(), 0);
     assert_works(
         berth_context_make_current(world->pool, cuda_pool_at(world, set, 2), &world->error),
@@ -445,7 +444,7 @@ static void members_that_the_caller_does_not_know_are_left_alone(void **state)
     info.size = 0;
     assert_fails(berth_context_info(world->pool, context, &info, &world->error),
                  BERTH_ERROR_INVALID, &world->error,
-                 "info: expected its size in bytes in `size`, got 0");
+                 "info: size: expected the struct's size in bytes, got 0");
 }
 
 #define contexts_test(function) \

@@ -64,7 +64,7 @@ static void contexts_end_with_their_lease(void **state)
     assert_int_equal(berth_contexts_count(world->pool, set, NULL), BERTH_ERROR_NOT_FOUND);
     assert_fails(berth_context_make_current(world->pool, context, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
-                 "expected a set of contexts, got that set 1 is released, or was with its lease");
+                 "set 1 of contexts was released, or ended with its lease");
     assert_int_equal(berth_contexts_of_lease(world->pool, lease, NULL, &set, &world->error),
                      BERTH_ERROR_NOT_FOUND);
     assert_int_equal(berth_release(world->pool, lease, NULL), BERTH_ERROR_NOT_FOUND);

@@ -276,11 +276,11 @@ static void a_claim_gives_up_in_time(void **state)
     (void)state;
     claim_one(pool);
     assert_fails(berth_claim(pool, NULL, 0, &lease, &error), BERTH_ERROR_TIMED_OUT, &error,
-                 "expected devices within 0s, got none");
+                 "not granted within 0s");
     assert_int_equal(berth_claim(pool, NULL, -5, &lease, NULL), BERTH_ERROR_TIMED_OUT);
     start = monotonic_now();
     assert_fails(berth_claim(pool, NULL, 20 * MILLISECOND, &lease, &error), BERTH_ERROR_TIMED_OUT,
-                 &error, "expected devices within 20ms, got none");
+                 &error, "not granted within 20ms");
     assert_true(monotonic_now() - start >= 20 * MILLISECOND);
     assert_int_equal(berth_pool_pending(pool), 0);
     assert_int_equal(lease.id, 7);

@@ -279,9 +279,9 @@ static void slots_and_figures_out_of_range_are_refused(void **state)
 
     (void)state;
     assert_fails(berth_report_work(pool, 2, 0, 0, &error), BERTH_ERROR_RANGE, &error,
-                 "expected a slot from 0 to 1, got 2");
+                 "slot: expected 0 to 1, got 2");
     assert_fails(berth_report_work(empty, 0, 0, 0, &error), BERTH_ERROR_RANGE, &error,
-                 "expected a slot, got 0 in an empty pool");
+                 "slot 0: this pool has no devices");
     assert_int_equal(berth_set_weight(pool, 2, 1, NULL), BERTH_ERROR_RANGE);
     assert_int_equal(berth_pool_device(pool, 2, &device, NULL), BERTH_ERROR_RANGE);
     assert_fails(berth_report_load(pool, 0, &load, &error), BERTH_ERROR_RANGE, &error,
