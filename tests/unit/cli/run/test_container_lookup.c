@@ -52,7 +52,7 @@ static void what_is_not_there_or_not_clear_is_refused(void **state)
         {"we", NONE("'we'")},
         {"", NONE("''")},
         {"0123456789abd", NONE("'0123456789abd'")},
-        {"loop", "expected the first process of container loop, got none"},
+        {"loop", "cannot find the first process of container loop"},
     };
     const struct container_process_list without_name = {.items = processes, .count = 5};
     struct berth_error error = BERTH_ERROR_INIT;
