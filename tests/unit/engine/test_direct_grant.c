@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leases that are made past the queue, of devices that somebody is on already.
+ * Leases outside the queue, on devices that a process uses already.
  */
 #include "support/unit.h"
 
@@ -20,13 +20,13 @@ static uint64_t given_slots(struct world *world, const char *words, const uint32
     return lease;
 }
 
-/* A lease on one slot. */
+/* Grants one slot. Returns the lease. */
 static uint64_t given(struct world *world, const char *words, uint32_t slot)
 {
     return given_slots(world, words, &slot, 1);
 }
 
-/* That these slots are refused, with nothing changed. */
+/* Checks that these slots are refused, with nothing changed. */
 #define check_not_given(world, words, slots, count, wanted_code, wanted_message)               \
     do {                                                                                       \
         struct engine_request *request_ = world_request((world), (words));                     \
@@ -66,7 +66,7 @@ static void blocks_and_sickness_do_not_matter(void **state)
         assert_int_equal(slot_in(&world, 1).lease, lease);
         assert_int_equal(lease_in(&world, lease).claim, 0);
         released(&world, lease);
-        /* It is still not to be had. */
+        /* Claims still do not get the device. */
         granted_to(&world, NULL);
         waits_with(&world, NULL);
         world_finish(&world);
@@ -112,7 +112,7 @@ static void it_goes_past_those_who_wait(void **state)
     world_finish(&world);
 }
 
-/* A reservation that it takes the device of moves elsewhere, and frees what it kept. */
+/* A reservation that loses a device moves elsewhere, and frees its other devices. */
 static void a_reservation_moves(void **state)
 {
     struct world world;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Changes that let others start, or must not: what random histories (tests/promises) found.
+ * Changes that let other claims start, or must not. Random histories (tests/promises) found these.
  */
 #include "support/unit.h"
 
@@ -9,7 +9,7 @@
 #include "engine/journal/journal.h"
 #include "support/engines.h"
 
-/* Claims with a request made of words, by this user, and closes it. */
+/* Opens a request for this user, makes a claim, and closes the request. */
 static uint64_t claim_by(struct world *world, uint32_t uid, const char *words, int wanted)
 {
     struct engine_request *request = world_request_by(world, words, &(struct party){.uid = uid});
@@ -21,7 +21,7 @@ static uint64_t claim_by(struct world *world, uint32_t uid, const char *words, i
     return id;
 }
 
-/* A claim that a grant brings to its user's limit keeps nobody from anything any more. */
+/* A claim whose user reaches the limit by another grant bars nothing any more. */
 static void a_limit_that_is_reached_frees_others(void **state)
 {
     struct engine_request *request;
@@ -43,7 +43,7 @@ static void a_limit_that_is_reached_frees_others(void **state)
     world_finish(&world);
 }
 
-/* One that comes first takes the reservation of another, and with it what that barred. */
+/* A claim that comes first takes the reservation of another claim, which then bars less. */
 static void a_reservation_that_is_lost_bars_nothing(void **state)
 {
     struct engine_request *request;
@@ -63,7 +63,7 @@ static void a_reservation_that_is_lost_bars_nothing(void **state)
     world_finish(&world);
 }
 
-/* A lease that overstays has no end: the start that hung on it moves, and so does the set. */
+/* The end of a lease that overstays is unknown: a reservation that depends on it moves. */
 static void overstaying_moves_a_reservation(void **state)
 {
     struct engine_settings settings = {.grace = 5};
@@ -84,7 +84,7 @@ static void overstaying_moves_a_reservation(void **state)
     world_finish(&world);
 }
 
-/* What a claim will start on when helpers are gone is kept for it, the free devices included. */
+/* The set of a claim that waits for opportunistic leases is kept for it, with its free devices. */
 static void helpers_give_way_once(void **state)
 {
     struct world world;
@@ -110,7 +110,7 @@ static void helpers_give_way_once(void **state)
     world_finish(&world);
 }
 
-/* Else the reserved memory within would add to that of others on the device. */
+/* Otherwise the memory reserved within would add to the other tenants' memory. */
 static void no_memory_is_given_on_that_was_not_reserved(void **state)
 {
     struct machine machine = {0};
@@ -151,7 +151,7 @@ static void what_is_next_is_never_in_the_past(void **state)
     world_finish(&world);
 }
 
-/* Setting a limit looks at all requests again, each by its own rule about vendors. */
+/* Setting a limit checks all requests again, each with its own rule for vendors. */
 static void limits_do_not_mix_vendors(void **state)
 {
     struct request mixed_request;
@@ -172,7 +172,7 @@ static void limits_do_not_mix_vendors(void **state)
     world_finish(&world);
 }
 
-/* What was leased before there was a limit counts, until it is given back. */
+/* Leases from before the limit count until they end. */
 static void limits_count_what_was_there(void **state)
 {
     struct world world;
@@ -201,7 +201,7 @@ static void dump_bytes(const struct engine *engine, struct text *out)
                      0);
 }
 
-/* Makes a claim within a lease and gives it back. */
+/* Makes a claim within a lease, and releases it. */
 static void come_and_go(struct world *world, uint64_t parent)
 {
     struct engine_request *request =
@@ -213,7 +213,7 @@ static void come_and_go(struct world *world, uint64_t parent)
     engine_request_close(world->engine, request);
 }
 
-/* The state is the same whoever was first within its lease, and with nobody there any more. */
+/* The state does not depend on the order of claims within leases that have ended. */
 static void leases_that_were_claimed_within_are_restored(void **state)
 {
     struct world world, again;

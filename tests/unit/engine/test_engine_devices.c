@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices that come, go, fall ill or are not given out; hosts.
+ * Devices that appear, disappear, become sick or are blocked; hosts.
  */
 #include "support/unit.h"
 
 #include "support/engine_steps.h"
 
-/* Adds a device of which only the id is known; its slot. */
+/* Adds a device with only an id. Returns its slot. */
 static uint32_t device_added(struct world *world, const char *id)
 {
     struct device device = {.id = id_of(id)};
@@ -300,7 +300,7 @@ static void blocked_and_sick_devices_stay_so_in_reservations(void **state)
     world_finish(&world);
 }
 
-/* Two hosts of two devices each, with so many thousandths of a CPU and bytes each. */
+/* Two hosts with two devices each, and this many thousandths of a CPU and bytes each. */
 static void world_init_hosts(struct world *world, uint64_t cpus, uint64_t memory)
 {
     struct machine machine = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much a user or a group may hold at once.
+ * Limits of users and groups.
  */
 #include "support/unit.h"
 
@@ -212,7 +212,7 @@ static void an_opportunistic_claim_is_limited_too(void **state)
     limit_user(&world, 5, 1000);
     granted_to(&world, "uid=5 opportunistic");
     waits_with(&world, "uid=5 opportunistic");
-    /* Nor does it keep another from the device. */
+    /* It does not bar the device to other claims either. */
     granted_to(&world, "uid=6 opportunistic");
     world_finish(&world);
 }

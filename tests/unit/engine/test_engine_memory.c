@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine without memory: whatever fails changes nothing, and what was due is done later.
+ * The engine without memory: a call that fails changes nothing, and due grants happen later.
  */
 #include "support/unit.h"
 
@@ -12,7 +12,7 @@ static bool same_bytes(const struct text *one, const struct text *other)
     return one->length == other->length && memcmp(one->bytes, other->bytes, one->length) == 0;
 }
 
-/* That the engine is in this state, which is finished. */
+/* Checks that the engine is in this state, and finishes the state. */
 static void check_state(const struct engine *engine, struct text *wanted)
 {
     struct text found = engine_state(engine);
@@ -28,7 +28,7 @@ static void check_state(const struct engine *engine, struct text *wanted)
     text_finish(wanted);
 }
 
-/* That a call which said this without memory said so properly and changed nothing. */
+/* Checks that a call without memory returned the right error and changed nothing. */
 static void check_failed(const struct world *world, const struct berth_error *error,
                          struct text *before)
 {
@@ -37,10 +37,10 @@ static void check_failed(const struct world *world, const struct berth_error *er
     check_state(world->engine, before);
 }
 
-/* What a row does, in turns: a claim compiles its request first. */
+/* The steps of a row: a claim compiles its request first. */
 enum turn { OPENING, DOING, TURNS };
 
-/* Compiles the request of a row, in its turn with the n-th allocation failing. Returns whether one
+/* Compiles the request of a row; in its step the n-th allocation fails. Returns whether one
  * failed. */
 static bool open_without(struct world *world, const struct history_row *row, unsigned long n,
                          struct engine_request **ret_request)
@@ -76,7 +76,7 @@ static int use_or_do(struct world *world, const struct history_row *row,
                            : history_do(world, row, error);
 }
 
-/* The same for what the row does. */
+/* Executes the action of a row in the same way. */
 static bool do_without(struct world *world, const struct history_row *row, unsigned long n,
                        struct engine_request *request)
 {
@@ -98,7 +98,7 @@ static bool do_without(struct world *world, const struct history_row *row, unsig
     return refused;
 }
 
-/* Does a row, in one turn of it with the n-th allocation failing. Returns whether one failed. */
+/* Executes a row; in one of its steps the n-th allocation fails. Returns whether one failed. */
 static bool row_without(struct world *world, const struct history_row *row, enum turn turn,
                         unsigned long n)
 {
@@ -128,7 +128,7 @@ static void world_end(struct world *world)
     text_finish(&world->journal);
 }
 
-/* The history up to a step; nobody listens, so that only the engine allocates. */
+/* Executes the history up to a step, without a sink, so that only the engine allocates. */
 static void history_up_to(struct world *world, unsigned last)
 {
     history_init(world);
@@ -137,8 +137,8 @@ static void history_up_to(struct world *world, unsigned last)
         assert_true(history_step(world, step));
 }
 
-/* That a step without memory comes out as it does with memory, at the latest when the engine had
- * another chance, and that everything after it does. Returns whether an allocation failed. */
+/* Checks that a step without memory has the same result as with memory, at the latest after the
+ * engine retried, and that all later steps do. Returns whether an allocation failed. */
 static bool check_step(unsigned step, enum turn turn, unsigned long n)
 {
     struct world world, other;
@@ -186,7 +186,7 @@ static int attempt_create(void *context)
     if (code < 0) {
         assert_null(engine);
         assert_int_equal(error.code, code);
-        assert_int_equal(machine->devices.count, 6); /* still the caller's */
+        assert_int_equal(machine->devices.count, 6); /* the caller still owns it */
         return code;
     }
     assert_int_equal(machine->devices.count, 0);
@@ -286,7 +286,7 @@ static void a_limit_is_set_or_not(void **state)
     world_end(&world);
 }
 
-/* Ten devices, one of them leased, and a claim for all: its lease has a list of its own. */
+/* Ten devices, one of them leased, and a claim for all, whose lease needs an allocated list. */
 static void world_init_ten(struct world *world)
 {
     world_init(world, "nvidia0,nvidia1,nvidia2,nvidia3,nvidia4,nvidia5,nvidia6,nvidia7,nvidia8,"
@@ -344,7 +344,7 @@ static void a_request_that_lacked_memory_is_judged_again_soon(void **state)
     world_init_with(&world, &machine, NULL);
     engine_set_sink(world.engine, &(struct event_sink){0});
     granted_to(&world, "gpus=40");
-    /* Comparing so many devices takes memory. */
+    /* A comparison of this many devices needs memory. */
     claim = waits_with(&world, "gpus=65 replicas=2 policy=weighted");
     failing_allocator_start(1);
     engine_device_gone(world.engine, 139);

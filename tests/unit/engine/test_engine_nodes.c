@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Claims of an engine with several nodes by the policies that rate them, one after the other.
+ * Claims in an engine with several nodes, by each policy that rates nodes.
  */
 #include "support/engine_steps.h"
 
 enum { HOSTS = 3, DEVICES = 4 };
 
-/* Three hosts with four devices each, of which two are on each NUMA node. */
+/* Three hosts with four devices each, two on each NUMA node. */
 static void begin(struct world *world, uint64_t seed)
 {
     const struct engine_settings settings = {.time_slice_tenants = 10, .seed = seed};
@@ -28,7 +28,7 @@ static void begin(struct world *world, uint64_t seed)
     world_init_with(world, &machine, &settings);
 }
 
-/* That the slots of a claim that is granted at once are these. Returns the lease. */
+/* Checks that a claim gets these slots at once. Returns the lease. */
 static uint64_t gets(struct world *world, const char *words, const char *slots)
 {
     uint64_t lease = granted_to(world, words);
@@ -56,7 +56,7 @@ static void pack_fills_devices_then_nodes(void **state)
     gets(&world, "gpus=2 policy=pack", "2 3");
     gets(&world, "gpus=2 policy=pack", "4 5");
     gets(&world, "sharing=time-slice share=750 policy=pack", "1");
-    gets(&world, SHARE "pack", "1"); /* what is full gives way to none */
+    gets(&world, SHARE "pack", "1"); /* a full device is not used */
     gets(&world, SHARE "pack", "0");
     assert_int_equal(engine_release(world.engine, first, NULL), 0);
     gets(&world, "sharing=time-slice share=500 policy=pack", "0");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is seen of devices and decides nothing, and changes that count as one.
+ * Facts about devices that do not influence decisions, and changes that count as one.
  */
 #include "support/unit.h"
 
@@ -8,7 +8,7 @@
 
 #include "support/engine_steps.h"
 
-/* Adds a device of which only the id is known; its slot. */
+/* Adds a device with only an id. Returns its slot. */
 static uint32_t device_added(struct world *world, const char *id)
 {
     struct device device = {.id = id_of(id)};
@@ -18,7 +18,7 @@ static uint32_t device_added(struct world *world, const char *id)
     return slot;
 }
 
-/* ---- What nothing is decided by ---- */
+/* ---- Facts that do not influence decisions ---- */
 
 static struct device observed(const char *id, const char *reason)
 {
@@ -47,7 +47,7 @@ static void what_is_observed_is_taken_over_and_decides_nothing(void **state)
     assert_int_equal(device->processes.count, 1);
     assert_int_equal(device->processes.items[0].lease, 7);
     check_told(&world, "");
-    granted_to(&world, NULL); /* one that sleeps is woken by its use */
+    granted_to(&world, NULL); /* use wakes a device that sleeps */
     world_finish(&world);
 }
 
@@ -111,7 +111,7 @@ static void nothing_is_decided_during_a_pause(void **state)
     world_finish(&world);
 }
 
-/* A GPU whose partitions take its place must not make a claim impossible in between. */
+/* A claim stays possible while partitions replace their GPU. */
 static void what_is_impossible_in_between_is_not_refused(void **state)
 {
     struct device whole = {.id = id_of("nvidia0"), .partitioned = true};

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which of the devices that would do are taken: policies over what the engine knows, advice without
- * a lease, affinity.
+ * The choice among suitable devices: policies, picks without a lease, affinity.
  */
 #include "support/unit.h"
 
 #include "engine/policy/policies.h"
 #include "support/engine_steps.h"
 
-/* Asks for advice, which must be this slot. */
+/* Picks a device, which must be in this slot. */
 #define check_pick(world, request, wanted)                                             \
     do {                                                                               \
         uint32_t slot_ = UINT32_MAX;                                                   \
@@ -16,7 +15,7 @@
         assert_int_equal(slot_, (wanted));                                             \
     } while (0)
 
-/* Claims, is granted this slot, and gives it back. */
+/* Makes a claim, checks that it gets this slot, and releases it. */
 #define check_turn(world, request, wanted)                              \
     do {                                                                \
         uint64_t lease_ = granted((world), (request));                  \

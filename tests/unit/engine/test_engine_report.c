@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looks at the hardware, taken into the engine.
+ * Reports about the hardware, applied to the engine.
  */
 #include "support/unit.h"
 
@@ -14,7 +14,7 @@
 
 enum { ALL_LISTED = 0x1f };
 
-/* What was told of devices, in words. */
+/* The changes that the handler got, as text. */
 struct heard {
     struct text words;
 };
@@ -169,7 +169,7 @@ static void new_facts_replace_old_ones(void **state)
     world_finish(&world);
 }
 
-/* One that hangs has little to say for itself: that is no reason to forget what it is. */
+/* A device whose driver hangs keeps its known facts. */
 static void of_a_device_that_is_old_only_its_health_is_news(void **state)
 {
     struct machine_report report = report_of("nvidia0", ALL_LISTED);
@@ -255,7 +255,7 @@ static void a_device_without_room_does_not_keep_others_out(void **state)
     engine_destroy(engine);
 }
 
-/* Devices by their ids, with the UUIDs of the letters, one for each. */
+/* Makes devices with these ids; each letter is the UUID of one. */
 static struct machine_report named(const char *ids, const char *letters)
 {
     struct machine_report report = report_of(ids, ALL_LISTED);
@@ -276,7 +276,7 @@ static void a_device_that_is_counted_anew_is_not_given_out_twice(void **state)
     take(&world, named("nvidia0,nvidia1", "AB"), false, "0: added\n1: added\n");
     first = granted_to(&world, "device=nvidia0");
     second = granted_to(&world, "device=nvidia1");
-    /* A has vanished, and now B is nvidia0. */
+    /* A is gone, and B has become nvidia0. */
     take(&world, named("nvidia0", "B"), false, "1: gone\n0: gone\n");
     released(&world, first);
     take(&world, named("nvidia0", "B"), false, "");

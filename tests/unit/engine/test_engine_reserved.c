@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory on shared devices: what is reserved counts, not what is already used.
+ * Memory on shared devices: reserved memory counts, not only used memory.
  */
 #include "support/unit.h"
 
 #include "support/engine_steps.h"
 
-/* A device of 80 bytes, of which all are free. */
+/* A device with 80 bytes, all free. */
 static void sampled(struct world *world, uint32_t slot, int64_t free_bytes)
 {
     struct load load = {.memory_free = load_figure_sampled(free_bytes, engine_now(world->engine))};
@@ -58,7 +58,7 @@ static void who_has_started_is_not_counted_twice(void **state)
     (void)state;
     world_init_eighty(&world, "nvidia0");
     granted_to(&world, "sharing=time-slice memory=40");
-    sampled(&world, 0, 38); /* and a little more than it said */
+    sampled(&world, 0, 38); /* a little more than it announced */
     granted_to(&world, "sharing=time-slice memory=40");
     sampled(&world, 0, 0);
     waits_with(&world, "sharing=time-slice memory=1");
@@ -91,7 +91,7 @@ static void what_others_use_without_a_reservation_cannot_be_reserved(void **stat
     check_told(&world, "");
     sampled(&world, 0, 40);
     check_told(&world, "granted lease 3 of claim 2: slots 0\n");
-    /* It may not have started: its 40 are not anybody else's. */
+    /* It may not have started yet: no other tenant may use its 40 bytes. */
     waits_with(&world, "sharing=time-slice memory=1");
     waits_with(&world, "sharing=time-slice min-free=1");
     world_forget(&world);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Grants that are undone: the lease is a waiting claim again, where it stood.
+ * Withdrawn grants: the lease becomes a waiting claim again, at its old position.
  */
 #include "support/unit.h"
 
@@ -46,7 +46,7 @@ static void it_stands_where_it_stood(void **state)
     returned(&world, lease, 0, TIME_NEVER);
     check_waiting(&world, "2 3 4");
     assert_int_equal(claim_in(&world, 2).arrived, 0);
-    /* Once more as one that waited. */
+    /* Once more, for a claim that waited. */
     released(&world, 1);
     assert_int_equal(lease_in(&world, 5).claim, 2);
     check_waiting(&world, "3 4");
@@ -115,7 +115,7 @@ static void its_deadline_is_the_one_that_is_said(void **state)
     check_next_time(&world, 20);
     engine_advance(world.engine, 20);
     check_told(&world, "returned lease 1\nrefused claim 1: timed out\n");
-    /* One that is over already is only found out when the time is told. */
+    /* A deadline in the past takes effect when the time advances. */
     engine_unblock(world.engine, 0, BLOCK_DRAINED);
     granted_to(&world, NULL);
     engine_block(world.engine, 0, BLOCK_DRAINED);
@@ -171,7 +171,7 @@ static void others_may_start_instead(void **state)
     waits_with(&world, "device=nvidia1");
     engine_block(world.engine, 0, BLOCK_DRAINED);
     world_forget(&world);
-    /* It bars both, since nothing tells when it will start. */
+    /* It bars both, because its start is unknown. */
     returned(&world, 1, 0, TIME_NEVER);
     check_told(&world, "returned lease 1\n");
     cancelled(&world, 1);

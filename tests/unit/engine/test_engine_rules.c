@@ -7,7 +7,7 @@
 #include "engine/policy/policies.h"
 #include "support/engine_steps.h"
 
-/* Other rules, of which no event tells. */
+/* Changes the rules, for which there is no event. */
 static void rule(struct world *world, const struct engine_settings *settings)
 {
     world->settings = *settings;
@@ -75,7 +75,7 @@ static void ageing_counts_from_arrival(void **state)
     world_finish(&world);
 }
 
-/* Who is first by the new step starts at once where a later claim barred it. */
+/* A claim that comes first by the new age_step starts at once. */
 static void ageing_lets_claims_start(void **state)
 {
     struct world world;
@@ -131,7 +131,7 @@ static void fewer_tenants_stay_until_they_end(void **state)
     world_finish(&world);
 }
 
-/* What a lease has of a device is what it was granted, and so is what those within it have. */
+/* The share of a lease never changes, nor do the shares within it. */
 static void an_even_share_stays_what_it_was(void **state)
 {
     struct engine_request *before;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Several leases on one device: what they have of it together.
+ * Several leases on one device.
  */
 #include "support/unit.h"
 
 #include "support/engine_steps.h"
 
-/* One device with so many bytes of memory. */
+/* One device with this many bytes of memory. */
 static void world_init_memory(struct world *world, uint64_t bytes)
 {
     struct machine machine = {0};

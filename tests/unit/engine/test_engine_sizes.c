@@ -6,7 +6,7 @@
 
 #include "support/engine_steps.h"
 
-/* A machine of these devices, each on its NUMA node. */
+/* Makes a machine of these devices, each on its NUMA node. */
 static void world_init_numa(struct world *world, const char *ids, const unsigned *nodes)
 {
     struct machine machine = {0};
@@ -17,7 +17,7 @@ static void world_init_numa(struct world *world, const char *ids, const unsigned
     world_init_with(world, &machine, NULL);
 }
 
-/* A machine of these devices, each in its host. */
+/* Makes a machine of these devices, each on its host. */
 static void world_init_hosts(struct world *world, const char *ids, const unsigned *hosts)
 {
     struct machine machine = {0};
@@ -95,7 +95,7 @@ static void all_waits_for_every_one_of_them(void **state)
     world_init(&world, "amd0,nvidia0,nvidia1");
     lease = granted_to(&world, "device=nvidia1");
     waits_with(&world, "gpus=all");
-    /* It accepts the others only. */
+    /* It accepts only the others. */
     check_gets(&world, NULL, "granted lease 3: slots 0");
     waits_with(&world, "vendor=nvidia");
     released(&world, lease);

@@ -6,7 +6,7 @@
 
 #include "support/engine_steps.h"
 
-/* That no request is opened, because there is no such lease. */
+/* Checks that no request is opened, because there is no such lease. */
 #define check_no_lease(world, words, wanted)                                                       \
     do {                                                                                           \
         struct engine_request *request_ = NULL;                                                    \
@@ -65,7 +65,7 @@ static void they_wait_for_nobody_outside(void **state)
     granted_to(&world, NULL);
     waits_with(&world, "gpus=2 priority=high");
     granted_to(&world, "parent=1 priority=low");
-    released(&world, 3); /* what is free within is of no use outside */
+    released(&world, 3); /* devices that are free within stay taken outside */
     check_waiting(&world, "2");
     world_finish(&world);
 }
@@ -193,7 +193,7 @@ static void ending_the_middle_one_frees_its_devices_for_its_siblings(void **stat
     world_finish(&world);
 }
 
-/* A device of 100 bytes with a lease of half its share and 50 of the bytes. */
+/* A device with 100 bytes, and a lease of half its share and 50 bytes. */
 static void world_init_half(struct world *world)
 {
     struct machine machine = {0};
@@ -322,7 +322,7 @@ static void a_request_outlives_the_lease_that_it_was_made_within(void **state)
     assert_int_equal(engine_request_what(request)->replicas, 1);
     world_forget(&world);
     engine_request_close(world.engine, request);
-    check_told(&world, ""); /* it was forgotten when the lease ended */
+    check_told(&world, ""); /* its event was sent when the lease ended */
     world_finish(&world);
 }
 
@@ -399,7 +399,7 @@ static void a_lost_device_is_lost_within_too(void **state)
     engine_device_gone(world.engine, 0);
     check_told(&world, "device in slot 0\n"
                        "refused claim 3: impossible\n");
-    /* What blocks keep from being given out, the lease has already. */
+    /* Blocks do not matter within a lease. */
     granted_to(&world, "parent=1");
     world_finish(&world);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Numbers, owners, what can be looked at, and who is told what.
+ * Ids, owners, queries and sinks.
  */
 #include "support/unit.h"
 
@@ -41,7 +41,7 @@ static void a_later_lease_of_a_device_has_a_greater_number(void **state)
     waits(&world, one);
     waits(&world, one);
     released(&world, lease);
-    /* Greater than both claims, though one of them waits on. */
+    /* Greater than both claims, although one of them still waits. */
     assert_int_equal(slot_in(&world, 0).lease, 4);
     world_finish(&world);
 }
@@ -86,7 +86,7 @@ static void owners_are_handed_back(void **state)
     assert_ptr_equal(lease_in(&world, 3).owner.waiter, &owner);
     assert_ptr_equal(lease_in(&world, 3).owner.data, &world);
     released(&world, 3);
-    /* Nor does a record that is used again remember the owner before. */
+    /* A recycled record does not keep the old owner. */
     assert_null(lease_in(&world, granted(&world, one)).owner.waiter);
     assert_null(claim_in(&world, waits(&world, one)).owner.waiter);
     world_finish(&world);
@@ -254,7 +254,7 @@ static void only_wanted_events_are_told(void **state)
     assert_int_equal(counts[EVENT_GRANTED], 2);
     assert_int_equal(counts[EVENT_RELEASED], 1);
     assert_int_equal(counts[EVENT_REQUEST] + counts[EVENT_QUEUED], 0);
-    /* Who was granted at once knows it. */
+    /* There is no event for a claim that is granted at once. */
     sink.waited_only = true;
     engine_set_sink(world.engine, &sink);
     released(&world, 3);

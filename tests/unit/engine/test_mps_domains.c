@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who shares a device by MPS with whom: one user, in one pair of directories.
+ * Sharing by MPS: only one user in one pair of directories shares a device.
  */
 #include "support/unit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What nodes offer is kept or asked anew: both must decide the same. Two engines live through the
- * same random history of made-up pools, one that always keeps it and one that never does.
+ * The index of ratings does not change decisions: two engines execute the same random history, one
+ * with the index and one without.
  */
 #include "support/unit.h"
 
@@ -17,7 +17,7 @@
 
 enum { HOSTS_MAX = 24, DEVICES_OF_HOST = 8, REQUESTS = 12, LEASES_MAX = 400, STEPS = 400 };
 
-/* A policy that goes by everything it is shown, in no way that makes sense. */
+/* A policy whose rating depends on everything that it sees, at random. */
 static uint64_t mix(uint64_t one, uint64_t other)
 {
     uint64_t sum = (one ^ other) * UINT64_C(0x9e3779b97f4a7c15);
@@ -43,7 +43,7 @@ static void rate(const struct policy *policy, const struct policy_node *node,
 static const struct policy hashed = {.name = "hashed", .rate = rate, .cacheable = true};
 
 struct twins {
-    struct engine *engines[2]; /* one keeps, the other asks */
+    struct engine *engines[2]; /* with the index, without the index */
     struct engine_request *requests[2][REQUESTS];
     uint64_t leases[LEASES_MAX]; /* the same in both */
     size_t lease_count;
@@ -114,7 +114,7 @@ static void make_request(struct test_random *random, size_t device_count,
     }
 }
 
-/* Any of the policies whose answers may be kept. */
+/* Returns any of the policies whose ratings may be cached. */
 static const struct policy *any_steady(struct test_random *random)
 {
     const struct policy *cacheable[32] = {&hashed};
@@ -149,7 +149,7 @@ static void begin(struct twins *twins, uint64_t seed)
             const struct policy *policy = any_steady(&random);
 
             make_request(&random, device_count, &request);
-            if (j == 0) { /* any one device, the shortest way */
+            if (j == 0) { /* any one device, on the fast path */
                 request_finish(&request);
                 request_init(&request);
                 policy = &policy_first;
@@ -239,7 +239,7 @@ static void leave_both(struct twins *twins, size_t place)
     twins->works[place] = twins->works[--twins->work_count];
 }
 
-/* Time passes, or a lease is to last longer or for ever. */
+/* Advances the time, or changes or removes the time limit of a lease. */
 static void let_time_pass(struct twins *twins, struct test_random *random)
 {
     int64_t now =
@@ -259,7 +259,7 @@ static void let_time_pass(struct twins *twins, struct test_random *random)
     assert_int_equal(codes[0], codes[1]);
 }
 
-/* Something about a device or the rules changes. */
+/* Changes a device or the rules. */
 static void change_both(struct twins *twins, struct test_random *random)
 {
     size_t count = engine_machine(twins->engines[0])->devices.count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices that only some people may have, and devices that are taken first.
+ * Reserved devices and preferred devices.
  */
 #include "support/unit.h"
 
@@ -14,7 +14,7 @@ static const struct allowed_users alice_or_professors = {alice, 1, professors, 2
 static const struct allowed_users only_alice = {.uids = alice, .uid_count = 1};
 static const struct allowed_users nobody = {0};
 
-/* Of which no event tells. */
+/* Reserves a device, for which there is no event. */
 static void reserve(struct world *world, uint32_t slot, const struct allowed_users *who)
 {
     world->has_limits = true;
@@ -74,7 +74,7 @@ static void those_who_wait_are_refused_or_start(void **state)
     waits_with(&world, "uid=6");
     reserve(&world, 0, &only_alice);
     check_told(&world, "refused claim 3: impossible\nrefused claim 4: impossible\n");
-    /* Who held it keeps it. */
+    /* The holder keeps it. */
     assert_int_equal(slot_in(&world, 0).lease, 1);
     released(&world, 1);
     check_waiting(&world, "5");
@@ -83,7 +83,7 @@ static void those_who_wait_are_refused_or_start(void **state)
     world_finish(&world);
 }
 
-/* What one cannot have, one keeps nobody from. */
+/* A claim does not bar a device that it does not accept. */
 static void it_bars_nobody_who_may_have_it(void **state)
 {
     struct world world;
@@ -216,7 +216,7 @@ static int reserve_without(void *context)
     struct attempt *attempt = context;
     int code = engine_reserve_device(attempt->engine, 0, &alice_or_professors, NULL);
 
-    /* Nobody has lost it for lack of memory. */
+    /* The device is still reserved after the failure. */
     if (code < 0)
         assert_int_equal(engine_would_grant(attempt->engine, attempt->other, NULL), CLAIM_GRANTED);
     return code;
@@ -253,7 +253,7 @@ static void the_preferred_are_taken_first(void **state)
     (void)state;
     world_init(&world, "nvidia0,nvidia1,nvidia2,nvidia3");
     request = world_request(&world, NULL);
-    granted(&world, request); /* 0, before anybody prefers */
+    granted(&world, request); /* 0, before any device is preferred */
     prefer(&world, 3, 1);
     prefer(&world, 1, 2);
     released(&world, 1);
@@ -342,7 +342,7 @@ static void within_a_lease_they_count_too(void **state)
     world_finish(&world);
 }
 
-/* A reservation moves to what is preferred now, and frees what it kept. */
+/* A reservation moves to the devices that are preferred now, and frees the others. */
 static void reservations_move(void **state)
 {
     struct world world;

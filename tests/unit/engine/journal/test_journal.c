@@ -22,7 +22,7 @@ static struct text encoded(const struct engine_event *event)
     return bytes;
 }
 
-/* Reads a record that is all there is in the bytes; the caller finishes it. */
+/* Decodes the only record in the bytes; the caller finishes it. */
 static struct journal_record decoded(const char *bytes, size_t length)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -140,7 +140,7 @@ static void check_bytes(const struct engine_event *event, const char *wanted)
     text_finish(&bytes);
 }
 
-/* What is in files may be read for ever: when one of these fails, the code is wrong. */
+/* Files of every version must stay readable: if one of these fails, the code is wrong. */
 static void bytes_stay_as_they_are(void **state)
 {
     struct sample sample;
@@ -177,7 +177,7 @@ static void bytes_stay_as_they_are(void **state)
     sample_finish(&sample);
 }
 
-/* Of a claim that waited, with ids that a busy machine has after a week. */
+/* Grants a claim that waited, with ids of a busy machine after a week. */
 static void ordinary_records_are_small(void **state)
 {
     struct sample sample;
@@ -258,7 +258,7 @@ static void a_torn_record_wants_more(void **state)
     }
 }
 
-/* Thanks to the guard, a damaged length does not even pass for a torn record. */
+/* Because of the guard, a damaged length is not mistaken for a torn record. */
 static void check_flips(const struct engine_event *event)
 {
     struct text bytes = encoded(event);
@@ -351,7 +351,7 @@ static void no_memory_leaves_nothing(void **state)
     sample_finish(&sample);
 }
 
-/* What was in the text before stays, and it goes on from there. */
+/* The text keeps its old content, and can still be appended to. */
 static void a_failed_record_is_taken_back(void **state)
 {
     struct engine_event good = {.type = EVENT_RELEASED, .lease = 7};

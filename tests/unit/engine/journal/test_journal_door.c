@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records that are not the engine's but of the door that keeps the journal.
+ * Records of custom types, which belong to the program that keeps the journal.
  */
 #include "support/unit.h"
 
@@ -48,7 +48,7 @@ static void records_of_the_door_come_back(void **state)
     }
 }
 
-/* Records of both kinds follow one another, and defaults are those of every type. */
+/* Records of both kinds follow one another, and defaults apply to every type. */
 static void records_of_the_door_stand_among_others(void **state)
 {
     struct engine_event event = {.type = EVENT_RELEASED, .lease = 7};
@@ -102,7 +102,7 @@ static void records_of_the_door_are_checked(void **state)
     text_finish(&bytes);
 }
 
-/* What no reader would take is not written. */
+/* A record that no reader would accept is not written. */
 static void records_of_the_door_have_limits(void **state)
 {
     size_t length =

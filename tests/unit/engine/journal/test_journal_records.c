@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records that journal_encode does not make: of later versions, and broken ones with a checksum
- * that is right.
+ * Records that journal_encode() does not write: those of later versions, and broken records with a
+ * correct checksum.
  */
 #include "support/unit.h"
 
@@ -17,7 +17,7 @@
 #include "support/exact_copy.h"
 #include "support/journal_records.h"
 
-/* Reads the record, which must be good, and finishes the bytes. */
+/* Decodes the record, which must be valid, and finishes the bytes. */
 static struct journal_record taken(struct text *bytes)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -48,7 +48,7 @@ static void check_refused_record(struct text *bytes, const char *message)
     text_finish(bytes);
 }
 
-/* Refuses a record of these fields, whose first byte is byte 20. */
+/* Checks that a record with these fields, which start at byte 20, is refused. */
 static void check_refused_fields(unsigned type, struct text *fields, const char *message)
 {
     struct text bytes = record_of(type, fields);
@@ -56,7 +56,7 @@ static void check_refused_fields(unsigned type, struct text *fields, const char 
     check_refused_record(&bytes, message);
 }
 
-/* The same within the request. */
+/* Checks the same for fields within the request. */
 static void check_refused_request(struct text *fields, const char *message)
 {
     struct text outer = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Restoring: events done over again, and the state as events. (That what happened can be restored,
- * every test of engines with a world checks at its end.)
+ * Replaying events, and dumping the state as events. (Every test with a world checks at its end
+ * that its history can be restored.)
  */
 #include "support/unit.h"
 
@@ -52,7 +52,7 @@ static void an_engine_can_follow_another_event_by_event(void **state)
     text_finish(&world.journal);
 }
 
-/* The history again, with the events up to a step replaced by the state at that step. */
+/* Executes the history, with the events up to a step replaced by the state at that step. */
 static void restore_from_state_after(unsigned last)
 {
     struct world world;
@@ -124,7 +124,7 @@ static void restored_requests_are_closed_for_those_who_are_gone(void **state)
 static void a_restored_engine_goes_on_like_the_first(void **state)
 {
     struct world world, restored = {0};
-    /* Nobody is left who could close the requests of a restored engine. */
+    /* The openers of restored requests are gone and cannot close them. */
     struct event_sink sink = {
         .notify = world_tell,
         .context = &restored,
@@ -220,7 +220,7 @@ static void resuming_grants_what_became_due_meanwhile(void **state)
     world_finish(&world);
 }
 
-/* ---- Events that do not fit ---- */
+/* ---- Events that contradict the state ---- */
 
 /* Requests 1 to 4: one device, a shared one, all three, an opportunistic one. Lease 1 has slot 0,
  * lease 2 has 0.6 of slot 1, claim 3 wants all. */
@@ -236,7 +236,7 @@ static void crowd_init(struct world *world)
 
 static const uint32_t slots[] = {0, 1, 2, 3};
 
-/* slots and a time to come are filled in */
+/* the slots and a later time are filled in */
 static const struct engine_event misfits[] = {
     {.type = (enum event_type)0},
     {.type = EVENT_TYPES},
@@ -267,7 +267,7 @@ static const struct engine_event misfits[] = {
     {.type = EVENT_RETURNED, .lease = 1, .claim = 3, .request = 1},
 };
 
-/* The same for leases, on slots[first] and those that follow. */
+/* Leases that contradict the state, on slots[first] and the following. */
 static const struct {
     uint64_t lease;
     uint64_t claim;
@@ -293,7 +293,7 @@ static const struct {
     {.lease = 9, .request = 2, .first = 1, .count = 1, .replicas = 1},
 };
 
-/* That the event is refused and nothing changed. */
+/* Checks that the event is refused and nothing changes. */
 #define check_misfit(world, event)                                                               \
     do {                                                                                         \
         struct text before_ = engine_state((world)->engine);                                     \
@@ -372,7 +372,7 @@ static void requests_that_do_not_fit_change_nothing(void **state)
     world_finish(&world);
 }
 
-/* Policies that exist for comparison only left the engine; journals of before may name them. */
+/* Policies for comparison were moved to sim. Older journals may name them. */
 static void a_request_by_an_unknown_policy_is_restored_with_the_default(void **state)
 {
     static const char *const names[] = {"random",  "dotprod", "clustering", "packing",

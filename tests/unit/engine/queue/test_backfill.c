@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reservations: what blocked claims bar to those that come after them, and what they do not.
+ * Reservations and backfilling: which devices blocked claims bar to later claims.
  */
 #include "support/unit.h"
 
@@ -137,7 +137,7 @@ static void an_unknown_start_closes_all_that_the_claim_accepts(void **state)
     world_finish(&world);
 }
 
-/* Whoever is over its limit is on its way out: what waits for it keeps what it was promised. */
+/* A lease past its limit counts as gone, so that the reservation keeps its start. */
 static void a_lease_over_its_limit_keeps_a_reservation_in_place(void **state)
 {
     struct engine_settings settings = {.grace = 20};
@@ -164,7 +164,7 @@ static void a_lease_over_its_limit_keeps_a_reservation_in_place(void **state)
     world_finish(&world);
 }
 
-/* Who never goes, though, keeps others from nothing. */
+/* A lease that overstays makes the start unknown. */
 static void a_lease_that_overstays_tells_no_start(void **state)
 {
     struct engine_settings settings = {.grace = 20};
@@ -239,7 +239,7 @@ static void groups_with_a_member_in_common_are_one(void **state)
     waits_with(&world, "device=nvidia2,nvidia3 gpus=2");
     brief = world_request(&world, "device=nvidia1 time=100");
     assert_int_equal(engine_would_grant(world.engine, brief, NULL), CLAIM_GRANTED);
-    /* Competes with both; the second start is unknown, so the whole region is barred from here. */
+    /* Belongs to both groups. The second start is unknown, so the whole region is barred. */
     waits_with(&world, "device=nvidia1,nvidia3 gpus=2");
     assert_int_equal(engine_would_grant(world.engine, brief, NULL), CLAIM_WAITS);
     world_finish(&world);
@@ -385,7 +385,7 @@ static void write_reservation(void *context, const struct reservation_view *view
         text_append_format(context, " at %lld\n", (long long)view->start);
 }
 
-/* One for each group, whether its start is known or not; none for opportunistic ones. */
+/* One for each group, with a known start or not; none for opportunistic claims. */
 static void all_reservations_can_be_seen(void **state)
 {
     static char name[] = "Ann";

@@ -255,7 +255,7 @@ static void a_draining_lease_keeps_its_devices_until_vacated(void **state)
     assert_int_equal(engine_release(world.engine, 1, &error), BERTH_ERROR_NOT_FOUND);
     assert_int_equal(engine_drain_lease(world.engine, 1, &error), BERTH_ERROR_NOT_FOUND);
     assert_string_equal(error.message, "no lease 1 is held");
-    /* Its time limit does not count any more. */
+    /* Its time limit has no effect any more. */
     engine_advance(world.engine, 20);
     check_told(&world, "draining lease 1\n");
     vacated(&world, 1);
@@ -292,7 +292,7 @@ static void the_end_of_all_time_is_reached(void **state)
     world_finish(&world);
 }
 
-/* A history in which much is due, up to time 0. */
+/* Makes a state in which many timers are due, at time 0. */
 static void make_plans(struct world *world)
 {
     static const struct engine_settings settings = {.age_step = 7, .grace = 4};

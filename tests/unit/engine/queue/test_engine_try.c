@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Trying, and what is refused at once: no devices, or what no device here could ever do.
+ * engine_try(), and requests that are refused at once: no devices, or impossible.
  */
 #include "support/unit.h"
 
 #include "support/engine_steps.h"
 
-/* That neither asking nor trying changes anything, or is told. */
+/* Checks that engine_would_grant() and engine_try() change nothing and send no event. */
 static void check_only_waits(struct world *world, struct engine_request *request)
 {
     struct text before = engine_state(world->engine);

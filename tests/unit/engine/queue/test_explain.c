@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why a claim waits, when it will start, and what is reserved for it.
+ * Reasons why claims wait, estimates of their start, and reservations.
  */
 #include "support/unit.h"
 
@@ -76,7 +76,7 @@ static void who_is_held_by_a_limit_is_told_of_it_alone(void **state)
     granted_to(&world, "uid=5 time=10");
     held = waits_with(&world, "uid=5 gpus=2 time=100");
     check_why(&world, held, "needs 2, but user 5 holds 1 of at most 2.5 devices", TIME_NEVER);
-    /* It is no claim that others wait for. */
+    /* Other claims do not wait for it. */
     granted_to(&world, NULL);
     granted_to(&world, NULL);
     check_why(&world, waits_with(&world, NULL),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opportunistic leases: what they may have, and how they give way.
+ * Opportunistic leases: which devices they get, and preemption.
  */
 #include "support/unit.h"
 
@@ -350,7 +350,7 @@ static void cancelling_in_the_middle_lets_a_later_claim_ask_for_its_devices(void
     world_finish(&world);
 }
 
-/* What a group gives back by one lease does not keep it from another device. */
+/* The devices that a group gives back make room under its limit for another device. */
 static void what_goes_counts_against_what_starts(void **state)
 {
     struct world world;

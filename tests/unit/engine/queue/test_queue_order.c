@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order in which claims are served, and how they leave the queue.
+ * The order of the queue, and how claims leave it.
  */
 #include "support/unit.h"
 
