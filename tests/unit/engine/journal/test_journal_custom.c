@@ -181,5 +181,5 @@ int main(void)
         cmocka_unit_test(no_memory_leaves_nothing_of_the_door),
     };
 
-    return cmocka_run_group_tests_name("journal_door", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("journal_custom", tests, NULL, NULL);
 }
