@@ -24,8 +24,7 @@ static void a_second_release_is_not_found(void **state)
     release(pool, lease);
     claim_one(pool);
     snprintf(message, sizeof(message),
-             "lease %llu: expected one that is held here, got none (released already, or another "
-             "pool's)",
+             "lease %llu: not held in this pool (released already, or another pool's)",
              (unsigned long long)lease.id);
     assert_fails(berth_release(pool, lease, &error), BERTH_ERROR_NOT_FOUND, &error, message);
     assert_int_equal(berth_release(pool, lease, NULL), BERTH_ERROR_NOT_FOUND);
