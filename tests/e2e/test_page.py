@@ -227,7 +227,7 @@ def test_berth_web_dies_and_comes_back(shown, pool_of):
     page = shown()
     page.until(LIVE)
     page.web.end(signal.SIGKILL)
-    page.until(text_has("#live-words", "cannot reach berth web, trying again"))
+    page.until(text_has("#live-words", "cannot reach berth web, reconnecting"))
     page.web.start()
     page.until(LIVE)
     page.until(count_is(".device", 2))
@@ -478,7 +478,7 @@ def test_the_token_is_asked_for_once(shown, pool_of, sandbox):
     assert page.audit() == []
     page.type(text="open-sesame-7654321")
     page.press("Enter")
-    page.until(text_is("#login-problem", "That is not the token."))
+    page.until(text_is("#login-problem", "Wrong token."))
     page.fill(selector="#token", text="open-sesame-1234567")
     page.press("Enter")
     page.until(count_is(".device", 2))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A browser that somebody else drives: node driver.mjs PLAYWRIGHT SOCKET CHROMIUM
+// A browser that a test controls: node driver.mjs PLAYWRIGHT SOCKET CHROMIUM
 //
-// It listens at SOCKET for one client, which sends a command a line, {"do": NAME, "page": NUMBER, ...}, and is
-// answered by a line each, {"answer": ...} or {"problem": TEXT}. When the client goes, so do the browser and this.
+// It listens at SOCKET for one client, which sends a command per line, {"do": NAME, "page": NUMBER, ...}. Each is
+// answered by a line, {"answer": ...} or {"problem": TEXT}. When the client disconnects, the browser and this program end.
 
 import { existsSync, unlinkSync } from "node:fs";
 import { createServer } from "node:net";
@@ -47,7 +47,7 @@ const commands = {
     return number;
   },
 
-  // Until the expression is true, or what it is not.
+  // Waits until the expression is true; fails with its last value.
   async until({ page, script, timeout = 15000 }) {
     const deadline = Date.now() + timeout;
     let last;
@@ -55,7 +55,7 @@ const commands = {
       try {
         last = await page.evaluate(script);
       } catch (error) {
-        last = String(error); // in the midst of a navigation
+        last = String(error); // during a navigation
       }
       if (last === true) return true;
       if (Date.now() > deadline) {
@@ -80,7 +80,7 @@ const commands = {
   screenshot: ({ page, path, full = true }) => page.screenshot({ path, fullPage: full }),
   goto: ({ page, url }) => page.goto(url, { waitUntil: "commit" }),
 
-  // What keeps people from using the page who see or hear less, by the rules of WCAG 2.2 AA.
+  // Lists violations of the accessibility rules WCAG 2.2 AA.
   async audit({ page }) {
     await page.evaluate(axe);
     const found = await page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']})");
@@ -123,5 +123,5 @@ const server = createServer((client) => {
   });
 });
 server.listen(socket);
-// Nobody came.
+// End if no client connects.
 setTimeout(() => server.listening && process.exit(1), 60000).unref();

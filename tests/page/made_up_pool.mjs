@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stand-in for berth web with a pool that is made up: for looking at the page in states that no
-// machine at hand is in, and for its picture in the documents.
+// A stand-in for berth web with an invented pool. It shows the page in states that no machine at hand
+// has, and makes the picture in the documents.
 //
 //     node tests/page/made_up_pool.mjs [lab|rack|states|empty|quiet] [PORT]
 
@@ -22,7 +22,7 @@ const SAMPLES = 300;
 const time = (at) => new Date(at).toISOString();
 const wave = (at, seed, slow) => Math.sin(at / slow + seed * 1.7) * 0.5 + Math.sin(at / (slow * 0.37) + seed) * 0.3;
 
-// Numbers that look random and are the same every time.
+// Pseudo-random numbers, the same every time.
 function numbers(seed) {
   let state = seed;
   return () => {
@@ -103,7 +103,7 @@ function rack() {
   for (const held of leases) for (const part of held.devices) Object.assign(devices.find((one) => one.id === part.id), { leased: true, state: "leased" });
   Object.assign(devices[17], { state: "sick", health: "sick", health_reason: "XID 79: GPU has fallen off the bus", utilization: null });
   Object.assign(devices[40], { state: "drained", drain: { reason: "fan replacement", user: "root", since: time(Date.now() - HOUR) } });
-  const queue = Array.from({ length: 60 }, (_, i) => claim(900 + i, i + 1, users[i % 10], `sweep-${i}`, "8 devices", (60 - i) * MINUTE, "all that it could have is held", i < 4 ? 1200 * (i + 1) : null));
+  const queue = Array.from({ length: 60 }, (_, i) => claim(900 + i, i + 1, users[i % 10], `sweep-${i}`, "8 devices", (60 - i) * MINUTE, "needs 8: ada holds 8 (2h left), grace holds 4", i < 4 ? 1200 * (i + 1) : null));
   return { name: "rack", devices, leases, queue, pending: 87, problems: [], loads: devices.map((one) => (one.leased ? random() : 0)), memory: devices.map(() => random()) };
 }
 
@@ -171,7 +171,7 @@ function report(leases, pool, hours) {
   return { schema: "berth.report/1", by: "user", rows: [...rows.values()].filter((row) => row.gpu_hours > 0) };
 }
 
-// Training runs flat out and stops to save now and then; what serves goes up and down with those who ask.
+// Training runs at full load and pauses to save; serving follows its requests.
 function shape(level, at, index) {
   const noise = numbers(Math.floor(at / 2000) * 31 + index * 977);
   noise();

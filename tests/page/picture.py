@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the picture of the dashboard that the documents show: picture.py BUILD OUT [POOL [WIDTH [light|dark]]]
+"""Take the picture of the dashboard for the documents: picture.py BUILD OUT [POOL [WIDTH [light|dark]]]
 
-The page is the real one; the pool is made up by made_up_pool.mjs, where POOL is one of several.
+The page is the real one. made_up_pool.mjs invents the pool; POOL names one of its pools.
 """
 import os
 import subprocess

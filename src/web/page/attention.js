@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What somebody should look at, summed up at the top.
+// The problems that need attention, listed at the top.
 
 import { describeProcess, troubleOf } from "./devices.js";
 import { byId, make, makeOthersText, setAttribute, setHidden, setList, setOthersText, setText } from "./dom.js";
@@ -30,7 +30,7 @@ function squatText(device) {
 }
 
 const TEXTS = {
-  sick: (device) => `is sick: ${plain(device.health_reason || "no reason was given")}`,
+  sick: (device) => `is sick: ${plain(device.health_reason || "reason unknown")}`,
   squatted: squatText,
   gone: () => "is no longer found on this machine",
 };

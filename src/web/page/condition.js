@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How old what is shown is, and why, in words.
+// The state of the connection in words: live, or how old the page is and why.
 
 import { byId, setAttribute, setText } from "./dom.js";
 import { clock, duration, moment, plain } from "./text.js";
 
-const PATIENCE = 15000;
+const NEWS_TIMEOUT = 15000;
 
-// {level: "live" | "waiting" | "old" | "gone", words, short}; short is what stays the same while time passes.
+// Returns {level: "live" | "waiting" | "old" | "gone", words, short}. `short` does not change with time.
 export function conditionOf(store, connection, silence) {
   const asOf = store.newsAt === null ? "" : `: as of ${clock(store.newsAt)}`;
   const { daemon } = store;
@@ -15,16 +15,16 @@ export function conditionOf(store, connection, silence) {
   const reason = daemon.reason ? ` (${plain(daemon.reason)})` : "";
 
   if (connection === "connecting") return { level: "waiting", words: "connecting…", short: "connecting" };
-  if (connection === "no token") return { level: "waiting", words: "wants a token", short: "wants a token" };
+  if (connection === "no token") return { level: "waiting", words: "needs a token", short: "needs a token" };
   if (connection === "lost") {
-    const short = "cannot reach berth web, trying again";
+    const short = "cannot reach berth web, reconnecting";
     return { level: "gone", words: `${short}${asOf}`, short };
   }
-  if (silence > PATIENCE) {
+  if (silence > NEWS_TIMEOUT) {
     return { level: "old", words: `no news for ${duration(silence / 1000)}${asOf}`, short: "no news" };
   }
   if (daemon.state === "gone") {
-    const short = `the daemon is gone${since}, trying again`;
+    const short = `the daemon is gone${since}, reconnecting`;
     return { level: "gone", words: short, short, reason };
   }
   if (daemon.state === "silent") {
@@ -39,6 +39,6 @@ export function showCondition(condition) {
   setAttribute(root, "data-condition", condition.level);
   setText(byId("live-words"), condition.words);
   setAttribute(byId("live"), "title", condition.reason ? condition.reason.trim() : null);
-  // Only what is new is read out, not every second that passes.
+  // Screen readers read only changes, not every second.
   setText(byId("spoken"), condition.short);
 }

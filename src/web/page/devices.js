@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices: one part of the page each, drawn as cards or as rows by the style sheet alone.
+// The devices. Each is one element; the style sheet draws it as a card or as a row.
 
 import { make, makeOthersText, setAttribute, setClass, setHidden, setList, setOthersText, setText, setUserColour } from "./dom.js";
 import { Sparkline } from "./sparkline.js";
@@ -12,7 +12,7 @@ const SOON = 600;
 const MOST_TENANTS = 8;
 const MOST_PROCESSES = 4;
 
-// What is wrong with a device that somebody should look at; null: nothing.
+// Returns the problem of a device that needs attention; null: none.
 export function troubleOf(device) {
   if (device.health === "sick" || device.state === "sick") return "sick";
   if (device.state === "squatted" || (device.squatters ?? []).length > 0) return "squatted";
@@ -20,13 +20,13 @@ export function troubleOf(device) {
 }
 
 export function describeProcess(process) {
-  const who = process.user ?? (isNumber(process.uid) ? `user ${process.uid}` : "somebody");
+  const who = process.user ?? (isNumber(process.uid) ? `user ${process.uid}` : "unknown user");
   const command = process.command ? ` · ${plain(process.command)}` : "";
   const container = process.container ? ` · in ${plain(process.container)}` : "";
   return `${plain(who)} · pid ${process.pid}${command}${container}`;
 }
 
-// What people call a lease: its name, or else its command.
+// Returns the name of a lease, or else its command.
 export function jobOf(lease) {
   return lease.name || lease.command || `lease ${lease.id}`;
 }
@@ -68,7 +68,7 @@ class LeaseBadge {
     if (device.state === "shared" || lease.sharing !== "exclusive") notes.push(`${percent(shareOf(lease, device))} share`);
     if (devices > 1) notes.push(`1 of ${devices} devices`);
     if (lease.parent) notes.push(`within lease ${lease.parent}`);
-    if (lease.opportunistic) notes.push("gives way");
+    if (lease.opportunistic) notes.push("opportunistic");
     if (lease.preparing) notes.push("preparing");
     if (lease.ending) notes.push(`ending: ${plain(lease.ending)}`);
     else if (lease.idle_warned && isNumber(lease.idle_s)) notes.push(`idle for ${duration(lease.idle_s)}`);
@@ -80,22 +80,22 @@ function joined(words) {
   return words.filter(Boolean).join(", ");
 }
 
-// What the state means here, as far as more is known than its word says.
+// Returns the reasons behind the state of a device.
 function reasonsOf(device, now) {
   const reasons = [];
   const { drain } = device;
-  if (troubleOf(device) === "sick") reasons.push(`sick: ${plain(device.health_reason || "no reason was given")}`);
+  if (troubleOf(device) === "sick") reasons.push(`sick: ${plain(device.health_reason || "reason unknown")}`);
   if (drain) {
     const who = drain.user ? `by ${plain(drain.user)}` : "";
     const since = drain.since ? `since ${moment(timeOf(drain.since), now)}` : "";
-    const what = device.state === "draining" ? "goes out of service" : "out of service";
+    const what = device.state === "draining" ? "will be out of service" : "out of service";
     reasons.push(`${joined([what, who, since])}${drain.reason ? `: ${plain(drain.reason)}` : ""}`);
   }
   for (const process of (device.lingering ?? []).slice(0, MOST_PROCESSES))
-    reasons.push(`left over from an ended lease: ${describeProcess(process)}`);
-  if (device.state === "elsewhere") reasons.push("held by another pool of this machine");
+    reasons.push(`still runs after its lease: ${describeProcess(process)}`);
+  if (device.state === "elsewhere") reasons.push("held by another pool on this machine");
   if (device.state === "gone") reasons.push("no longer found on this machine");
-  if (device.state === "asleep") reasons.push("in power saving; it is not woken to be read");
+  if (device.state === "asleep") reasons.push("in power saving mode; reading would wake it");
   const squatters = device.squatters ?? [];
   for (const process of squatters.slice(0, MOST_PROCESSES))
     reasons.push(`used without a lease by ${describeProcess(process)}`);
@@ -153,7 +153,7 @@ class DeviceCard {
     setText(this.model, model(device.name));
     setAttribute(this.model, "title", this.factsOf(device));
     setText(this.state, this.wordOf(device, tenants, trouble));
-    setAttribute(this.state, "title", device.state === "shared" ? "of the device, that much is given out" : null);
+    setAttribute(this.state, "title", device.state === "shared" ? "the share of the device that is leased" : null);
     this.updateFigures(device);
     setList(this.leases, tenants.slice(0, MOST_TENANTS), (lease) => lease.id, () => new LeaseBadge(), device, now);
     setHidden(this.leases, tenants.length === 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few ways in which the page is changed. Text goes in as text, never as markup, and what has not
-// changed is left alone.
+// Functions that change the page. Text is inserted as text, never as markup. Nodes that have not
+// changed are not touched.
 
 import { cut, plain, plainTitle } from "./text.js";
 
@@ -26,7 +26,7 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// null takes the attribute away.
+// null removes the attribute.
 export function setAttribute(node, name, value) {
   if (value === null || value === undefined) {
     if (node.hasAttribute(name)) node.removeAttribute(name);
@@ -43,7 +43,7 @@ export function setHidden(node, hidden) {
   if (node.hidden !== hidden) node.hidden = hidden;
 }
 
-// Text of somebody's: inert, kept apart from its surroundings, and all of it in the title where it is cut.
+// Sets a text from another user: made plain, isolated from its surroundings, and complete in the title.
 export function setOthersText(node, text, most = 60) {
   const whole = plain(text);
   const shown = cut(whole, most);
@@ -55,7 +55,7 @@ export function makeOthersText(className = "") {
   return make("bdi", className);
 }
 
-// A number for a name, always the same.
+// Returns a number for a name, always the same one.
 function hash(name) {
   let number = 0x811c9dc5;
   for (let i = 0; i < name.length; i++) number = Math.imul(number ^ name.charCodeAt(i), 0x01000193) >>> 0;
@@ -64,21 +64,21 @@ function hash(name) {
 
 const HUES = 20;
 const MOST_USERS = 1000;
-const hues = new Map(); // of users
+const hues = new Map(); // user: hue
 
-// The hue that the name gives, or the next that no other user has, as long as there are any.
+// Returns the hue of a user: by the name, or the next one that is free, if there is one.
 function hueOf(user) {
   if (hues.has(user)) return hues.get(user);
   if (hues.size >= MOST_USERS) hues.clear();
   const taken = new Set(hues.values());
   let number = hash(user) % HUES;
-  // Steps of 7 go round all 20, to colours that are far from each other.
+  // Steps of 7 reach all 20 hues and give colours that differ clearly.
   for (let tries = 0; taken.has(number) && tries < HUES; tries++) number = (number + 7) % HUES;
   hues.set(user, number);
   return number;
 }
 
-// Gives what is a user's the user's colour.
+// Sets the colour of a user.
 export function setUserColour(node, user) {
   const hue = String(hueOf(user ?? "") * (360 / HUES));
   if (node.style.getPropertyValue("--hue") !== hue) node.style.setProperty("--hue", hue);
@@ -86,8 +86,8 @@ export function setUserColour(node, user) {
 
 const lists = new WeakMap();
 
-// Makes the children of `parent` those of `items`, in their order: nodes are made for items of a key
-// that was not there, moved, and taken out. A part is {node, update(item, ...context)}.
+// Makes the children of `parent` match `items` in their order. Nodes are created for new keys, moved,
+// and removed. A part is {node, update(item, ...context)}.
 export function setList(parent, items, keyOf, makePart, ...context) {
   const old = lists.get(parent) ?? new Map();
   const parts = new Map();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The field that narrows the page down: every word in it has to be found somewhere.
+// The filter field: a row is shown if its texts contain every word of the filter.
 
 import { troubleOf } from "./devices.js";
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The token, asked for when berth web wants one. It goes into a cookie that scripts cannot read.
+// The form for the token, shown if berth web needs one. The token goes into a cookie that scripts
+// cannot read.
 
 import { byId, setHidden, setText } from "./dom.js";
 import { keep, read } from "./preferences.js";
@@ -44,9 +45,9 @@ export class Login {
     try {
       answer = await fetch("/login", { method: "POST", body: new URLSearchParams({ token }) });
     } catch {
-      return this.refuse("berth web cannot be reached.");
+      return this.refuse("Cannot reach berth web.");
     }
-    if (answer.status === 401 || answer.status === 403) return this.refuse("That is not the token.");
+    if (answer.status === 401 || answer.status === 403) return this.refuse("Wrong token.");
     if (!answer.ok) return this.refuse(`berth web answered ${answer.status}.`);
     this.field.value = "";
     setText(this.problem, "");

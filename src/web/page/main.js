@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The dashboard: what is heard is kept in the store, and drawn at most once a frame. In a tab that
-// nobody sees nothing is drawn.
+// The dashboard. Events go into the store, and the page is drawn at most once per frame. A hidden tab
+// draws nothing.
 
 import { showAttention } from "./attention.js";
 import { conditionOf, showCondition } from "./condition.js";
@@ -18,16 +18,16 @@ import { Store } from "./store.js";
 import { Stream } from "./stream.js";
 import { Timeline, knownLeases } from "./timeline.js";
 
-const PACE = 100; // milliseconds from one drawing to the next, however much is heard
-const AFTER_LEASE = 20000; // milliseconds until the history is asked again
-const MANY = 16; // devices from which on rows are shown where nothing was chosen
+const PACE = 100; // the shortest time between two drawings, milliseconds
+const AFTER_LEASE = 20000; // milliseconds until the history is fetched again
+const MANY = 16; // with more devices, the layout "auto" shows rows
 
 class Dashboard {
   constructor() {
     this.store = new Store();
     this.state = "connecting";
     this.heardAt = Date.now();
-    this.isDue = false; // a drawing
+    this.isDue = false; // a drawing is scheduled
     this.drawnAt = 0;
     this.filter = new Filter(byId("filter"), () => this.changed());
     this.queue = new Queue(() => this.redraw());
@@ -44,7 +44,7 @@ class Dashboard {
     this.stream.open();
   }
 
-  // ---- What is heard ----
+  // ---- Events ----
 
   event(kind, data) {
     this.heardAt = Date.now();
@@ -64,16 +64,16 @@ class Dashboard {
     this.redraw();
   }
 
-  // ---- What is shown ----
+  // ---- Drawing ----
 
   tick() {
     if (document.hidden) return;
     this.past.refresh();
-    // News that have just been drawn have moved the time on, too.
+    // A drawing for an event has just updated the times, too.
     if (Date.now() - this.drawnAt > 700) this.redraw();
   }
 
-  // Something that the timeline shows, too, is different.
+  // Something changed that the timeline shows, too.
   changed() {
     if (this.timeline) this.timeline.isDue = true;
     this.redraw();
@@ -110,7 +110,7 @@ class Dashboard {
   drawCondition() {
     const condition = conditionOf(this.store, this.state, Date.now() - this.heardAt);
     const isLive = condition.level === "live";
-    // While nothing is heard no time passes for what is shown.
+    // Times on the page stop while it is old.
     this.store.frozenAt = isLive ? null : (this.store.frozenAt ?? this.store.newsAt);
     showCondition(condition);
   }

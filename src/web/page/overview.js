@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pool at a glance: what it is, how many of its devices are free, and a small cell for each.
+// The overview: the name of the pool, counts of devices, and a small cell for each device.
 
 import { troubleOf } from "./devices.js";
 import { byId, make, setAttribute, setClass, setHidden, setList, setText } from "./dom.js";
@@ -68,7 +68,7 @@ export class Overview {
     document.title = titleOf(store, counts);
   }
 
-  // For a tab that nobody sees, of which only the title is.
+  // For a hidden tab: only its title is visible.
   drawTitle(store) {
     document.title = titleOf(store, count(store));
   }

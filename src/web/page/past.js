@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the history says of the last hours. It is asked rarely: what happens in between is in the store.
+// The history of the last hours. It is fetched rarely; the store has the leases that ended since.
 
 const REFRESH = 60000;
 
@@ -15,14 +15,14 @@ export class Past {
     this.changed = changed;
     this.hours = 6;
     this.leases = [];
-    this.time = null; // that the leases are of
+    this.time = null; // when the leases were fetched
     this.askedAt = 0;
     this.report = null;
     this.problem = null;
     this.timer = null;
     this.dueAt = Infinity;
-    this.isLate = false; // it was not asked for while nobody saw it
-    this.isReady = false; // nothing is asked before the stream is open
+    this.isLate = false; // a fetch was skipped because the page was hidden
+    this.isReady = false; // nothing is fetched before the stream is open
   }
 
   choose(hours) {
@@ -31,7 +31,7 @@ export class Past {
     this.changed();
   }
 
-  // Asks after `delay` milliseconds, or sooner where that is planned already.
+  // Fetches after `delay` milliseconds, or earlier if that is scheduled already.
   fetchSoon(delay) {
     const dueAt = Date.now() + delay;
     this.isReady = true;
@@ -58,12 +58,12 @@ export class Past {
       this.report = report;
       this.problem = null;
     } catch (error) {
-      this.problem = "The history cannot be read just now.";
+      this.problem = "cannot read the history now";
     }
     this.changed();
   }
 
-  // For somebody who calls it now and then while the page is seen.
+  // Called regularly while the page is visible.
   refresh() {
     if (this.isLate || (this.isReady && Date.now() - this.askedAt > REFRESH)) this.fetchSoon(0);
   }

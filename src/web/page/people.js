@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who uses what: now from the pool, over the last hours from the report.
+// The table of users: current devices from the pool, the last hours from the report.
 
 import { byId, make, makeOthersText, setHidden, setList, setOthersText, setText, setUserColour } from "./dom.js";
 import { isNumber, percent } from "./text.js";
@@ -25,7 +25,7 @@ class Row {
   }
 }
 
-// Shares of a device count as what they are.
+// Formats a number of devices; shares count as fractions.
 function sharesText(number) {
   return Number.isInteger(number) ? String(number) : number.toFixed(2).replace(/0$/, "");
 }
@@ -40,7 +40,7 @@ function tally(store, report) {
 
   for (const lease of store.leases.values()) {
     const person = of(lease.user);
-    // What is leased within a lease is that lease's already.
+    // Devices of an inner lease are counted with the outer one.
     if (!lease.parent) for (const part of lease.devices ?? []) person.devices += part.share ?? 1;
   }
   for (const claim of store.queue) of(claim.user).waiting += 1;

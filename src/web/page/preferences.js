@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the reader has chosen, kept by the browser where it lets us.
+// The choices of the user, kept in the local storage of the browser.
 
 export function read(name, fallback, allowed) {
   let value = null;
   try {
     value = localStorage.getItem(`berth.${name}`);
   } catch {
-    // Storage may be forbidden; then nothing is kept.
+    // Storage may be forbidden: then the default counts.
   }
   return allowed.includes(value) ? value : fallback;
 }
@@ -16,11 +16,11 @@ export function keep(name, value) {
   try {
     localStorage.setItem(`berth.${name}`, value);
   } catch {
-    // As above.
+    // Storage may be forbidden or full.
   }
 }
 
-// A group of radio buttons named `name`: what is chosen in it is kept. Returns how to ask for it.
+// Keeps the choice of the radio buttons named `name`. Returns a function that returns the choice.
 export function chooser(name, fallback, changed) {
   const buttons = [...document.querySelectorAll(`input[name="${name}"]`)];
   const allowed = buttons.map((button) => button.value);

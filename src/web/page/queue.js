@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who waits, in order, and why.
+// The queue in its order, with the reason why each claim waits.
 
 import { byId, make, makeOthersText, setAttribute, setClass, setHidden, setList, setOthersText, setText, setUserColour } from "./dom.js";
 import { duration, isNumber, moment, roughDuration, shortClock, timeOf } from "./text.js";
 
 const MOST_AT_FIRST = 20;
-
-// Why it waits, without the request, which stands above it already.
-function whyOf(claim) {
-  const why = claim.why || "no reason was given";
-  const repeated = `wanted ${claim.request}; `;
-  return why.startsWith(repeated) ? why.slice(repeated.length) : why;
-}
 
 class Claim {
   constructor() {
@@ -39,7 +32,7 @@ class Claim {
     const tags = [];
 
     if (claim.priority && claim.priority !== "normal") tags.push(`${claim.priority} priority`);
-    if (claim.opportunistic) tags.push("takes what is left");
+    if (claim.opportunistic) tags.push("opportunistic");
     if (claim.parent) tags.push(`within lease ${claim.parent}`);
     setUserColour(this.node, claim.user);
     setText(this.position, isNumber(claim.position) && claim.position > 0 ? `${claim.position}.` : "–");
@@ -48,7 +41,7 @@ class Claim {
     setText(this.tags, tags.join(" · "));
     setHidden(this.tags, tags.length === 0);
     setOthersText(this.request, claim.request || "unknown request", 120);
-    setOthersText(this.why, whyOf(claim), 200);
+    setOthersText(this.why, claim.why || "reason unknown", 200);
     setText(this.since, `waiting ${since === null ? "–" : duration((now - since) / 1000)}`);
     setAttribute(this.since, "title", since === null ? null : `since ${moment(since, now)}`);
     this.updateEstimate(claim, now);
@@ -77,13 +70,13 @@ export class Queue {
   draw(store, claims, filtered) {
     const now = store.now();
     const shown = this.showsAll ? claims : claims.slice(0, MOST_AT_FIRST);
-    // What the filter leaves out is not "more"; what was never sent is.
+    // "more" counts claims that the server did not send, but not those that the filter hides.
     const unsent = filtered ? 0 : Math.max(0, store.pending - store.queue.length);
     const rest = claims.length - shown.length + unsent;
 
     setList(this.list, shown, (claim) => claim.id, () => new Claim(), now);
     setHidden(this.list, shown.length === 0);
-    setText(byId("queue-empty"), filtered && store.queue.length > 0 ? "Nobody who waits matches the filter." : "Nobody waits.");
+    setText(byId("queue-empty"), filtered && store.queue.length > 0 ? "No claim matches the filter." : "Nobody waits.");
     setHidden(byId("queue-empty"), shown.length > 0);
     setText(this.more, rest > 0 ? `and ${rest} more` : "");
     setHidden(this.more, rest === 0);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The load of the last minutes as a line. Its width is 150 buckets whatever its size on the page.
+// The load of the last minutes as a line, 150 buckets wide at any size.
 
 import { make, makeSvg, setAttribute } from "./dom.js";
 import { BUCKETS } from "./store.js";
 
 const HEIGHT = 40;
-const LONGEST_GAP = 7; // buckets without a figure that are still drawn through
+const LONGEST_GAP = 7; // the line connects values across this many buckets
 
 function paths(history) {
   let line = "";
@@ -26,7 +26,7 @@ function paths(history) {
     } else {
       finish();
       start = x;
-      // A figure that stands alone is a short line, or it would not be seen.
+      // A single value is drawn as a short line, to be visible.
       line += `M${x - 0.6},${point.split(",")[1]}L${point}`;
       area += `M${x},${HEIGHT}L${point}`;
     }
@@ -49,7 +49,7 @@ export class Sparkline {
     this.node = make("div", "sparkline", this.svg);
   }
 
-  // Returns whether there is anything to draw.
+  // Returns whether there is a value to draw.
   draw(history) {
     const { line, area } = paths(history);
     setAttribute(this.line, "d", line);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of the pool: filled by the events of berth web, read by all that draws. All that is
-// kept has a bound, so that a page may stay open for weeks.
+// The state of the pool, filled by the events of berth web. All of it has a limit, so that a page can
+// stay open for weeks.
 
 import { isNumber, timeOf } from "./text.js";
 
 const BUCKET = 2000;
 export const BUCKETS = 150;
-const MOST_RECENT = 2000;
+const RECENT_MAX = 2000;
 
-// The load of the last minutes, one figure for every BUCKET of milliseconds; NaN where none is known.
+// The load of the last minutes, one value per BUCKET milliseconds; NaN: unknown. It starts with the
+// history that berth web sends, and goes on with the load events.
 export class LoadHistory {
   constructor() {
     this.values = new Float32Array(BUCKETS).fill(NaN);
@@ -26,7 +27,7 @@ export class LoadHistory {
     if (isNumber(value)) this.values[bucket % BUCKETS] = Math.min(Math.max(value, 0), 1);
   }
 
-  // Calls with the age in buckets, the oldest first, of what is known.
+  // Calls call(age, value) for each known value, the oldest first. The age counts buckets.
   each(call) {
     for (let age = BUCKETS - 1; age >= 0; age--) {
       const bucket = this.newest - age;
@@ -44,26 +45,26 @@ export class Store {
   constructor() {
     this.version = null;
     this.pool = null;
-    this.devices = new Map(); // the pool's order
+    this.devices = new Map(); // id: device, in the order of the pool
     this.loads = new Map(); // id: LoadHistory
     this.leases = new Map();
     this.queue = [];
     this.pending = 0;
     this.problems = [];
     this.daemon = { state: "live", since: null, reason: null };
-    this.recent = []; // leases that ended while the page was watching, oldest first
-    this.lead = 0; // of the pool's clock before this one, milliseconds
-    this.newsAt = null; // the pool's time of the newest news
-    this.frozenAt = null; // while what is known is old: the time that it is of
-    this.tenants = new Map(); // id of a device: its leases
+    this.recent = []; // leases that ended while the page was open, oldest first
+    this.lead = 0; // how far the pool's clock is ahead of this one, milliseconds
+    this.newsAt = null; // the time of the newest event, by the pool's clock
+    this.frozenAt = null; // while the page is old: the time that it shows
+    this.tenants = new Map(); // device id: its leases
   }
 
-  // The pool's time; while nothing is heard, the time of what is shown.
+  // Returns the time by the pool's clock, or the time that an old page shows.
   now() {
     return this.frozenAt ?? Date.now() + this.lead;
   }
 
-  // A time that came with an event. What the daemon has not confirmed is as old as it was.
+  // Notes the time of an event. Without a live daemon the page does not become newer.
   heard(kind, time) {
     if (time === null) return;
     const isLive = this.daemon.state === "live";
@@ -99,7 +100,7 @@ export class Store {
     this.countTenants();
   }
 
-  // What berth web remembers of loads, for a page that was not there.
+  // Adds the loads from before the page was opened.
   takeRecent({ every_s, until, devices }) {
     const end = timeOf(until);
     if (end === null) return;
@@ -140,7 +141,7 @@ export class Store {
     } else {
       this.leases.delete(lease.id);
       this.recent.push({ ...lease, ended_at: data.ended_at, end: data.end ?? data.what, exit_code: data.exit_code });
-      if (this.recent.length > MOST_RECENT) this.recent.splice(0, this.recent.length - MOST_RECENT);
+      if (this.recent.length > RECENT_MAX) this.recent.splice(0, this.recent.length - RECENT_MAX);
     }
     this.countTenants();
   }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way to berth web: one stream of events, opened again by itself whenever it breaks.
+// The event stream of berth web. It reconnects whenever it breaks.
 
 const EVENTS = ["hello", "load", "devices", "lease", "queue", "state", "tick"];
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 8000;
-const PATIENCE = 20000; // without a word on an open stream, which should tick every 5 s
+const SILENCE_TIMEOUT = 20000; // an open stream has a tick every 5 s
 
-// An event stream does not tell why it ended, so it is asked for: "no token", or another reason.
-async function ask() {
+// Finds out why the stream ended, which EventSource does not report: "no token" or "other".
+async function findReason() {
   try {
     const answer = await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(LONGEST_PAUSE) });
     answer.body?.cancel();
@@ -26,7 +26,7 @@ export class Stream {
     this.timer = null;
     this.pause = FIRST_PAUSE;
     this.heardAt = 0;
-    // A phone that wakes up, or a laptop that is opened, need not wait for the pause to pass.
+    // Reconnect at once when a phone or laptop wakes up.
     window.addEventListener("online", () => this.open());
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden && this.timer !== null) this.open();
@@ -66,7 +66,7 @@ export class Stream {
   async lose(source) {
     if (this.source !== source) return;
     this.close();
-    const found = await ask();
+    const found = await findReason();
     if (this.source !== null || this.timer !== null) return;
     this.listener.connection(found === "no token" ? "no token" : "lost");
     if (found === "no token") return;
@@ -74,9 +74,9 @@ export class Stream {
     this.pause = Math.min(this.pause * 2, LONGEST_PAUSE);
   }
 
-  // A connection that broke without a word is noticed by its silence.
+  // Reopens a stream that is silent: its connection may be broken.
   check() {
-    if (this.source === null || Date.now() - this.heardAt < PATIENCE) return;
+    if (this.source === null || Date.now() - this.heardAt < SILENCE_TIMEOUT) return;
     this.open();
   }
 }

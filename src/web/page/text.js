@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words for people: times, sizes, and texts that somebody else has written. Pure.
+// Formats times, sizes and texts from other users. Pure.
 
-// Characters that nobody sees, or that turn others round. The two joiners are left out: scripts and
-// emoji need them, and alone they do no harm.
+// Invisible characters, and characters that change the direction of text. The two joiners are allowed:
+// scripts and emoji need them, and alone they do no harm.
 const UNSEEN = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
 const LONGEST_TITLE = 4096;
 
@@ -14,12 +14,12 @@ function nameOfUnseen(character) {
   return code < 0x10000 ? `\\u${digits.padStart(4, "0")}` : `\\u{${digits}}`;
 }
 
-// The text with everything in it seen, and nothing in it that does anything.
+// Returns the text with invisible characters written out.
 export function plain(text) {
   return String(text ?? "").replace(UNSEEN, nameOfUnseen);
 }
 
-// At most so many characters of it, the last of them telling that there are more.
+// Returns at most `most` characters. The last one is … if the text was cut.
 export function cut(text, most) {
   if (text.length <= most) return text;
   const characters = Array.from(text.slice(0, 2 * most + 2));
@@ -38,7 +38,7 @@ export function count(number, one, many = `${one}s`) {
   return `${number} ${number === 1 ? one : many}`;
 }
 
-// Seconds, as two units at most; what is not known is a dash.
+// Formats seconds in two units at most; unknown is a dash.
 export function duration(seconds) {
   if (!isNumber(seconds)) return "–";
   const whole = Math.max(0, Math.floor(seconds));
@@ -52,7 +52,7 @@ export function duration(seconds) {
   return `${whole} s`;
 }
 
-// No more exact than an estimate is.
+// Formats an estimate in seconds, rounded.
 export function roughDuration(seconds) {
   if (!isNumber(seconds) || seconds < 60) return isNumber(seconds) ? "a minute" : "–";
   const minutes = Math.round(seconds / 60);
@@ -66,7 +66,7 @@ const shortClockForm = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minut
 const dayForm = new Intl.DateTimeFormat("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit" });
 const DAY = 24 * 3600 * 1000;
 
-// Milliseconds since 1970, as the clock on the wall shows them.
+// Formats milliseconds since 1970 as the local time of day.
 export function clock(time) {
   return isNumber(time) ? clockForm.format(time) : "–";
 }
@@ -75,13 +75,13 @@ export function shortClock(time) {
   return isNumber(time) ? shortClockForm.format(time) : "–";
 }
 
-// With the day, where it was not just now.
+// Adds the day if the time is more than half a day away.
 export function moment(time, now) {
   if (!isNumber(time)) return "–";
   return Math.abs(now - time) < DAY / 2 ? clockForm.format(time) : dayForm.format(time);
 }
 
-// A time of a document as milliseconds; null where there is none.
+// Parses a time of a document into milliseconds; null: there is none.
 export function timeOf(text) {
   const time = typeof text === "string" ? Date.parse(text) : NaN;
   return Number.isNaN(time) ? null : time;
@@ -109,14 +109,14 @@ export function size(bytes) {
   return `${inUnits(bytes, unit)} ${name}`;
 }
 
-// What is used of a whole, in the whole's unit.
+// Formats used and total size in the unit of the total.
 export function sizeOf(used, total) {
   if (!isNumber(total)) return isNumber(used) ? `${size(used)} of an unknown size` : "unknown";
   const [unit, name] = unitFor(total);
   return `${isNumber(used) ? inUnits(used, unit) : "–"} / ${inUnits(total, unit)} ${name}`;
 }
 
-// The model without its vendor, which the id names already.
+// Returns the model without its vendor, which the id names already.
 export function model(name) {
   return plain(name ?? "").replace(/^(NVIDIA|AMD|Intel\(R\)|Intel|Apple) (?=.)/, "") || "unknown model";
 }

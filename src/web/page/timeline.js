@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Leases of the last hours, a row for each device: those of the history, and those that are held,
-// whose bars grow.
+// The timeline: a row for each device, a bar for each lease of the last hours. Bars of current leases
+// grow.
 
 import { byId, make, makeOthersText, makeSvg, setAttribute, setClass, setHidden, setList, setOthersText, setText, setUserColour } from "./dom.js";
 import { jobOf } from "./devices.js";
@@ -10,8 +10,8 @@ import { count, cut, duration, isNumber, moment, plain, shortClock, timeOf } fro
 
 const HOUR = 3600 * 1000;
 const AXIS = 22;
-const LETTER = 6.8; // about the width of one, pixels
-const LABEL = 12; // letters of a device's id at most
+const LETTER = 6.8; // the approximate width of a letter, pixels
+const LABEL = 12; // the most letters of a device's id
 const MOST_ROWS = 200;
 
 function idsOf(lease) {
@@ -25,7 +25,7 @@ function spanOf(lease, end) {
   return { lease, key, devices: idsOf(lease), start, end: end ?? Infinity, running: end === null };
 }
 
-// All leases that are known, each once: what is held now is newer than what the history says.
+// Returns all known leases, each once. The store is newer than the history.
 export function knownLeases(history, historyTime, store) {
   const spans = new Map();
   const add = (span) => span && spans.set(span.key, span);
@@ -49,13 +49,13 @@ function describe(bar, now) {
   return `${plain(lease.user)}, ${cut(plain(jobOf(lease)), 80)}, ${shortClock(bar.start)} to ${until}, ${held}, ${endWords(bar.span)}`;
 }
 
-const barOf = new WeakMap(); // of a node: its Bar
+const barOf = new WeakMap(); // node: its Bar
 
 class Bar {
   constructor() {
     this.rect = makeSvg("rect", { rx: 3 });
     this.text = makeSvg("text", { x: 5, y: "50%" });
-    // Cuts off what is wider than was thought.
+    // Clips text that is wider than estimated.
     this.window = makeSvg("svg");
     this.window.append(this.text);
     this.node = makeSvg("g", { class: "lease-bar", role: "img", tabindex: "-1" });
@@ -155,13 +155,13 @@ export class Timeline {
     this.table = byId("timeline-table");
     this.drawnAt = 0;
     this.isDue = true;
-    this.current = null; // the key of the bar that the keyboard is at
+    this.current = null; // the key of the focused bar
     new ResizeObserver(() => (this.isDue = true)).observe(byId("history"));
     this.listen();
   }
 
   listen() {
-    // The chart itself must not hear of the focus: browsers take that for a wish to have it.
+    // Listen on the box: with a focus listener on the chart, browsers make the chart focusable.
     this.svg.addEventListener("pointerover", (event) => this.show(event.target.closest(".lease-bar")));
     this.svg.addEventListener("pointerleave", () => this.show(document.activeElement?.closest?.(".lease-bar") ?? null));
     this.box.addEventListener("focusin", (event) => this.focus(event.target.closest(".lease-bar")));
@@ -170,7 +170,7 @@ export class Timeline {
     byId("timeline-as-table").addEventListener("toggle", () => (this.isDue = true));
   }
 
-  // Draws when something has changed, or when the time that has passed would be seen.
+  // Draws if something changed, or if the passed time is visible.
   draw(store, hours, findLeases, devices, filter) {
     const width = byId("history").clientWidth - 2;
     const now = store.now();
@@ -225,13 +225,13 @@ export class Timeline {
     setText(byId("timeline-table-more"), shown.length > MOST_ROWS ? `and ${shown.length - MOST_ROWS} earlier ones` : "");
   }
 
-  // ---- The bar that is pointed at, or that the keyboard is at ----
+  // ---- The bar under the pointer or with the focus ----
 
   allBars() {
     return [...this.rows.children].map((row) => [...row.lastElementChild.children]).filter((bars) => bars.length > 0);
   }
 
-  // The chart is one stop of the Tab key; the arrow keys move within it.
+  // The chart is one Tab stop; the arrow keys move within it.
   setStop() {
     const rows = this.allBars();
     const all = rows.flat();
@@ -304,7 +304,7 @@ export class Timeline {
     this.place(node);
   }
 
-  // Below the bar or above it, within the window.
+  // Places the details below or above the bar, within the window.
   place(node) {
     const bar = node.firstElementChild.getBoundingClientRect();
     const box = this.details.getBoundingClientRect();

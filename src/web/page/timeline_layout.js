@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the bars of a timeline are. Pure.
+// The layout of the bars of a timeline. Pure.
 
-const TINY = 2; // pixels; bars of less are drawn together with their neighbours
+const TINY = 2; // pixels; narrower bars are merged with their neighbours
 const MOST_LANES = 8;
 
-// One device's leases, as spans {key, start, end}, in pixels: spans whose bars would be too
-// narrow to be told apart become one.
+// Converts the spans {key, start, end} of one device to pixels. Spans whose bars would be too narrow
+// are merged.
 function squeeze(spans, scale) {
   const bars = [];
   let several = null;
 
   for (const span of [...spans].sort((one, other) => one.start - other.start)) {
     const right = Math.max(scale(span.end), scale(span.start) + 1);
-    // What is held is always seen, however short as yet.
+    // A current lease is always visible, however short.
     const x = span.running ? Math.min(scale(span.start), right - TINY) : scale(span.start);
     if (right - x >= TINY) {
       bars.push({ span, key: span.key, start: span.start, end: span.end, x, right, spans: [span] });
@@ -29,7 +29,7 @@ function squeeze(spans, scale) {
   return bars;
 }
 
-// Bars that overlap are put one above the other; a lane is free again when its bar has ended.
+// Puts bars that overlap into different lanes. A lane is free again when its bar ends.
 function setLanes(bars) {
   let lanes = [];
   let cluster = [];
@@ -40,7 +40,7 @@ function setLanes(bars) {
     cluster = [];
   };
   for (const bar of bars.sort((one, other) => one.start - other.start)) {
-    // What ends when another begins does not overlap it, whatever the rounding.
+    // A bar that ends when another begins does not overlap it, in spite of rounding.
     if (lanes.every((end) => end <= bar.start)) finish();
     let lane = lanes.findIndex((end) => end <= bar.start);
     if (lane < 0) lane = Math.min(lanes.length, MOST_LANES - 1);
@@ -52,7 +52,7 @@ function setLanes(bars) {
   return bars;
 }
 
-// Map of device ids to bars {span, key, start, end, x, right, lane, lanes, spans}, of spans
+// Returns a map of device ids to bars {span, key, start, end, x, right, lane, lanes, spans}, of spans
 // {key, devices, start, end, running} that overlap the time from `from` to `to`, which is `width` wide.
 export function layOut(all, from, to, width) {
   const spans = new Map();
@@ -71,7 +71,7 @@ export function layOut(all, from, to, width) {
 const MINUTE = 60000;
 const STEPS = [5, 10, 15, 30, 60, 120, 180, 360].map((minutes) => minutes * MINUTE);
 
-// Round times of the wall clock, no nearer to each other than `nearest` pixels.
+// Returns round local times that are at least `nearest` pixels apart.
 export function ticks(from, to, width, nearest) {
   const step = STEPS.find((candidate) => (candidate / (to - from)) * width >= nearest) ?? STEPS.at(-1);
   const zone = new Date(to).getTimezoneOffset() * MINUTE;
