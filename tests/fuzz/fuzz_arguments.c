@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any words, one a line or ended by zero bytes, as the options of a request.
+ * Parses any words, one per line or ended by zero bytes, as the options of a request.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a CDI file. What is accepted has names that a runtime would know and device files of
- * the host's; what is refused is refused with a message that names the file. Whatever it is, it can
- * be taken and looked through.
+ * Parses any bytes as a CDI file. An accepted file has names that a runtime accepts and device
+ * files of the host. A refused file gets a message that names the file. Both can be added to a set
+ * and searched.
  */
 #include <stdint.h>
 #include <string.h>
@@ -44,7 +44,8 @@ static void walk(const struct cdi_registry *entries)
     require(bytes <= CDI_BYTES_MAX);
 }
 
-/* The device that has what the first entry has: if any entry is found, it is one that is there. */
+/* Searches for the device with the device files of the first entry. A result must be an entry of
+ * the file. */
 static void look_for_device(const struct cdi_registry *registry)
 {
     struct device device = {
@@ -91,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     walk(&entries);
     require(cdi_registry_merge(&registry, &entries, 0) == 0);
     look_for_device(&registry);
-    /* Once more in the same directory, all are void. */
+    /* A second copy in the same directory makes all entries invalid. */
     entries = parse(data, size);
     require(cdi_registry_merge(&registry, &entries, 0) == 0);
     for (size_t i = 0; i < registry.count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a configuration. What is accepted holds only what a pool can work with; what is
- * refused is refused with a message that names the file.
+ * Parses any bytes as a configuration. An accepted one has only values that a pool can use. A
+ * refused one gets a message that names the file.
  */
 #include <stdint.h>
 #include <string.h>

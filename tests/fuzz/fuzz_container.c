@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a process is among the control groups.
+ * Parses any bytes as the control groups of a process.
  */
 #include <stddef.h>
 #include <stdint.h>

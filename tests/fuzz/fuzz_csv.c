@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a trace. What is accepted has every field that was asked for, within the bytes that
- * were given; what is refused is refused with a message that names the file and a line of it.
+ * Parses any bytes as a trace. An accepted trace has all required fields, within the bytes of the
+ * input. A refused one gets a message that names the file and the line.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernel says of an open DRM device.
+ * Parses any bytes as the fdinfo of an open DRM device.
  */
 #include <stdbool.h>
 #include <stddef.h>

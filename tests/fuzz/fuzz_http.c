@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a request. Every span of what is accepted lies within the bytes that it was made of,
- * and is what the rules allow; what was complete stays so whatever follows.
+ * Parses any bytes as an HTTP request. All spans of an accepted request lie within the input and
+ * follow the rules. A complete request stays complete with any bytes after it.
  */
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as an inventory file. What is accepted is whole and can be shown; what is refused is
- * refused with a message that names the file.
+ * Parses any bytes as an inventory file. An accepted one is complete and can be printed. A refused
+ * one gets a message that names the file.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a journal: as they are, and again as one record whose length and checksums are put
- * right, since hardly any other gets past them. What is accepted can be written and read again;
- * what is refused is refused with a message.
+ * Reads any bytes as a journal: first unchanged, then as one record with the right length and
+ * checksums, because hardly any other input passes these checks. An accepted record can be written
+ * and read again. A refused one gets a message.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void try_describe(const struct engine_event *event)
     text_finish(&line);
 }
 
-/* Written again it is the same event, in no more bytes. */
+/* Checks that writing gives the same event, in at most as many bytes. */
 static void try_again(const struct journal_record *record, size_t used)
 {
     struct journal_record again;
@@ -41,7 +41,7 @@ static void try_again(const struct journal_record *record, size_t used)
     text_finish(&bytes);
 }
 
-/* Reads one record. Returns how many bytes it takes; 0: there is none. */
+/* Reads one record. Returns its length in bytes, or 0 if there is none. */
 static size_t try_decode(const uint8_t *data, size_t size)
 {
     struct berth_error error = BERTH_ERROR_INIT;

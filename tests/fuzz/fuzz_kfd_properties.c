@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of KFD's from strangers. The input is the text of a node's properties, and of a link's.
+ * Parses any text as the properties of a KFD node and of a link.
  */
 #include <stddef.h>
 #include <stdint.h>

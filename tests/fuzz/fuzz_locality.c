@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any text as a list of CPUs, and any two lines as the directories of two devices.
+ * Parses any text as a list of CPUs, and any two lines as the directories of two devices.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void try_address(const char *path)
     require(address.known == (length <= strlen(path)));
 }
 
-/* The same from both sides, and psb to itself. */
+/* Checks that the result is symmetric, and psb for a device and itself. */
 static void try_between(const char *one, const char *other, struct optional_number numa)
 {
     struct optional_number none = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Masks of GPUs from strangers. The input is lines, each a mask as NAME=VALUE.
+ * Parses any text as masks of GPUs, one NAME=VALUE per line.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,7 +69,7 @@ static void check(const struct string_list *masks, bool has_nvidia)
         require(slot < machine.devices.count && (i == 0 || slot > last));
         last = slot;
     }
-    /* No mask hides what has none. */
+    /* A mask hides no device of a vendor without one. */
     require(!has_mask || (ids.count > 0 && last == machine.devices.count - 1));
     vector_finish(&ids);
     machine_finish(&machine);

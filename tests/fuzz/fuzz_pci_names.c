@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a pci.ids: names are found in it or not, and are fit to be shown. The first four
- * bytes are the ids that are looked for.
+ * Searches any bytes as a pci.ids file. A name that is found can be printed. The first four bytes
+ * are the ids to search for.
  */
 #include <stdint.h>
 #include <stdlib.h>

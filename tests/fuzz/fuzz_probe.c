@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a probe's answer. What is accepted is written and read again as the same; what is
- * refused is refused with a message. So with requests.
+ * Decodes any bytes as a report and as a request of a probe. An accepted one is the same after
+ * encoding and decoding it. A refused one gets a message.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All readers of short strings from strangers: numbers, sizes, durations, fractions, lists of
- * numbers and names. The input is the string up to its first zero byte; what follows is a second
- * name for the search of the nearest.
+ * Calls all parsers of short strings: numbers, sizes, durations, fractions, lists of numbers and
+ * names. The input is the string up to its first zero byte. The rest is a second name for the
+ * search of similar names.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ enum { UNTOUCHED = 4711, BITS_MAX = 4096 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What every reader promises about its error. Returns whether the call went well. */
+/* Checks the error that every parser may leave. Returns whether the call succeeded. */
 static bool check_error(int code, const struct berth_error *error)
 {
     if (code == 0) {

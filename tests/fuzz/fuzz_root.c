@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a file of sysfs: what is taken for a number is one.
+ * Parses any bytes as a file of sysfs. Only numbers are accepted as numbers.
  */
 #include <inttypes.h>
 #include <stdint.h>

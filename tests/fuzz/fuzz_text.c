@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as text that is shown: repaired, as JSON, in a table. The first byte is the width of
- * the table.
+ * Prints any bytes as text: repaired, as JSON, and in a table. The first byte is the width of the
+ * table.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Decodes to the end: every step goes on, and what is well-formed is what its character makes. */
+/* Decodes to the end. Every step advances, and encoding a decoded character gives its bytes again.
+ */
 static void try_decode(const char *bytes, size_t length)
 {
     bool valid = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a packet: as they are, and again with a header that is put right, since hardly any
- * other gets past it. What is accepted is written and read again as the same, takes no more memory
- * than was promised and has words for people; what is refused is refused with a message.
+ * Decodes any bytes as a packet: first unchanged, then with a right header, because hardly any
+ * other input passes its checks. An accepted message is the same after encoding and decoding it,
+ * stays below the memory limit and can be described. A refused one gets a message.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Every text that a client shows can be asked for. */
+/* Calls every function that returns a text for clients. */
 static void try_words(const struct wire_message *message)
 {
     const char *type = wire_type_name(message->type);
@@ -27,7 +27,7 @@ static void try_words(const struct wire_message *message)
         require(*pool_info_describe_end(message->leases.items[i].end) != '\0');
 }
 
-/* Written again it is the same message, in no more bytes. */
+/* Checks that encoding gives the same message, in at most as many bytes. */
 static void try_again(const struct wire_message *message, size_t size)
 {
     struct wire_message again;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a spec file. What is taken makes sense as a request and can be shown; what is
- * refused is refused with a message that names the file and a place in it.
+ * Parses any bytes as a spec file. An accepted one is a valid request and can be printed. A refused
+ * one gets a message that names the file and the position.
  */
 #include <stdint.h>
 #include <string.h>

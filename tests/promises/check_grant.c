@@ -182,7 +182,7 @@ static void check_numbers(struct run *run, const struct model_claim *claim,
     }
 }
 
-/* What the test of the shrinker complains about. */
+/* The failure that the test of the shrinker reports. */
 static void check_fault(struct run *run, const struct engine_event *event)
 {
     for (uint32_t i = 0; i < event->slot_count && run->fault_at > 0; i++) {
@@ -191,7 +191,7 @@ static void check_fault(struct run *run, const struct engine_event *event)
     }
 }
 
-/* Whether one device is to be taken before another by a policy that knows no difference. */
+/* Returns whether one device must be taken before another by a policy that sees no difference. */
 static bool is_preferred(const struct run *run, const struct asking *asking, unsigned one,
                          unsigned other)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * First come, first served, at the moment of each grant (promises 4, 5 and 10): whoever waits and
- * comes earlier is not delayed by it.
+ * First come, first served, at the moment of each grant (promises 4, 5 and 10): a claim that waits
+ * and comes earlier is not delayed by it.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -128,7 +128,7 @@ static void check_reservation(struct run *run, const struct model_claim *claim, 
     check_set(run, claim);
 }
 
-/* Who begins to overstay moves what hung on it. */
+/* A lease that begins to overstay moves the reservations that depend on it. */
 static void excuse_overstayers(struct model *model, uint64_t scope)
 {
     for (size_t i = 0; i < model->lease_count; i++) {

@@ -57,7 +57,7 @@ static bool is_of_now(const struct run *run)
     return run->operation->kind != OPERATION_ADVANCE || run->operation->known != run->other_steps;
 }
 
-/* That each notice of this step helps somebody who waits. */
+/* Checks that each notice of this step helps a waiting claim. */
 static void check_notice_helps(struct run *run, uint64_t id)
 {
     const struct model_lease *lease = model_lease(&run->model, id);
@@ -101,7 +101,8 @@ static uint64_t oldest_needed(const struct run *run, const struct model_claim *c
     return UINT64_MAX;
 }
 
-/* For the only claim that waits: that each notice was needed, and nobody older than needed. */
+/* For a single waiting claim: checks that each notice was needed, and that no older lease than
+ * needed got one. */
 static void check_notices_needed(struct run *run, const struct model_claim *claim)
 {
     const struct model *model = &run->model;

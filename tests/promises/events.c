@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the engine says, event by event: whether it may say so now, and what the model makes of it.
+ * Checks each event of the engine: whether it may happen now, and how it changes the model.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -124,7 +124,7 @@ static void add_lease(struct run *run, const struct model_claim *claim,
     run->tally->within += claim->scope != 0;
 }
 
-/* Who came before others may have moved what they were promised. */
+/* An earlier claim may have moved the promises of later ones. */
 static void excuse_after(struct model *model, const struct model_claim *granted)
 {
     for (size_t i = 0; i < model->claim_count; i++) {

@@ -7,7 +7,7 @@
 
 #include "promises/run.h"
 
-/* What a history is mostly about; each makes other things likely. */
+/* The emphasis of a history. Each flag makes some operations likely. */
 struct flavour {
     bool filters;
     bool sharing;
@@ -19,9 +19,9 @@ struct flavour {
     bool replicas;
     bool policies;
     bool classes;
-    bool gifts;      /* leases past the queue, and such as are returned to it */
-    bool people;     /* devices reserved for some, or preferred */
-    bool rules;      /* that change */
+    bool gifts;      /* leases that bypass the queue or return to it */
+    bool people;     /* devices that are reserved or ranked */
+    bool rules;      /* the rules change */
     uint32_t widest; /* devices of one request */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A history: a made-up machine and the operations on its engine, all plain values. An operation
- * names claims and leases by the operation that made them, so that others can be left out and it
- * still means the same (or nothing, when what it names was left out too).
+ * names claims and leases by the operation that made them. Its meaning stays when other operations
+ * are removed. It does nothing when the one it names is removed.
  */
 #ifndef PROMISES_HISTORY_H
 #define PROMISES_HISTORY_H
@@ -26,7 +26,7 @@ enum {
 /* A set of slots: bit number i is slot i. */
 typedef uint32_t slot_set;
 
-/* What is fixed about a device. */
+/* The facts of a device that never change. */
 struct device_plan {
     struct device_id id;
     const char *name; /* NULL: unknown */
@@ -42,7 +42,7 @@ struct device_plan {
     uint32_t host;
 };
 
-/* What may change; 0 and NULL: as usual. */
+/* The rules that may change; 0 and NULL are the defaults. */
 struct rules_plan {
     uint32_t time_slice_tenants;
     uint32_t mps_tenants;
@@ -183,7 +183,7 @@ void plan_ids(const struct plan *plan, slot_set slots, struct device_id_list *li
 /* How many claims the asking stands for. */
 uint32_t asking_claims(const struct asking *asking);
 
-/* Ends the program when there is no memory: nothing can be tested then. */
+/* Ends the program when there is no memory, because then nothing can be tested. */
 void *need_memory(void *memory);
 
 #endif

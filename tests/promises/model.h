@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rules of docs/FAIRNESS.md a second time: slow, plain, and written from that page alone. It
- * mirrors what an engine is told and what it says, and answers what may happen and what must.
+ * A second, slow and plain implementation of docs/FAIRNESS.md, written from that page alone. It
+ * follows an engine's input and events, and says what may and what must happen.
  *
  * Slots are bits of a number. A scope is 0, or the id of the lease that claims are made within; it
  * has its own devices, leases and queue.
@@ -32,7 +32,7 @@ struct model_device {
     struct people people;
     uint32_t rank; /* 0: none */
 
-    /* What only policies look at. */
+    /* Facts that only policies use. */
     struct figure utilization;
     uint64_t queued;
     uint64_t active;
@@ -64,11 +64,11 @@ struct model_claim {
     int64_t arrived;
     int64_t deadline;
 
-    /* What the engine said of its reservation when it was last asked. */
+    /* The reservation that the engine last reported. */
     bool reserved;
     int64_t start;
     slot_set set;
-    /* The earliest start it was told while nothing happened that may move it. */
+    /* The earliest start that was promised, as long as nothing happens that may move it. */
     bool promised;
     int64_t promised_start;
 };
@@ -104,7 +104,7 @@ void model_excuse(struct model *model, uint64_t scope);
 
 /* ---- Devices (model_room.c) ---- */
 
-/* What lies on each slot. */
+/* The leases' use of each slot. */
 struct occupancy {
     struct {
         uint32_t tenants;
@@ -127,7 +127,8 @@ struct moment {
     const bool *left_out; /* by lease, these are gone too; NULL: none */
 };
 
-/* What a claim takes of each device. That of a request which was made stays what it was then. */
+/* Returns the share of each device that a claim takes. For a request that was made it stays the
+ * same. */
 uint32_t asking_share(const struct model *model, uint64_t scope, const struct asking *asking);
 /* The request is made now. */
 void model_make(struct model *model, uint64_t scope, const struct asking *asking);
@@ -183,7 +184,7 @@ bool model_fits(const struct model *model, const struct asking *asking, slot_set
 uint32_t model_largest(const struct model *model, uint64_t scope, const struct asking *asking,
                        slot_set slots, const uint32_t room[SLOTS_MAX], bool within_limits);
 
-/* What becomes of giving these slots to a request: 0, BERTH_ERROR_INVALID or _BUSY. */
+/* Returns the result of granting these slots to a request: 0, BERTH_ERROR_INVALID or _BUSY. */
 int model_judge_gift(const struct model *model, uint64_t scope, const struct asking *asking,
                      slot_set slots);
 
@@ -193,7 +194,7 @@ bool model_may_be_together(const struct model *model, const struct asking *askin
 
 /* ---- Limits (model_limits.c) ---- */
 
-/* What the leases of a user or group hold, in millionths. */
+/* Returns how much the leases of a user or group hold, in millionths. */
 uint64_t model_user_holds(const struct model *model, uint32_t uid);
 uint64_t model_group_holds(const struct model *model, uint32_t group);
 /* Whether replicas of this size fit below the limits beside what is held. */
@@ -204,7 +205,7 @@ bool model_has_limit(const struct model *model, uint64_t scope, const struct ask
 bool model_held_by_limit(const struct model *model, uint64_t scope, const struct asking *asking);
 bool model_impossible(const struct model *model, uint64_t scope, const struct asking *asking);
 
-/* ---- Order and who may start (model_order.c) ---- */
+/* ---- Queue order and starts (model_order.c) ---- */
 
 /* The step by which claims age. */
 int64_t model_age_step(const struct model *model);
@@ -244,7 +245,8 @@ int64_t model_start(const struct model *model, const struct model_claim *claim);
 slot_set model_room_at(const struct model *model, const struct model_claim *claim, int64_t at,
                        uint32_t room[SLOTS_MAX]);
 
-/* What the groups bar for the claim, with the starts and sets that the engine said. */
+/* Returns the slots that the groups block for the claim, from the starts and sets that the engine
+ * reported. */
 slot_set model_bars(const struct model *model, const struct model_groups *groups,
                     const struct model_claim *claim);
 
@@ -256,8 +258,8 @@ slot_set model_open_to(const struct model *model, const struct model_groups *gro
 uint32_t model_may_start(const struct model *model, const struct model_groups *groups,
                          const struct model_claim *claim, slot_set *ret_allowed);
 
-/* What becomes of a claim that is made now: BERTH_ERROR_NO_DEVICE, _IMPOSSIBLE, CLAIM_WAITS or
- * CLAIM_GRANTED. */
+/* Returns the result of a claim that is made now: BERTH_ERROR_NO_DEVICE, _IMPOSSIBLE, CLAIM_WAITS
+ * or CLAIM_GRANTED. */
 int model_predict(const struct model *model, const struct model_claim *claim, uint32_t *ret_size,
                   slot_set *ret_allowed);
 

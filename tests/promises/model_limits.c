@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much users and groups hold and may hold, and what can never be.
+ * How much users and groups hold and may hold, and which requests can never be granted.
  */
 #include "promises/model.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The order of claims, the groups of blocked ones, their reservations, and who may start.
+ * The order of claims, the groups of blocked claims, their reservations, and which claims may
+ * start.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,7 @@ int64_t model_start(const struct model *model, const struct model_claim *claim)
     return TIME_NEVER;
 }
 
-/* ---- Who may start ---- */
+/* ---- Which claims may start ---- */
 
 /* Whether a claim that starts now is sure to have ended by then. */
 static bool ends_before(const struct model *model, const struct asking *asking, int64_t start)
@@ -197,7 +198,7 @@ slot_set model_bars(const struct model *model, const struct model_groups *groups
     return barred;
 }
 
-/* What an opportunistic claim may not touch. */
+/* The slots that an opportunistic claim must not use. */
 static slot_set taken_by_others(const struct model *model, const struct model_claim *claim)
 {
     slot_set taken = 0;

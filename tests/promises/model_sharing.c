@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tenants of one device leave of its memory, and who is served by one MPS control daemon.
+ * How much memory the tenants of a device leave, and which tenants one MPS control daemon serves.
  */
 #include "promises/model.h"
 

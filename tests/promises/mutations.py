@@ -95,7 +95,7 @@ def build(root, objects, name, file, text):
 
 
 def mutate(root, objects, mutation):
-    """Returns None if the fault was seen, else what is wrong."""
+    """Returns None if the test found the fault, else a description of the problem."""
     name, file, old, new, promises = mutation
     source = root / "src/engine" / file
     text = source.read_text(encoding="utf-8") if source.is_file() else ""

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine's events kept as bytes, and an engine made of them again (promise 9).
+ * Keeps the engine's events as bytes, and restores an engine from them (promise 9).
  */
 #include <inttypes.h>
 #include <string.h>
@@ -60,7 +60,7 @@ size_t run_dump(struct run *run, struct engine *engine, struct text *out)
     return dumping.count;
 }
 
-/* What the engine is told anew after a restart: nothing of it is in the events. */
+/* Repeats what an engine must be told after a restart, because the events do not contain it. */
 static void tell_again(const struct run *run, struct engine *engine)
 {
     const struct model *model = &run->model;

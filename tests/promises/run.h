@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One history at work: the engine, the model beside it, and what was found.
+ * One run of a history: the engine, the model, and the first broken promise.
  */
 #ifndef PROMISES_RUN_H
 #define PROMISES_RUN_H
@@ -17,7 +17,7 @@ struct verdict {
     char message[400];
 };
 
-/* How often things happened, to see that nothing is missing. */
+/* How often each event happened, to see that none is missing. */
 struct tally {
     unsigned long steps;
     unsigned long checks;
@@ -74,9 +74,9 @@ struct run {
     struct text *trace; /* the same in words, after each operation's number; NULL: not wanted */
     size_t event_count;
     uint64_t fingerprint; /* of all events that ever were */
-    bool other_steps;     /* go through the time in one step where it is to be moment by moment */
+    bool other_steps;     /* advance the time in one step where the default is event by event */
 
-    /* The operation that is under way, and what it may lead to. */
+    /* The current operation, and its possible results. */
     const struct operation *operation;
     uint64_t target;           /* the lease or claim that it names; 0: none */
     struct run_request *asker; /* of a claim, try or pick */
@@ -100,7 +100,7 @@ struct run {
 void run_init(struct run *run, const struct plan *plan, struct tally *tally);
 void run_finish(struct run *run);
 
-/* Does one operation and checks everything. Returns whether all is well. */
+/* Runs one operation and all checks. Returns whether all promises hold. */
 bool run_step(struct run *run, const struct operation *operation);
 
 /* The operations that claim, try, give or pick; that claim once more or close a request. */
@@ -139,7 +139,7 @@ void run_close(struct run *run, struct run_request *request);
 
 /* ---- Events (events.c) ---- */
 
-/* Is told every event; updates the model. */
+/* Handles every event: updates the model. */
 void run_tell(void *context, const struct engine_event *event);
 /* In a quiet run, keeps the events of a call until it is known what came before them and was not
  * told: that the claim was granted as this lease, or that this lease is gone (0: neither). */
@@ -157,31 +157,31 @@ size_t run_dump(struct run *run, struct engine *engine, struct text *out);
 
 /* ---- Checks ---- */
 
-/* That a grant is right at its moment; the claim waits or is just made (id 0). */
+/* Checks that a grant is right now. The claim waits or was just made (id 0). */
 void check_grant(struct run *run, const struct model_claim *claim,
                  const struct engine_event *event);
-/* That slots which were given are those, and carry it. */
+/* Checks that a direct grant has its slots, and that they have room for it. */
 void check_gift(struct run *run, const struct model_claim *claim, const struct engine_event *event);
-/* That of the devices it could have, a claim that was just made has the right ones, where that can
- * be told. */
+/* Checks that a new claim got the right ones of its possible devices, where the rules decide that.
+ */
 void check_choice(struct run *run, const struct model_claim *claim,
                   const struct engine_event *event);
-/* That the claim does not go before others who wait. */
+/* Checks that the claim does not overtake others that wait. */
 void check_grant_order(struct run *run, const struct model_claim *claim,
                        const struct engine_event *event);
-/* That each device carries only what it can. */
+/* Checks that no device carries more than it can. */
 void check_devices(struct run *run);
-/* That nobody waits who may start, and what the engine says of those who wait. */
+/* Checks that no claim waits that may start, and what the engine reports about waiting claims. */
 void check_queue(struct run *run);
-/* Asks for the reservations of all who wait, into the model. */
+/* Copies the reservations of all waiting claims into the model. */
 void check_reservations(struct run *run);
-/* That notices are given where they help, and only there. */
+/* Checks that leases are preempted where that helps, and only there. */
 void check_giving_way(struct run *run);
-/* That leases, claims and slots are as the events said. */
+/* Checks that leases, claims and slots agree with the events. */
 void check_views(struct run *run);
-/* That nothing that was due by now is missing. */
+/* Checks that nothing that was due has been missed. */
 void check_due(struct run *run);
-/* That no claim waits that can never be granted. */
+/* Checks that no claim waits that can never be granted. */
 void check_impossible(struct run *run);
 
 #endif

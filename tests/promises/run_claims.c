@@ -113,7 +113,7 @@ static void compare_outcome(struct run *run, int promise, const char *call, int 
               outcome_name(found), message, outcome_name(wanted));
 }
 
-/* What is to become of a claim made now. */
+/* The expected result of a claim that is made now. */
 static int predict(struct run *run, const struct run_request *asker)
 {
     struct model_claim claim = {
@@ -147,7 +147,7 @@ static void check_would_grant(struct run *run, const struct run_request *asker, 
         run_blame(run, 6, "the engine says that it is full, where a claim can be granted");
 }
 
-/* Makes one claim (or tries to) and compares with what the model says. */
+/* Makes one claim, or tries to, and compares the result with the model. */
 static void claim_once(struct run *run, struct run_request *asker, bool trying)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -212,7 +212,7 @@ static void pick_once(struct run *run, struct run_request *asker)
     run->tally->picks++;
 }
 
-/* Gives the operation's slots and compares with what the model says. */
+/* Grants the operation's slots directly, and compares the result with the model. */
 static void give_once(struct run *run, struct run_request *asker)
 {
     struct berth_error error = BERTH_ERROR_INIT;

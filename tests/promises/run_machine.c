@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operations on devices and limits: the model is told first, so that what the engine says of it is
- * judged by what is so.
+ * Operations on devices and limits. The model changes first, so that the engine's events are
+ * compared with the new state.
  */
 #include "promises/run.h"
 

@@ -95,7 +95,7 @@ static bool leave_out(struct history *history, size_t first, size_t count,
         history->operations = shorter.operations;
         history->count = shorter.count;
         *verdict = found;
-        /* What comes after the failure is not needed. */
+        /* Operations after the failure are not needed. */
         while (history->count > 0 &&
                history->operations[history->count - 1].number != found.operation)
             history->count--;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes a history that breaks a promise short.
+ * Shortens a history that breaks a promise.
  */
 #ifndef PROMISES_SHRINK_H
 #define PROMISES_SHRINK_H
 
 #include "promises/run.h"
 
-/* What to look for when histories run. */
+/* The failure to look for when histories run. */
 struct search_terms {
     unsigned fault_at;  /* of struct run; 0: no made-up fault */
     struct text *trace; /* the same */
@@ -24,7 +24,8 @@ bool history_make(struct history *history, uint64_t seed, size_t steps,
 bool history_run(const struct history *history, const struct search_terms *terms,
                  struct verdict *verdict);
 
-/* Leaves out what is not needed to break the same promise; the verdict is that of the rest. */
+/* Removes operations that are not needed to break the same promise. The verdict is that of the
+ * rest. */
 void history_shrink(struct history *history, const struct search_terms *terms,
                     struct verdict *verdict);
 

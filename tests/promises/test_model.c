@@ -13,7 +13,7 @@
 
 enum { ASKINGS = 16 };
 
-/* Plain devices of one vendor, who holds them and who waits. */
+/* Plain devices of one vendor, their leases and the queue. */
 struct scene {
     struct plan plan;
     struct model model;
@@ -60,7 +60,7 @@ static struct asking *ask_helper(struct scene *scene, uint32_t devices)
     return asking;
 }
 
-/* Somebody holds these slots; TIME_NEVER: without end. */
+/* Adds a lease on these slots; TIME_NEVER: without end. */
 static struct model_lease *hold(struct scene *scene, const struct asking *asking, slot_set slots,
                                 int64_t expires)
 {
@@ -105,7 +105,7 @@ static slot_set choose_set(struct scene *scene, const struct model_claim *claim,
     return set;
 }
 
-/* Gives the first of each group its reservation; all who wait are taken to be blocked. */
+/* Gives the first of each group its reservation. All waiting claims count as blocked. */
 static void reserve(struct scene *scene)
 {
     static struct model_groups groups;
@@ -125,7 +125,7 @@ static void reserve(struct scene *scene)
     }
 }
 
-/* What becomes of a claim that is made now, and on which slots it may be. */
+/* Checks the result of a claim that is made now, and its possible slots. */
 static int outcome(struct scene *scene, const struct asking *asking, slot_set *ret_allowed)
 {
     struct model_claim claim = {.asking = asking, .arrived = scene->model.now};
@@ -324,7 +324,7 @@ static void helpers_do_not_move_a_start(void **state)
     assert_int_equal(model_start(&scene.model, claim), TIME_NEVER);
 }
 
-/* A claim held by a limit waits, and keeps nobody from anything. */
+/* A claim that a limit holds waits, and blocks no other claim. */
 static void limits_hold_only_their_own(void **state)
 {
     struct scene scene;
@@ -355,7 +355,7 @@ static struct asking *ask_slice(struct scene *scene, uint64_t memory, uint64_t m
     return asking;
 }
 
-/* The example of docs/FAIRNESS.md, and who comes beside somebody who reserved nothing. */
+/* The example of docs/FAIRNESS.md, and tenants beside one that reserved no memory. */
 static void what_is_reserved_counts(void **state)
 {
     struct scene scene;

@@ -82,7 +82,7 @@ static void check_tally(const struct tally *tally)
     assert_true(tally->ranked > steps / 2000 && tally->for_others > steps / 1000);
 }
 
-/* What to say of the history that runs if it never ends. */
+/* The report about the current history if it never ends. */
 static char endless[96];
 
 static void report_endless(int number)

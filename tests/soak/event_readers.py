@@ -26,12 +26,12 @@ class Reader:
         self.bytes = 0
         self.events = {}
         self.over = set()  # names of leases that are over
-        self.queue = self.time = None  # what was said last
+        self.queue = self.time = None  # of the last event
         self.heard_at = time.monotonic()
         self.longest_silence = 0.0
 
     def read(self):
-        """Takes what is there; False at the end."""
+        """Reads the available data. Returns False at the end."""
         data = self.socket.recv(1 << 18)
         now = time.monotonic()
         self.longest_silence = max(self.longest_silence, now - self.heard_at)

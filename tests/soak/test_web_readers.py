@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many who watch one pool at once: what that costs berth web and the daemon.
+"""Many clients of one event stream: how much they cost berth web and the daemon.
 
 SOAK_READERS and SOAK_SECONDS say how many and how long. How much may be used counts only for programs without
 sanitizers, and where there is time enough to measure it.
@@ -29,7 +29,7 @@ SCRIPT = Path(__file__).with_name("event_readers.py")
 
 
 class Measured:
-    """What a process uses, from now on."""
+    """The resources that a process uses from now on."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -161,7 +161,7 @@ def test_many_readers(sandbox, nvml, machine_pool, capsys):
 
     assert len(heard) == READERS
     assert all(reader["heard_all"] for reader in heard)
-    # Who keeps up misses nothing, and need not be told everything anew.
+    # A client that keeps up misses nothing, and gets no second snapshot.
     assert max(reader["events"]["hello"] for reader in heard) <= 2
     assert min(reader["released"] for reader in heard) >= comings.count - before
     assert {reader["pending"] for reader in heard} <= {0, None}
@@ -171,8 +171,8 @@ def test_many_readers(sandbox, nvml, machine_pool, capsys):
         assert numbers["web, of one core"] < WEB_MOST, numbers
         assert numbers["daemon, of one core"] < DAEMON_MOST, numbers
         assert max(growth) < GROWTH_MOST, numbers
-        # Nobody was kept waiting so long that a page would call what it shows old.
+        # No client waited so long that a page would mark its data as old.
         assert numbers["longest silence, s"] < SILENCE_MOST, numbers
-        # Who does not read is told anew, and not all that it missed.
+        # A client that does not read gets a new snapshot, not all events that it missed.
         assert numbers["slow reader, hellos"] >= 2
         assert numbers["slow reader, KiB"] < numbers["KiB for each reader"]
