@@ -110,7 +110,8 @@ static int refuse_rebuilt(struct context_set *set, struct context_entry *entry, 
 }
 
 /* Rebuilds a context that is lost and not given up. */
-static int rebuild(struct context_set *set, struct context_entry *entry, struct berth_error *error)
+static int rebuild_entry(struct context_set *set, struct context_entry *entry,
+                         struct berth_error *error)
 {
     int status;
 
@@ -138,7 +139,7 @@ int context_rebuild(struct context_set *set, struct context_ref ref, struct cont
 
     if (code < 0)
         return code;
-    code = rebuild(set, entry, error);
+    code = rebuild_entry(set, entry, error);
     if (code == 0)
         *ret_ref = (struct context_ref){ref.position, entry->generation};
     context_entry_unlock(entry);

@@ -205,8 +205,8 @@ static int set_flags(struct cuda *cuda, int device, unsigned wanted)
 }
 
 /* The caller holds the mutex. */
-static int retain(struct cuda *cuda, struct native_device device, unsigned flags,
-                  struct native_context *ret_context)
+static int retain_primary(struct cuda *cuda, struct native_device device, unsigned flags,
+                          struct native_context *ret_context)
 {
     void *pointer = NULL;
     int status = set_flags(cuda, device.number, flags);
@@ -236,7 +236,7 @@ static int create_native(struct driver *driver, struct native_device device, uns
     int status;
 
     pthread_mutex_lock(&primary->mutex);
-    status = retain(cuda, device, flags, ret_context);
+    status = retain_primary(cuda, device, flags, ret_context);
     pthread_mutex_unlock(&primary->mutex);
     return status;
 }
@@ -249,7 +249,7 @@ static int destroy_native(struct driver *driver, struct native_context context)
 }
 
 /* The caller holds the mutex. */
-static int reset(struct cuda *cuda, int device)
+static int reset_primary(struct cuda *cuda, int device)
 {
     int status = cuda->functions.reset(device);
 
@@ -264,7 +264,7 @@ static int reset(struct cuda *cuda, int device)
 static int retain_good(struct cuda *cuda, unsigned flags, struct native_context *context)
 {
     struct native_context made;
-    int status = retain(cuda, context->device, flags, &made);
+    int status = retain_primary(cuda, context->device, flags, &made);
 
     if (status != 0)
         return status;
@@ -291,7 +291,7 @@ static unsigned get_flags(struct cuda *cuda, int device)
 static int reset_and_retain(struct cuda *cuda, unsigned flags, unsigned old,
                             struct native_context *context)
 {
-    int status = reset(cuda, context->device.number);
+    int status = reset_primary(cuda, context->device.number);
 
     if (status != 0)
         return status;

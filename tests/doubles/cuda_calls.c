@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA double's state, and what tests tell it.
+ * The state of the CUDA double, and the functions for tests.
  */
 #include "doubles/cuda_calls.h"
 
@@ -12,7 +12,7 @@
 
 enum action { ACTION_REFUSE, ACTION_GRUMBLE, ACTION_LIE, ACTION_HOLD };
 
-/* What a call is to do instead of what it does. */
+/* What a call does instead of its normal work. */
 struct rule {
     enum action action;
     char name[64];
@@ -51,7 +51,7 @@ static void count_call(const char *name)
     count->count++;
 }
 
-/* A rule that is for everybody is for every unit. */
+/* A rule for CUDA_DOUBLE_ANY applies to every unit. */
 static struct rule *find_rule(enum action action, const char *name, int unit)
 {
     for (struct rule *rule = rules; rule < rules + RULES_MAX; rule++) {
@@ -172,7 +172,7 @@ int call_unit_now(void)
     return stack->depth == 0 ? -1 : (int)(stack->items[stack->depth - 1] - primaries);
 }
 
-/* ---- What tests say ---- */
+/* ---- Functions for tests ---- */
 
 static void add_rule(const struct rule *rule, const char *name)
 {

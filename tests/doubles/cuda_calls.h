@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all functions of the CUDA double begin and end with, and what they share.
+ * The state that the functions of the CUDA double share, and how each of them begins and ends.
  */
 #ifndef TESTS_CUDA_CALLS_H
 #define TESTS_CUDA_CALLS_H
@@ -9,7 +9,8 @@
 #include "doubles/cuda_double.h"
 #include "doubles/cuda_machine.h"
 
-/* Whom a client knows by these; nobody else calls them, so there is no header with prototypes. */
+/* Clients know the functions by these names. They have no header with prototypes, because no other
+ * code calls them. */
 #define EXPORTED __attribute__((visibility("default")))
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
@@ -19,47 +20,47 @@
 struct primary {
     struct cuda_double_counts counts;
     int fault; /* 0: none */
-    int ruin;  /* that of every life to come */
+    int ruin;  /* the fault of every future context */
     bool is_running;
 };
 
-/* A thread's contexts; the last is the current one. */
+/* A thread's contexts; the last one is current. */
 struct stack {
-    unsigned start; /* of the driver that they are of */
+    unsigned start; /* the start of the driver that they belong to */
     unsigned depth;
     struct primary *items[STACK_MAX];
 };
 
-/* A call that has begun, and so holds the lock. */
+/* A call that has begun and holds the lock. */
 struct call {
-    bool lies; /* the answer shall be one that cannot be */
+    bool lies; /* the answer must be impossible */
     int64_t number;
-    int grumble; /* what it returns nevertheless; 0: what is true */
+    int grumble; /* the status that it returns after its work; 0: the true one */
 };
 
-/* What the lock is for. */
+/* Protected by the lock. */
 extern struct machine machine;
 extern struct primary primaries[MACHINE_UNITS];
 extern bool is_initialised;
 
-/* Begins a call about a unit, or CUDA_DOUBLE_ANY: takes the lock, counts the call, waits where it
- * is held. Returns 0, or what the function is to return. */
+/* Begins a call about a unit, or CUDA_DOUBLE_ANY: takes the lock, counts the call, and blocks if it
+ * is held. Returns 0, or the status that the function must return. */
 int call_begin(struct call *call, const char *name, int unit);
-/* The same for what may be called before cuInit. */
+/* The same for functions that may be called before cuInit. */
 int call_begin_early(struct call *call, const char *name);
-/* The same for what is done in the current context, *ret_primary. */
+/* The same for functions that work in the current context, *ret_primary. */
 int call_begin_current(struct call *call, const char *name, struct primary **ret_primary);
-/* Ends it. Returns what the function is to return. */
+/* Ends the call. Returns the status that the function must return. */
 int call_end(const struct call *call, int status);
 
-/* The unit that CUDA shows under this number; -1: none. */
+/* Returns the unit that CUDA shows with this number; -1: none. */
 int call_unit(int device);
-/* Whose handle it is; -1: nobody's. */
+/* Returns the unit of a handle; -1: none. */
 int call_unit_of_context(const void *context);
 
-/* This thread's stack. */
+/* Returns this thread's stack. */
 struct stack *call_stack(void);
-/* The unit of this thread's current context; -1: it has none. */
+/* Returns the unit of this thread's current context; -1: none. */
 int call_unit_now(void);
 
 #endif

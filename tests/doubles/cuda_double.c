@@ -7,7 +7,7 @@
 
 #include "doubles/cuda_calls.h"
 
-/* All but 0x08: a primary context has host memory mapped without being asked. */
+/* All but 0x08: a primary context always maps host memory. */
 #define FLAGS_ALL 0xf7u
 
 EXPORTED int cuInit(unsigned flags)
@@ -149,14 +149,14 @@ EXPORTED int cuDeviceGetPCIBusId(char *text, int size, int device)
     if (status == 0 && (text == NULL || size < 13))
         status = CUDA_ERROR_INVALID_VALUE;
     if (status == 0 && call.lies)
-        memset(text, 'A', (size_t)size); /* and no terminator */
+        memset(text, 'A', (size_t)size); /* without a terminator */
     else if (status == 0)
         snprintf(text, (size_t)size, "%04X:%02X:%02X.%X", unit->pci[0], unit->pci[1], unit->pci[2],
                  unit->pci[3]);
     return call_end(&call, status);
 }
 
-/* The first version tells an instance's GPU, the second the instance. */
+/* For an instance, the first version gives the UUID of its GPU, the second its own. */
 static int give_uuid(const char *name, struct cuda_uuid *uuid, int device, bool is_second)
 {
     struct call call;
@@ -212,7 +212,7 @@ EXPORTED int cuDevicePrimaryCtxRetain(void **context, int device)
     return call_end(&call, 0);
 }
 
-/* As long as it is retained, whether or not it was reset since. */
+/* Works as long as it is retained, even if it was reset since. */
 static int release(const char *name, int device)
 {
     struct call call;
@@ -352,7 +352,7 @@ EXPORTED int cuCtxPopCurrent_v2(void **context)
     return call_end(&call, 0);
 }
 
-/* Takes the place of the current one; none ends that. */
+/* Replaces the current context; NULL only removes it. */
 EXPORTED int cuCtxSetCurrent(void *context)
 {
     struct call call;

@@ -14,7 +14,7 @@ __attribute__((noreturn)) static void refuse(const char *path, unsigned line, co
     exit(70);
 }
 
-/* A GPU, or an instance of the last GPU. */
+/* Adds a GPU, or an instance of the last GPU. */
 static struct machine_unit *add_unit(struct machine *machine, bool is_instance)
 {
     unsigned gpu = machine->count;
@@ -36,7 +36,7 @@ static struct machine_unit *add_unit(struct machine *machine, bool is_instance)
     return unit;
 }
 
-/* Reads numbers with these characters behind them, the last at the text's end. */
+/* Reads numbers that are separated by these characters, up to the end of the text. */
 static bool take_numbers(const char *text, int base, const char *ends, uint64_t *ret_numbers)
 {
     for (size_t i = 0; i <= strlen(ends); i++) {
@@ -61,7 +61,7 @@ static bool take_instance(struct machine *machine, const uint64_t *numbers)
     return true;
 }
 
-/* What a statement says of the machine; false: it says nothing of it. */
+/* Reads a statement about the machine; false: it is another statement. */
 static bool take_machine(struct machine *machine, const char *word, const char *rest)
 {
     uint64_t numbers[2];
@@ -102,7 +102,7 @@ static bool take_unit(struct machine_unit *unit, const char *word, const char *r
     return true;
 }
 
-/* One statement: a word, and what follows it. */
+/* Reads one statement: a word and its arguments. */
 static bool take_statement(struct machine *machine, char *statement)
 {
     char *rest = statement;

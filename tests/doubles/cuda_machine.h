@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The machine that the CUDA double tells of: a text file, one statement a line. Blanks before a
- * line are for people, # begins a comment line. What follows `gpu` or `instance` is about it:
+ * The machine of the CUDA double: a text file with one statement per line. Blanks at the beginning
+ * of a line are ignored; # begins a comment line. Statements after `gpu` or `instance` are about
+ * it:
  *
  *     version 12040                # of cuDriverGetVersion
- *     init 803                     # what cuInit returns
- *     many-instances               # CUDA shows all MIG instances, beside whole GPUs
+ *     init 803                     # the status of cuInit
+ *     many-instances               # CUDA shows all MIG instances beside whole GPUs
  *     gpu                          # the next GPU
  *       uuid GPU-8932f937-d72c-4106-c12f-20bd9faed9f6
  *       pci 0000:07:00.0
  *       name NVIDIA T4             # to the end of the line
  *       memory 100 60              # total, free
- *       speed 5                    # the larger, the faster; 0 unless said
+ *       speed 5                    # a larger number is faster; 0 by default
  *       instance 1 0               # a MIG instance of it: GPU instance, compute instance
  *         uuid MIG-...
  *         memory 50 20
@@ -26,7 +27,7 @@
 
 struct machine_unit {
     bool is_instance;
-    unsigned gpu; /* the unit whose instance it is; itself for a GPU */
+    unsigned gpu; /* the unit of its GPU; its own for a GPU */
     bool has_instances;
     char uuid[48];
     uint32_t pci[4]; /* domain, bus, device, function */
@@ -48,10 +49,10 @@ struct machine {
     unsigned order[MACHINE_UNITS];
 };
 
-/* Reads the file and the variables. A file that says nonsense ends the program, loudly. */
+/* Reads the file and the variables. An invalid file ends the program with a message. */
 void machine_read(struct machine *ret_machine);
 
-/* The 16 bytes of a UUID's text, after GPU- or MIG-. */
+/* Gets the 16 bytes of a UUID's text, after GPU- or MIG-. */
 void machine_uuid(const struct machine_unit *unit, unsigned char *ret_bytes);
 
 #endif

@@ -20,7 +20,7 @@ static int compare_pci(const struct machine_unit *one, const struct machine_unit
     return 0;
 }
 
-/* All GPUs as CUDA counts them. */
+/* Lists all GPUs in CUDA's order. */
 static void list_gpus(const struct machine *machine, struct list *list)
 {
     const char *order = getenv("CUDA_DEVICE_ORDER");
@@ -53,7 +53,7 @@ static void list_gpus(const struct machine *machine, struct list *list)
     }
 }
 
-/* A GPU that has instances is itself none that can be computed on. */
+/* CUDA cannot compute on a GPU that has instances. */
 static unsigned first_instance(const struct machine *machine, unsigned gpu)
 {
     return machine->units[gpu].has_instances ? gpu + 1 : gpu;
@@ -73,7 +73,7 @@ static bool has_uuid(const struct machine *machine, unsigned unit, const char *e
 
 enum { NAMES_NOTHING = -1, NAMES_SEVERAL = -2 };
 
-/* The unit that an entry names. */
+/* Returns the unit that an entry names. */
 static int find_entry(const struct machine *machine, const struct list *gpus, const char *entry,
                       const char *prefix)
 {
@@ -134,7 +134,7 @@ static void list_named(const struct machine *machine, const struct list *gpus, c
     free(copy);
 }
 
-/* Without a list: all GPUs, as instances where they have any. */
+/* Without a list: all GPUs, each as its first instance if it has any. */
 static void list_all(const struct machine *machine, const struct list *gpus, struct list *list)
 {
     for (unsigned i = 0; i < gpus->count; i++) {

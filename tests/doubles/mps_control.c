@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A double of nvidia-cuda-mps-control. What it follows stands in NVIDIA's "Multi-Process Service"
- * (docs.nvidia.com/deploy/mps) and in nvidia-cuda-mps-control(1):
+ * A double of nvidia-cuda-mps-control. It follows NVIDIA's "Multi-Process Service"
+ * (docs.nvidia.com/deploy/mps) and nvidia-cuda-mps-control(1):
  *
- * - `-d` starts the control daemon in the background, `-f` in the foreground; without either,
- *   commands are read from standard input, one a line, and answered on standard output.
+ * - `-d` starts the control daemon in the background, `-f` in the foreground. Without either, it
+ *   reads commands from standard input, one per line, and prints the answers.
  * - CUDA_MPS_PIPE_DIRECTORY has its pipes and sockets, CUDA_MPS_LOG_DIRECTORY its control.log and
- *   server.log; /tmp/nvidia-mps and /var/log/nvidia-mps where they are not set.
- * - A second one in the same directory says that an instance is already running.
- * - A client makes the control daemon start a server as the client's user; one that is not root's
- *   serves its own user only.
- * - get_server_list, start_server -uid UID, get_client_list PID, shutdown_server PID [-f],
- *   get_/set_default_active_thread_percentage, get_/set_default_device_pinned_mem_limit, and
- *   quit [-t TIMEOUT], which waits for the clients, or for TIMEOUT seconds.
+ *   server.log. The defaults are /tmp/nvidia-mps and /var/log/nvidia-mps.
+ * - A second daemon in the same directory reports that an instance is already running.
+ * - When a client connects, the control daemon starts a server as the client's user. A daemon that
+ *   does not run as root serves its own user only.
+ * - Commands: get_server_list, start_server -uid UID, get_client_list PID,
+ *   shutdown_server PID [-f], get_/set_default_active_thread_percentage,
+ *   get_/set_default_device_pinned_mem_limit, and quit [-t TIMEOUT], which waits for the
+ *   clients, or for TIMEOUT seconds.
  * - Without a control daemon a command fails: "Cannot find MPS control daemon process".
- * - The lines of the log are worded as drivers of 2024 and later word theirs.
+ * - The log lines are those of drivers of 2024 and later.
  *
- * It is stricter than the original about what a dead one left: a socket in its place means that an
- * instance is running. `--client` is no part of the original: it does what a CUDA program does when
- * it begins, says "server PID", and stays connected until its input ends.
+ * It is stricter than the original after a crash: an existing socket means that an instance is
+ * running. The option `--client` is an addition: it does what a CUDA program does when it starts,
+ * prints "server PID", and stays connected until its input ends.
  *
- * Faults stand in a file beside the program, its path with ".faults" after it, one a line:
+ * Faults are in a file beside the program, named like the program with ".faults", one per line:
  * "fail TEXT" and "hang" at the start; later "ignore-quit", "refuse-quit", "crash COMMAND", and
- * "leave-session", by which servers are in sessions of their own.
+ * "leave-session", which puts servers into their own sessions.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Comes after what there is to answer: one that crashed has not answered. */
+/* Sent after the answer. Without it, the daemon has crashed. */
 #define DONE "done\n"
 
 enum {
@@ -53,12 +54,12 @@ enum {
     ANSWER_MAX = 16 * 1024
 };
 
-/* Somebody who is connected: a client of the device, or who gives a command. */
+/* A connected process: a client of the device, or one that sends a command. */
 struct peer {
     int socket; /* -1: none */
     pid_t pid;
     bool is_client;
-    bool waits_for_end; /* said quit */
+    bool waits_for_end; /* it sent quit */
 };
 
 static struct control {
@@ -90,8 +91,8 @@ static const char *variable(const char *name, const char *ordinary)
     return value == NULL || *value == '\0' ? ordinary : value;
 }
 
-/* Whether the file of faults has a line that begins with these words; what follows them goes into
- * `rest`. */
+/* Returns whether the file of faults has a line that begins with these words; `rest` gets the rest
+ * of the line. */
 static bool has_fault(const char *words, char rest[LINE_LENGTH_MAX])
 {
     FILE *file = fopen(control.faults, "re");
@@ -111,7 +112,7 @@ static bool has_fault(const char *words, char rest[LINE_LENGTH_MAX])
     return found;
 }
 
-/* A line in a log, and on standard output where that is somebody's. */
+/* Writes a line to a log, and to standard output if it is open. */
 static void say(const char *file, const char *who, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -174,7 +175,7 @@ static void end_server(void)
 {
     if (control.server != 0)
         kill(control.server, SIGTERM);
-    /* SIGCHLD is ignored: it waits for the end, and finds nobody to tell of. */
+    /* SIGCHLD is ignored, so waitpid() waits for the end and then fails. */
     while (control.server != 0 && waitpid(control.server, NULL, 0) < 0 && errno == EINTR)
         ;
     control.server = 0;
@@ -212,7 +213,7 @@ static void hang_up(struct peer *peer)
     *peer = (struct peer){.socket = -1};
 }
 
-/* What comes after the words, if the line begins with them. */
+/* Returns the rest of the line if it begins with these words. */
 static const char *after(const char *line, const char *words)
 {
     size_t length = strlen(words);
@@ -452,7 +453,7 @@ static int run_daemon(bool in_background)
     return EXIT_SUCCESS;
 }
 
-/* ---- Those who talk to it ---- */
+/* ---- Clients and commands ---- */
 
 static int dial(void)
 {
@@ -466,7 +467,7 @@ static int dial(void)
     return -1;
 }
 
-/* Gives one command and shows the answer. */
+/* Sends one command and prints the answer. */
 static int command(const char *line)
 {
     int daemon = dial();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Starting and stopping the NVML double, its handles, its log and its faults.
+ * Starting and stopping the NVML double; its handles, its log and its faults.
  */
 #include "doubles/nvml_calls.h"
 
@@ -20,7 +20,7 @@ static struct nvml_device_handle handles[MACHINE_GPUS][1 + MACHINE_INSTANCES];
 static bool attached[MACHINE_GPUS];
 static unsigned started;
 
-/* NVML_DOUBLE_LOG names a file that gets a line for each call: the function and the GPU. */
+/* Writes a line with the function and the GPU to the file that NVML_DOUBLE_LOG names. */
 static void write_log(const char *what, int gpu)
 {
     const char *path = getenv("NVML_DOUBLE_LOG");
@@ -81,7 +81,7 @@ void call_attach(unsigned gpu)
     attached[gpu] = true;
 }
 
-/* Handles stay good while the machine changes, as long as it has such a device. */
+/* Handles stay valid while the machine changes, as long as it has such a device. */
 bool call_find_unit(nvml_device device, struct call *call)
 {
     size_t place = (size_t)((char *)device - (char *)handles);

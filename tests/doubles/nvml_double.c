@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A double of NVML, libnvidia-ml.so.1, for machines without a GPU: what nvml_machine.h says,
- * through the functions that berth and other clients call. NVML_DOUBLE_OLD makes it one of the year
- * 2019, NVML_DOUBLE_WIDE one whose lists of processes have larger entries.
+ * A double of NVML, libnvidia-ml.so.1, for machines without a GPU. It reports the machine of
+ * nvml_machine.h through the functions that berth and other clients call. NVML_DOUBLE_OLD makes it
+ * a library of 2019; NVML_DOUBLE_WIDE gives its lists of processes larger entries.
  */
 #include <string.h>
 
 #include "doubles/nvml_calls.h"
 
-/* A call that gives one number. */
+/* A function that returns one number. */
 #define NUMBER(function, fact)                                               \
     EXPORTED int function(nvml_device device, unsigned *number)              \
     {                                                                        \
         return call_fact(__func__, device, fact, (unsigned *[]){number}, 1); \
     }
 
-/* A call that gives text. */
+/* A function that returns text. */
 #define STRING(function, member)                                                              \
     EXPORTED int function(nvml_device device, char *text, unsigned size)                      \
     {                                                                                         \
@@ -30,7 +30,7 @@ static int give_text(const struct call *call, const char *from, char *text, unsi
     if (text == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (call->lies) {
-        memset(text, 'A', size); /* and no terminator */
+        memset(text, 'A', size); /* without a terminator */
         return NVML_SUCCESS;
     }
     if (*from == '\0')
@@ -70,7 +70,7 @@ EXPORTED int nvmlDeviceGetCount_v2(unsigned *count)
     return NVML_SUCCESS;
 }
 
-/* Hands out the GPU with this place; beyond the last there is none. */
+/* Returns the GPU at this position; there is none after the last. */
 static int give_handle(const char *function, unsigned place, int absent, nvml_device *handle)
 {
     struct call call;

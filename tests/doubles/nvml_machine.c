@@ -9,7 +9,7 @@
 
 #include "base/count.h"
 
-/* The words for numbers of a unit, and how many follow. */
+/* The statements with numbers of a unit, and how many numbers follow. */
 static const struct {
     const char *word;
     enum fact_name name;
@@ -25,25 +25,25 @@ static const struct {
     {"clocks", FACT_CLOCKS, 4}, /* graphics, SM, memory, video */
     {"max-clocks", FACT_MAX_CLOCKS, 4},
     {"capability", FACT_CAPABILITY, 2},
-    {"ecc", FACT_ECC, 2},           /* corrected, uncorrected; since the driver was loaded */
+    {"ecc", FACT_ECC, 2},           /* corrected, uncorrected, since the driver was loaded */
     {"remapped", FACT_REMAPPED, 4}, /* corrected, uncorrected, pending, failed */
     {"retired-pending", FACT_RETIRED_PENDING, 1},
     {"mig", FACT_MIG, 2}, /* current and pending mode */
     {"mig-most", FACT_MIG_MAX, 1},
     {"gpu-instance", FACT_GPU_INSTANCE, 1},
     {"compute-instance", FACT_COMPUTE_INSTANCE, 1},
-    {"pcie", FACT_PCIE, 4}, /* generation and width: most, current */
+    {"pcie", FACT_PCIE, 4}, /* generation and width: maximum, current */
     {"fan", FACT_FAN, 1},
     {"nvlink-version", FACT_NVLINK_VERSION, 1},
     {"architecture", FACT_ARCHITECTURE, 1},
 };
 
-/* What is being read. */
+/* The state of the reader. */
 struct reading {
     const char *path;
     unsigned line;
     struct machine *machine;
-    struct unit *unit; /* NULL: the machine as a whole */
+    struct unit *unit; /* NULL: the whole machine */
 };
 
 __attribute__((noreturn)) static void refuse(const struct reading *reading, const char *found)
@@ -53,14 +53,14 @@ __attribute__((noreturn)) static void refuse(const struct reading *reading, cons
     exit(70);
 }
 
-/* A macro, so that whoever analyses this sees that it does not come back. */
+/* A macro, so that static analysis sees that it does not return. */
 #define need(reading, condition, found) \
     do {                                \
         if (!(condition))               \
             refuse((reading), (found)); \
     } while (0)
 
-/* The next word of the line; NULL at its end. */
+/* Returns the next word of the line; NULL at its end. */
 static char *next_word(char **rest)
 {
     char *word;
@@ -83,7 +83,7 @@ static int64_t next_number(const struct reading *reading, char **rest)
     return number;
 }
 
-/* Copies to the end of the line; \xNN is a byte. */
+/* Copies the rest of the line; \xNN is a byte. */
 static void take_text(const struct reading *reading, const char *from, char *to, size_t size)
 {
     size_t length = 0;
@@ -127,7 +127,7 @@ static void take_pci(const struct reading *reading, const char *word, struct nvm
              info->domain & 0xffff, info->bus & 0xff, info->device & 0x1f);
 }
 
-/* The place of a word in a list that ends with NULL. */
+/* Returns the position of a word in a list that ends with NULL. */
 static int take_choice(const struct reading *reading, const char *word, const char *const *choices)
 {
     for (int i = 0; word != NULL && choices[i] != NULL; i++) {
@@ -228,7 +228,7 @@ static void take_instance(struct reading *reading, char **rest)
     reading->unit->known = true;
 }
 
-/* Statements about the machine. Returns whether it was one. */
+/* Reads a statement about the machine. Returns whether it was one. */
 static bool take_of_machine(struct reading *reading, const char *word, char **rest)
 {
     struct machine *machine = reading->machine;

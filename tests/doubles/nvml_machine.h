@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The machine that the NVML double tells of: a text file, named by NVML_DOUBLE, read again whenever
- * it changed. One statement a line, blanks between words, # begins a comment line; what is not
- * said is not supported. Blanks before a line are for people.
+ * The machine of the NVML double: NVML_DOUBLE names a text file, which is read again whenever it
+ * changes. One statement per line, with blanks between words; # begins a comment line. Blanks at
+ * the beginning of a line are ignored. Facts without a statement are not supported.
  *
- *     driver 550.163.01            # of nvmlSystemGetDriverVersion
- *     init 9                       # what the init calls return
- *     count 4000000000             # what nvmlDeviceGetCount_v2 says, instead of the truth
- *     topology 0 1 20              # level of the common ancestor of two GPUs, or of all: topology
- * 50 call FUNCTION return 3       # what a function does for all devices gpu # the next GPU; what
- * follows is about it name NVIDIA T4             # to the end of the line; \xff is that byte uuid
- * GPU-0000              # and so serial pci 00000000:07:00.0 0x20b010de 0x134710de minor 0 memory
- * 100 60 5            # total, free, reserved; and so bar1 utilization 50 20          # GPU, memory
+ *     driver 550.163.01          # of nvmlSystemGetDriverVersion
+ *     init 9                     # the status of the init calls
+ *     count 4000000000           # of nvmlDeviceGetCount_v2, instead of the true one
+ *     topology 0 1 20            # level of the common ancestor of two GPUs
+ *     topology 50                # the same for all other pairs
+ *     call FUNCTION return 3     # the status of a function for all devices
+ *     gpu                        # the next GPU; what follows is about it
+ *       name NVIDIA T4           # to the end of the line; \xff is that byte
+ *       uuid GPU-0000            # also serial
+ *       pci 00000000:07:00.0 0x20b010de 0x134710de
+ *       minor 0
+ *       memory 100 60 5          # total, free, reserved; also bar1
+ *       utilization 50 20        # GPU, memory
  *       ... see `facts` in nvml_machine.c
- *       lane 0 active switch 0000:01:00.0     # or inactive; gpu, npu, switch, unknown; or -
- *       process compute 4711 1024 [1 0]       # or graphics, mps; memory may be -; instances
- *       processes compute 5000                # so many, with pids from 1000 on
- *       call FUNCTION return 15    # or hang, crash, lie: for this GPU only
- *       instance 3                 # a MIG instance with this number; what follows is about it
+ *       lane 0 active switch 0000:01:00.0   # or inactive; gpu, npu, switch, unknown; or -
+ *       process compute 4711 1024 [1 0]     # or graphics, mps; memory may be -; instances
+ *       processes compute 5000   # this many, with pids from 1000
+ *       call FUNCTION return 15  # or hang, crash, lie: for this GPU only
+ *       instance 3               # a MIG instance with this number; what follows is about it
  */
 #ifndef TESTS_NVML_MACHINE_H
 #define TESTS_NVML_MACHINE_H
@@ -91,7 +96,7 @@ struct process {
     struct nvml_process_wide info;
 };
 
-/* A GPU, or an instance of one. */
+/* A GPU or an instance. */
 struct unit {
     bool known;
     char name[NVML_NAME_SIZE];
@@ -103,7 +108,7 @@ struct unit {
     struct lane lanes[MACHINE_LANES];
     struct process processes[MACHINE_PROCESSES];
     unsigned processes_count;
-    unsigned made_up[PROCESS_KINDS]; /* processes that only their count is said of */
+    unsigned made_up[PROCESS_KINDS]; /* number of processes that have only a count */
 };
 
 struct machine {
@@ -115,15 +120,16 @@ struct machine {
     struct unit gpus[MACHINE_GPUS];
     struct unit instances[MACHINE_GPUS][MACHINE_INSTANCES];
     struct fault_list faults;
-    int level; /* of all pairs that nothing is said of; -1: not supported */
+    int level; /* of all pairs without their own statement; -1: not supported */
     int levels[MACHINE_GPUS][MACHINE_GPUS];
 };
 
-/* Reads an address, domain:bus:device.function in hexadecimal; the texts in it are not filled in.
+/* Parses an address, domain:bus:device.function in hexadecimal; its texts are not filled in.
  * Returns whether it is one. */
 bool machine_parse_pci(const char *text, struct nvml_pci_info *ret_info);
 
-/* The machine as the file says now. A file that says nonsense ends the program, loudly. */
+/* Returns the machine as the file describes it now. An invalid file ends the program with a
+ * message. */
 struct machine *machine_now(void);
 
 #endif

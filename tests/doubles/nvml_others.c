@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What other clients of NVML (hwloc, nvtop, pynvml) ask for, so that they accept the double.
+ * Functions that other clients of NVML (hwloc, nvtop, pynvml) need to accept the double.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "doubles/nvml_calls.h"
 
-/* A function that is there and works nowhere. */
+/* A function that exists but is not supported. */
 #define UNSUPPORTED(function)                                          \
     EXPORTED int function(void)                                        \
     {                                                                  \
@@ -17,7 +17,7 @@
         return code == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : code; \
     }
 
-/* The i-th of the four numbers about the PCIe link. */
+/* Returns one of the four numbers of the PCIe link. */
 static int give_pcie(const char *function, nvml_device device, unsigned place, unsigned *number)
 {
     unsigned all[4] = {0};

@@ -6,10 +6,10 @@
 
 #include "doubles/nvml_calls.h"
 
-/* Pids of processes that only their number is said of begin here. */
+/* The first pid of processes that have only a count. */
 #define MADE_UP_PID 1000
 
-/* Whether the process is to be listed: a GPU lists all, an instance its own. */
+/* Returns whether the process is listed: a GPU lists all, an instance its own. */
 static bool is_listed(const struct call *call, const struct process *process,
                       enum process_kind kind)
 {
@@ -21,7 +21,7 @@ static bool is_listed(const struct call *call, const struct process *process,
              process->info.compute_instance == facts[FACT_COMPUTE_INSTANCE].values[0]));
 }
 
-/* Puts entry number `place`, in the version's size, if there is room for it. */
+/* Writes entry number `place`, in the version's size, if it fits. */
 static void put(void *entries, unsigned place, unsigned room, size_t size,
                 const struct nvml_process_wide *info)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A double of OpenCL's loader, libOpenCL.so.1, with what opencl_machine.h says, for devices that no
- * machine here has. It makes contexts and queues, but computes nothing.
+ * A double of OpenCL's loader, libOpenCL.so.1, for devices that the test machines do not have
+ * (opencl_machine.h). It creates contexts and queues, but computes nothing.
  *
- * OPENCL_DOUBLE_LOG names a file that gets a line for each thing made or given back: "context 0.1",
- * "no context" when what is given back is none, or not any more. "0.1#2" is a part of device 0.1,
- * the third.
+ * OPENCL_DOUBLE_LOG names a file that gets a line for each object that is created or released:
+ * "context 0.1", or "no context" if the released handle is invalid or was released before. "0.1#2"
+ * is the third part of device 0.1.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,28 +15,29 @@
 
 #include "doubles/opencl_machine.h"
 
-/* Whom a client knows by these; nobody else calls them, so there is no header with prototypes. */
+/* Clients know the functions by these names. They have no header with prototypes, because no other
+ * code calls them. */
 #define EXPORTED __attribute__((visibility("default")))
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 enum { PARTS = 64, OBJECTS = 64 };
 
-/* A part of a device. Handles of either are told apart by where they are. */
+/* A part of a device. The address of a handle shows whether it is a device or a part. */
 struct part {
-    opencl_device parent; /* NULL: there is none */
+    opencl_device parent; /* NULL: unused */
     unsigned number;
 };
 
 /* A context or a queue. */
 struct object {
-    const char *kind; /* NULL: none */
+    const char *kind; /* NULL: unused */
     char device[16];
 };
 
 static struct part parts[PARTS];
 static struct object objects[OBJECTS];
 
-/* ---- What all calls do ---- */
+/* ---- Helpers ---- */
 
 static void write_log(const char *what, const char *name)
 {
@@ -62,7 +63,7 @@ static struct part *part_of(opencl_device device)
     return NULL;
 }
 
-/* The device, or that which it is a part of; NULL: it is none. */
+/* Returns the device, or the device of a part; NULL if it is neither. */
 static opencl_device whole_of(opencl_device device)
 {
     const struct part *part = part_of(device);
@@ -100,7 +101,7 @@ static void name_device(opencl_device device, char name[16])
         snprintf(name, 16, "%u.%u#%u", place, number, part->number);
 }
 
-/* Gives a value out as OpenCL does. */
+/* Returns a value as OpenCL does. */
 static int32_t give(const void *value, size_t size, size_t room, void *out, size_t *ret_size)
 {
     if (out != NULL && room < size)
@@ -170,13 +171,13 @@ EXPORTED int32_t clGetDeviceIDs(opencl_platform platform, uint64_t types, uint32
     return OPENCL_SUCCESS;
 }
 
-/* A single number of a fact, or that there is none. */
+/* Returns a single number of a fact, or that it has none. */
 static int32_t give_number(const struct fact *fact, unsigned place, size_t size, size_t room,
                            void *out, size_t *ret_size)
 {
     if (place >= fact->count)
         return OPENCL_INVALID_VALUE;
-    return give(&fact->numbers[place], size, room, out, ret_size); /* of a little-endian machine */
+    return give(&fact->numbers[place], size, room, out, ret_size); /* on a little-endian machine */
 }
 
 static int32_t give_amd(const struct fact *fact, size_t room, void *out, size_t *ret_size)
@@ -256,7 +257,7 @@ EXPORTED int32_t clGetDeviceInfo(opencl_device device, uint32_t name, size_t roo
     return status;
 }
 
-/* ---- What is made and given back ---- */
+/* ---- Creating and releasing ---- */
 
 EXPORTED int32_t clCreateSubDevices(opencl_device device, const intptr_t *properties, uint32_t room,
                                     opencl_device *out, uint32_t *ret_count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloaded into a program that computes with OpenCL: kernels of a real driver that fail. The first
- * OPENCL_FAULT_TIMES of them in the process return what OPENCL_FAULT says.
+ * Preloaded into a program that computes with OpenCL. Makes kernels of a real driver fail: the
+ * first OPENCL_FAULT_TIMES kernels of the process return the status in OPENCL_FAULT.
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>

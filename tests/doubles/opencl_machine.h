@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the OpenCL double tells of: OPENCL_DOUBLE names a text file, read again whenever it changed.
- * Handles are places in it, so they outlast a change. One statement a line, # begins a comment
- * line; what is not said is not supported.
+ * The machine of the OpenCL double: OPENCL_DOUBLE names a text file, which is read again whenever
+ * it changes. Handles are positions in it, so they stay valid. One statement per line; # begins a
+ * comment line. Facts without a statement are not supported.
  *
- *     call clCreateContext -5         # what a function returns; 0: it has done nothing
- *     platforms 4000000000            # how many there are said to be, instead of the truth
- *     platform                        # the next one; what follows is about it
- *     name NVIDIA CUDA                # and so vendor; to the end of the line
+ *     call clCreateContext -5         # the status of a function; 0: it has done nothing
+ *     platforms 4000000000            # the reported number, instead of the true one
+ *     platform                        # the next platform; what follows is about it
+ *     name NVIDIA CUDA                # to the end of the line; also vendor
  *     unterminated                    # its texts have no zero at the end
- *     fails -6                        # what clGetDeviceIDs says of it
- *     devices 4000000000              # how many it is said to have
- *     device gpu                      # the next one; gpu, cpu or accelerator
- *     shown-as gpu                    # as what it is listed, instead
+ *     fails -6                        # the status of clGetDeviceIDs
+ *     devices 4000000000              # the reported number of devices
+ *     device gpu                      # the next device: gpu, cpu or accelerator
+ *     shown-as gpu                    # the type as which it is listed instead
  *     again                           # it is listed once more
  *     khronos 0 7 0 0                 # domain, bus, device, function; in decimal
- *     nvidia 7 0 1                    # bus, slot and, or not, domain
+ *     nvidia 7 0 1                    # bus, slot and optional domain
  *     amd 7 0 0                       # bus, device, function
  *     uuid 00112233445566778899aabbccddeeff
  *     memory 1000                     # bytes
- *     free 12 3                       # KiB, and or not, the largest piece
+ *     free 12 3                       # KiB, and optionally the largest block
  *     units 8
- *     splits 2                        # into how many it is said to have been split, instead
- *     unavailable                     # and so unsplittable
- *     size 0x106a 15                  # how large it says that this fact is
+ *     splits 2                        # the reported number of parts, instead of the true one
+ *     unavailable                     # also unsplittable
+ *     size 0x106a 15                  # the reported size of this fact
  */
 #ifndef TESTS_OPENCL_MACHINE_H
 #define TESTS_OPENCL_MACHINE_H
@@ -36,7 +36,7 @@
 enum { PLATFORMS = 4, DEVICES = 8, CALLS = 8 };
 
 struct fact {
-    unsigned count; /* of numbers that were said */
+    unsigned count; /* numbers in the statement */
     unsigned long long numbers[4];
 };
 
@@ -72,8 +72,8 @@ extern struct opencl_platform_handle platforms[PLATFORMS];
 extern unsigned platforms_count;
 extern struct fact platforms_said;
 
-/* What every call begins with: reads the file if it changed; one that says nonsense ends the
- * program, loudly. Returns whether the function has its own answer, by the file. */
+/* Every call begins with this. Reads the file if it has changed; an invalid file ends the program
+ * with a message. Returns whether the file has a status for the function. */
 bool machine_tells(const char *function, int32_t *ret_status);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CUDA's contexts behind their table: made, used and ended.
+ * CUDA's contexts behind their table: created, used and released.
  */
 #include "support/unit.h"
 
@@ -16,7 +16,7 @@ static void a_context_is_made_and_ended(void **state)
     assert_int_equal(cuda_fixture_counts(&fixture).retains, 1);
     assert_true(cuda_fixture_counts(&fixture).is_active);
     assert_int_equal(fixture.world->cuda.counts(1).retains, 0);
-    assert_null(cuda_fixture_current(&fixture)); /* nobody asked for that */
+    assert_null(cuda_fixture_current(&fixture)); /* create does not make it current */
     assert_int_equal(cuda_driver.try(fixture.driver, &fixture.context), 0);
     cuda_fixture_finish(&fixture);
     assert_false(cuda_fixture_counts(&fixture).is_active);
@@ -35,7 +35,7 @@ static void making_one_may_fail(void **state)
         assert_int_equal(cuda_driver.create(fixture.driver, fixture.device, 0, &context),
                          statuses[i]);
     }
-    /* One that is no context, with success, is given back. */
+    /* A success without a context is released again. */
     fixture.world->cuda.lie("cuDevicePrimaryCtxRetain", 0, 0, 1);
     assert_int_equal(cuda_driver.create(fixture.driver, fixture.device, 0, &context),
                      CUDA_ERROR_UNKNOWN);
@@ -57,7 +57,7 @@ static void flags_are_set_before(void **state)
                      0);
     assert_int_equal(cuda_fixture_counts(&fixture).flags, BERTH_CUDA_SCHED_BLOCKING_SYNC);
     assert_int_equal(cuda_driver.destroy(fixture.driver, fixture.context), 0);
-    /* A flag that all have is not set: the driver would refuse it. */
+    /* All contexts have this flag. It is not set, because the driver would refuse it. */
     assert_int_equal(cuda_driver.create(fixture.driver, fixture.device,
                                         BERTH_CUDA_MAP_HOST | BERTH_CUDA_LMEM_RESIZE_TO_MAX,
                                         &fixture.context),
@@ -108,7 +108,7 @@ static void older_drivers_keep_the_flags_of_what_lives(void **state)
             cuda_driver.create(fixture.driver, fixture.device, cases[i].has, &fixture.context), 0);
         assert_int_equal(cuda_driver.create(fixture.driver, fixture.device, cases[i].wants, &other),
                          cases[i].status);
-        /* Who cannot be asked has not said yes. */
+        /* A state that cannot be queried does not count as equal. */
         fixture.world->cuda.refuse("cuDevicePrimaryCtxGetState", 0, 999, 1);
         if (cases[i].status == 0)
             assert_int_equal(cuda_driver.destroy(fixture.driver, other), 0);
@@ -157,7 +157,7 @@ static void a_context_is_made_current(void **state)
     cuda_fixture_finish(&fixture);
 }
 
-/* ---- Looking into a context ---- */
+/* ---- Using a context ---- */
 
 static void memory_is_asked_of_the_right_device(void **state)
 {
@@ -202,14 +202,14 @@ static void memory_that_cannot_be_is_unknown(void **state)
     cuda_fixture_finish(&fixture);
 }
 
-/* Whatever fails, the thread has current what it had, as deep as it had it. */
+/* Whichever call fails, the thread keeps its current context and the depth of its stack. */
 static void the_threads_own_context_stays(void **state)
 {
     static const struct {
         const char *call;
         int memory;
         int try;
-        bool pops_late; /* that pushed and popped do not balance is not for us to mend */
+        bool pops_late; /* after this the stack's depth cannot be restored */
     } cases[] = {
         {"cuCtxGetCurrent", 999, 999, false}, {"cuCtxPushCurrent_v2", 999, 999, false},
         {"cuMemGetInfo_v2", 999, 0, false},   {"cuStreamQuery", 0, 999, false},
@@ -232,7 +232,7 @@ static void the_threads_own_context_stays(void **state)
         assert_ptr_equal(cuda_fixture_current(&fixture), before->pointer);
         if (!cases[i / 2].pops_late)
             assert_int_equal(fixture.world->cuda.depth(), i % 2 == 0 ? 1 : 0);
-        /* The same, when the call was done for all its failing. */
+        /* The same if the call has done its work before it fails. */
         fixture.world->cuda.grumble(call, CUDA_DOUBLE_ANY, 999, 1);
         cuda_driver.try(fixture.driver, &fixture.context);
         fixture.world->cuda.grumble(call, CUDA_DOUBLE_ANY, 999, 0);
@@ -241,7 +241,7 @@ static void the_threads_own_context_stays(void **state)
             assert_int_equal(cuda_driver.make_current(fixture.driver, &(struct native_context){0}),
                              0);
     }
-    /* A pop that says it popped another is not believed. */
+    /* A pop that reports another context is not believed. */
     fixture.world->cuda.lie("cuCtxPopCurrent_v2", CUDA_DOUBLE_ANY, 0, CUDA_DOUBLE_ALWAYS);
     assert_looks(&fixture, 0, 0);
     assert_null(cuda_fixture_current(&fixture));
@@ -288,7 +288,7 @@ static void what_is_lost_says_so(void **state)
     none = fixture.context;
     fixture.context.pointer = NULL;
     assert_looks(&fixture, 201, 709);
-    fixture.context.pointer = &fixture; /* a handle of nobody's */
+    fixture.context.pointer = &fixture; /* an invalid handle */
     assert_looks(&fixture, 201, 709);
     fixture.context = none;
     cuda_fixture_finish(&fixture);

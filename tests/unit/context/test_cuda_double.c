@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The double of CUDA's driver keeps the driver's rules, so that what works with it works.
+ * Checks that the double of CUDA's driver follows the driver's rules.
  */
 #include "support/unit.h"
 
@@ -8,7 +8,7 @@
 
 #include "context/cuda.h"
 
-/* What the tests call of the driver. */
+/* The driver's functions that the tests call. */
 static struct cuda_functions cuda;
 static int (*get_name)(char *text, int size, int device);
 static int (*synchronize)(void);
@@ -44,7 +44,8 @@ static void start(const struct cuda_world *world)
     assert_int_equal(cuda.init(0), 0);
 }
 
-/* The names of all that CUDA shows, in its order: "A,B"; or what cuInit says. */
+/* Returns the names of all devices that CUDA shows, in its order: "A,B"; or the status of cuInit.
+ */
 static const char *shown(struct cuda_world *world)
 {
     static char names[512];
@@ -115,7 +116,7 @@ static void a_context_lives_from_the_first_retain_to_the_last_release(void **sta
     assert_int_equal(cuda.release(0), 0);
     assert_int_equal(cuda.stream_query(NULL), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     assert_int_equal(cuda.release(0), CUDA_ERROR_INVALID_CONTEXT);
-    /* Its number 0 is the file's 1. */
+    /* Its device 0 is the file's unit 1. */
     assert_int_equal(world->cuda.counts(1).lives, 1);
     assert_int_equal(world->cuda.counts(1).retains, 2);
     assert_int_equal(world->cuda.counts(1).releases, 2);
@@ -152,7 +153,7 @@ static void a_fault_sticks_until_the_context_ends(void **state)
     size_t numbers[2];
 
     start(world);
-    world->cuda.fault(1, 700); /* there is none yet */
+    world->cuda.fault(1, 700); /* it has no context yet */
     assert_int_equal(cuda.retain(&context, 0), 0);
     assert_int_equal(cuda.set_current(context), 0);
     assert_int_equal(cuda.stream_query(NULL), 0);
@@ -257,7 +258,7 @@ static void variables_say_what_is_shown(void **state)
         {NULL, "GPU-d,GPU-aa", "D,A"},
         {NULL, "GPU-d,GPU-x,GPU-c", "D"},
         {NULL, "GPU-d,0", "D"},
-        {NULL, "GPU-d,GPU-a", "100"}, /* two begin so */
+        {NULL, "GPU-d,GPU-a", "100"}, /* two UUIDs begin with this */
         {NULL, "GPU-d,GPU-d0", "100"},
     };
 

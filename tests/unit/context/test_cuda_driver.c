@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening CUDA's driver, and finding devices in it.
+ * Starting CUDA's driver and finding devices in it.
  */
 #include "support/unit.h"
 
@@ -9,7 +9,7 @@
 #include "support/cuda_driver.h"
 #include "support/failing_allocator.h"
 
-/* That opening fails so. The message is after the library's name. */
+/* Checks that starting fails with this code. The message follows the library's name. */
 static void assert_closed(const struct cuda_world *world, int code, const char *message)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -39,12 +39,12 @@ static void without_a_library_there_is_no_driver(void **state)
     (void)state;
     assert_fails(cuda_driver.open("./none.so", &driver, &error), BERTH_ERROR_NOT_FOUND, &error,
                  "cannot load ./none.so: no such library");
-    cuda_world_says("gpu\n"); /* a file that is no library */
+    cuda_world_says("gpu\n"); /* a file that is not a library */
     assert_int_equal(cuda_driver.open("./cuda", &driver, &error), BERTH_ERROR_INVALID);
     assert_null(driver);
 }
 
-/* Every function that nothing works without; two of which one would be enough. */
+/* All required functions, and both versions of those that need one of two. */
 static void a_library_that_lacks_a_function_is_none(void **state)
 {
     static const struct {
@@ -137,7 +137,7 @@ static void a_driver_that_does_not_start_says_why(void **state)
         world->cuda.refuse("cuInit", CUDA_DOUBLE_ANY, cases[i].status, 1);
         assert_closed(world, cases[i].code, cases[i].message);
     }
-    /* Such a failure is not for ever. */
+    /* Such a failure is not remembered. */
     free(cuda_driver_start(world));
 }
 
@@ -163,9 +163,9 @@ static void without_memory_it_fails_cleanly(void **state)
     assert_true(failing_allocator_try_all(open_once, *state) > 0);
 }
 
-/* ---- Finding ---- */
+/* ---- Finding devices ---- */
 
-/* CUDA's number for the target; -1 and the message in *error where it is not found. */
+/* Returns CUDA's number for the target; -1 with the message in *error if it is not found. */
 static int find(struct driver *driver, struct context_target target, int code,
                 struct berth_error *error)
 {
@@ -188,7 +188,7 @@ static void devices_are_found_by_what_they_are(void **state)
     assert_int_equal(find(driver, cuda_target("nvidia1", CUDA_WORLD_UUID_1, NULL), 0, &error), 0);
     assert_int_equal(find(driver, cuda_target("nvidia0", NULL, "0000:07:00.0"), 0, &error), 1);
     assert_int_equal(find(driver, cuda_target("nvidia1", NULL, "0000:47:00.0"), 0, &error), 0);
-    /* In capitals; with a UUID that is none. */
+    /* In capitals, and with an invalid UUID. */
     assert_int_equal(find(driver,
                           cuda_target("nvidia0", "GPU-00000000-1111-2222-3333-444444444440", NULL),
                           0, &error),
@@ -276,7 +276,7 @@ static void what_cuda_does_not_show_is_not_found(void **state)
     free(driver);
 }
 
-/* A UUID that another device has must not be made up for by the place on the bus. */
+/* If another device has the UUID's slot, the PCI address must not decide. */
 static void another_card_in_the_same_slot_is_not_it(void **state)
 {
     struct driver *driver = cuda_driver_start(*state);
@@ -324,7 +324,7 @@ static void partitions_are_found_by_their_uuid_only(void **state)
     world->cuda.refuse("cuDeviceGetUuid_v2", CUDA_DOUBLE_ANY, 801, CUDA_DOUBLE_ALWAYS);
     find(driver, cuda_target("nvidia0.2", INSTANCE_2, "0:7:0.0"), BERTH_ERROR_DRIVER, &error);
     free(driver);
-    /* Those of drivers that tell the GPU's UUID only are not found at all. */
+    /* With drivers that only report the GPU's UUID, instances are not found. */
     cuda_world_lacks(world, CUDA_WORLD_BEFORE_11_4);
     driver = cuda_driver_start(world);
     find(driver, cuda_target("nvidia0.1", INSTANCE_1, "0:7:0.0"), BERTH_ERROR_NOT_FOUND, &error);
@@ -351,7 +351,7 @@ static void older_drivers_tell_less(void **state)
     free(driver);
 }
 
-/* One that says nothing of itself does not hinder another's being found. */
+/* A device that cannot be identified does not keep another from being found. */
 static void calls_that_fail_are_told_only_where_they_matter(void **state)
 {
     static const char *const calls[] = {"cuDeviceGet", "cuDeviceGetUuid_v2"};
@@ -381,7 +381,7 @@ static void calls_that_fail_are_told_only_where_they_matter(void **state)
     find(driver, target, BERTH_ERROR_DRIVER, &error);
     assert_string_equal(error.message,
                         "CUDA: cannot count the devices: CUDA_ERROR_UNKNOWN (CUDA 999)");
-    /* The place serves where the UUID is not told. */
+    /* The PCI address decides if the UUID is not reported. */
     world->cuda.refuse("cuDeviceGetUuid_v2", CUDA_DOUBLE_ANY, 801, CUDA_DOUBLE_ALWAYS);
     assert_int_equal(find(driver, cuda_target("nvidia0", CUDA_WORLD_UUID_0, "0:7:0.0"), 0, &error),
                      1);
@@ -416,7 +416,7 @@ static void answers_that_cannot_be_are_not_believed(void **state)
     /* More devices than there are: those beyond fail, and the right one is found. */
     world->cuda.lie("cuDeviceGetCount", CUDA_DOUBLE_ANY, CUDA_DEVICES_MAX, 1);
     assert_int_equal(find(driver, target, 0, &error), 1);
-    /* A UUID of zeros is none; a text without an end is no address. */
+    /* A UUID of zeros is unknown; a text without an end is not an address. */
     world->cuda.lie("cuDeviceGetUuid_v2", CUDA_DOUBLE_ANY, 0, CUDA_DOUBLE_ALWAYS);
     assert_int_equal(find(driver, target, 0, &error), 1);
     world->cuda.lie("cuDeviceGetPCIBusId", CUDA_DOUBLE_ANY, 0, CUDA_DOUBLE_ALWAYS);

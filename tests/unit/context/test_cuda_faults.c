@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What CUDA's statuses mean, and what they are called.
+ * The meaning and the names of CUDA's statuses.
  */
 #include "support/unit.h"
 
 #include "support/cuda_driver.h"
 
-/* Every number to 999 that is not DRIVER_UNSURE, written down apart from the table. */
+/* Every number up to 999 that is not DRIVER_UNSURE, independent of the table. */
 static const short fine[] = {0,   1,   5,   6,   7,   8,   36,  101, 200, 202, 205, 206, 207, 208,
                              209, 210, 211, 212, 213, 215, 217, 218, 219, 221, 222, 223, 224, 225,
                              300, 301, 302, 303, 400, 401, 402, 500, 600, 701, 703, 704, 705, 708,
@@ -49,7 +49,7 @@ static void the_library_names_what_it_knows(void **state)
 
     assert_string_equal(cuda_driver.name_status(driver, 700), "CUDA_ERROR_ILLEGAL_ADDRESS");
     assert_string_equal(cuda_driver.name_status(driver, 1234), "CUDA_ERROR_OF_TOMORROW");
-    /* Not the library, but we. */
+    /* The name comes from berth, not from the library. */
     assert_string_equal(cuda_driver.name_status(driver, 803), "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH");
     assert_null(cuda_driver.name_status(driver, 1235));
     assert_null(cuda_driver.name_status(driver, -1));

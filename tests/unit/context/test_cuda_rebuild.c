@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CUDA's contexts that a fault has broken, made anew; also by several threads.
+ * Rebuilding CUDA's contexts after a fault, also by several threads.
  */
 #include "support/unit.h"
 
@@ -25,7 +25,7 @@ static void what_a_fault_broke_is_made_anew(void **state)
     cuda_fixture_finish(&fixture);
 }
 
-/* Flags end with a context, also those that somebody else has set. */
+/* A reset clears the flags, also those that another library has set. */
 static void flags_are_kept(void **state)
 {
     struct cuda_fixture fixture;
@@ -43,7 +43,7 @@ static void flags_are_kept(void **state)
     cuda_fixture_finish(&fixture);
 }
 
-/* A device that resets do not help. */
+/* A device that a reset does not repair. */
 static void what_is_ruined_is_not_made_anew(void **state)
 {
     struct cuda_fixture fixture;
@@ -60,7 +60,8 @@ static void what_is_ruined_is_not_made_anew(void **state)
     cuda_fixture_finish(&fixture);
 }
 
-/* Two sets on one device: the second finds what the first made, and does not end it. */
+/* Two sets on one device: the second takes the context that the first has rebuilt, and does not
+ * reset it. */
 static void two_on_one_device_do_not_reset_each_other(void **state)
 {
     struct native_context other;
@@ -76,7 +77,7 @@ static void two_on_one_device_do_not_reset_each_other(void **state)
     assert_int_equal(cuda_fixture_counts(&fixture).resets, 1);
     assert_int_equal(other.epoch, fixture.context.epoch);
     assert_int_equal(cuda_fixture_counts(&fixture).references, 2);
-    /* The next fault is of both again. */
+    /* The next fault affects both again. */
     fixture.world->cuda.fault(0, 719);
     assert_int_equal(cuda_driver.rebuild(fixture.driver, &other, 0), 0);
     assert_int_equal(cuda_driver.rebuild(fixture.driver, &fixture.context, 0), 0);
@@ -86,7 +87,7 @@ static void two_on_one_device_do_not_reset_each_other(void **state)
     cuda_fixture_finish(&fixture);
 }
 
-/* The first one's new context broke before the second came. */
+/* The first set's new context is broken before the second set comes. */
 static void a_new_one_that_is_broken_is_not_taken_over(void **state)
 {
     static const int statuses[] = {700, 999};
@@ -108,8 +109,8 @@ static void a_new_one_that_is_broken_is_not_taken_over(void **state)
     cuda_fixture_finish(&fixture);
 }
 
-/* Whatever fails while a context is made anew: there is none, nothing is retained that is not
- * released, and the next attempt works. */
+/* Each call of a rebuild fails in turn: there is no context, every retain is released, and the next
+ * attempt works. */
 static void making_it_anew_may_fail(void **state)
 {
     static const struct {
@@ -150,7 +151,7 @@ static void making_it_anew_may_fail(void **state)
     cuda_fixture_finish(&fixture);
 }
 
-/* What failed is a reset or a release by its word only: the fault that is to be cleared. */
+/* The reset or the release worked, but returned the fault that it clears. */
 static void the_old_fault_does_not_hinder_the_new_context(void **state)
 {
     struct cuda_fixture fixture;
@@ -204,12 +205,12 @@ static void two_threads_make_one_context_anew(void **state)
                          0);
     }
     fixture.world->cuda.fault(0, 700);
-    /* The first is in the middle of it when the second begins. */
+    /* The first thread is in the middle of a reset when the second begins. */
     fixture.world->cuda.hold("cuDevicePrimaryCtxReset_v2", 0);
     assert_int_equal(pthread_create(&threads[0], NULL, make_anew, &workers[0]), 0);
     fixture.world->cuda.await(1);
     assert_int_equal(pthread_create(&threads[1], NULL, make_anew, &workers[1]), 0);
-    /* Another device is in nobody's way. */
+    /* Another device is not blocked. */
     {
         struct native_context other;
 
@@ -230,7 +231,8 @@ static void two_threads_make_one_context_anew(void **state)
     cuda_fixture_finish(&fixture);
 }
 
-/* A thread that makes, uses and ends contexts, and makes those anew that somebody broke. */
+/* A thread that creates, uses and releases contexts, and rebuilds those that another thread breaks.
+ */
 static void *live(void *argument)
 {
     struct worker *worker = argument;
@@ -240,7 +242,7 @@ static void *live(void *argument)
         struct native_context context = {0};
         struct driver_memory memory;
 
-        /* Others break it at any time. */
+        /* Other threads break it at any time. */
         int status = cuda_driver.create(fixture->driver, fixture->device, 0, &context);
 
         context.device = fixture->device;

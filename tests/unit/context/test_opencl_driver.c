@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The OpenCL driver over the double: what becomes of failures, parts of a CPU, memory, contexts.
+ * The OpenCL driver with the double: failures, parts of a CPU, memory, contexts.
  */
 #include "support/opencl_world.h"
 
@@ -11,7 +11,7 @@
 #define GPU WORLD_AMD "device gpu\nkhronos 0 7 0 0\n"
 #define CPU WORLD_POCL "device cpu\n"
 
-/* ---- Opening ---- */
+/* ---- Starting ---- */
 
 static void no_driver_is_installed(void **state)
 {
@@ -68,7 +68,7 @@ static void opening_without_memory(void **state)
 
 /* ---- Contexts ---- */
 
-/* The GPU of a world that has one, at 0000:07:00.0. */
+/* Returns the GPU at 0000:07:00.0 of a world that has one. */
 static struct native_device gpu_of(struct opencl_world *world)
 {
     const struct context_target target = {.id = {.vendor = VENDOR_AMD, .mig = DEVICE_NO_MIG},
@@ -102,7 +102,7 @@ static void a_context_is_made_tried_and_given_back(void **state)
     assert_int_equal(opencl_driver.destroy(world->driver, context), 0);
     assert_int_equal(world_logged("context 0.0"), 1);
     assert_int_equal(world_logged("end of context 0.0"), 1);
-    /* What the driver says of a mistake is passed on. */
+    /* The driver's status for a mistake is passed on. */
     assert_int_equal(opencl_driver.destroy(world->driver, context), OPENCL_INVALID_CONTEXT);
     assert_int_equal(opencl_driver.destroy(world->driver, (struct native_context){0}), 0);
 }
@@ -167,7 +167,7 @@ static void a_context_is_rebuilt(void **state)
     assert_int_equal(opencl_driver.rebuild(world->driver, &context, 0), 0);
     assert_int_equal(world_logged("end of context 0.0"), 1);
     assert_int_equal(world_logged("context 0.0"), 2);
-    /* A failure leaves none, and the device, to try again with. */
+    /* A failure leaves no context; the device stays, for the next attempt. */
     world_says("call clCreateContext -6\n" GPU);
     assert_int_equal(opencl_driver.rebuild(world->driver, &context, 0), -6);
     assert_null(context.pointer);
@@ -175,7 +175,7 @@ static void a_context_is_rebuilt(void **state)
     assert_int_equal(opencl_driver.rebuild(world->driver, &context, 0), -6);
     world_says("call clReleaseContext -36\n" GPU);
     assert_int_equal(opencl_driver.rebuild(world->driver, &context, 0), 0);
-    /* One that cannot even be given back is replaced nonetheless. */
+    /* A context that cannot be released is replaced all the same. */
     assert_int_equal(opencl_driver.rebuild(world->driver, &context, 0), 0);
     assert_non_null(context.pointer);
     assert_int_equal(world_logged("context 0.0"), 4);
@@ -198,7 +198,7 @@ static void memory_of_the_device(void **state)
         {"memory 17163091968\nfree 0 0\n", {true, 17163091968}, {true, 0}},
         {"memory 17163091968\n", {true, 17163091968}, {0}},
         {"", {0}, {0}},
-        /* Nonsense is unknown. */
+        /* Impossible values are unknown. */
         {"memory 0\nfree 0 0\n", {0}, {0}},
         {"memory 17163091968\nfree 16760833 1\n", {true, 17163091968}, {0}},
         {"memory 17163091968\nfree 18014398509481984 1\n", {true, 17163091968}, {0}},
@@ -242,7 +242,7 @@ static void memory_that_is_not_told(void **state)
 
 /* ---- Parts of a CPU ---- */
 
-/* The part, by the name that its context has in the log. */
+/* Gets the part and checks the name of its context in the log. */
 static struct native_device assert_part(struct opencl_world *world, size_t number, size_t count,
                                         const char *name)
 {
@@ -272,7 +272,7 @@ static void equal_parts(void **state)
     assert_part(world, 1, 3, "0.0#1");
     assert_part(world, 2, 3, "0.0#2");
     assert_part(world, 2, 8, "0.0#2");
-    /* Parts are kept, and given out again. */
+    /* Parts are kept and reused. */
     assert_ptr_equal(assert_part(world, 0, 3, "0.0#0").pointer, first.pointer);
     assert_ptr_equal(assert_part(world, 0, 4, "0.0#0").pointer, first.pointer);
     assert_int_equal(world_logged("part 0.0#0"), 2);
@@ -295,7 +295,7 @@ static void a_cpu_that_stays_whole(void **state)
     static const char *const says[] = {
         CPU "units 1\n",
         CPU "units 8\nunsplittable\n",
-        CPU, /* nobody knows of how many units */
+        CPU, /* the number of units is unknown */
         CPU "units 0\n",
         CPU "units 8\nsize 0x1002 8\n",
         "call clCreateSubDevices -18\n" CPU "units 8\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What OpenCL's numbers mean, and their names.
+ * The meaning and the names of OpenCL's statuses.
  */
 #include "support/unit.h"
 
@@ -10,7 +10,7 @@
 
 static void every_status_has_its_class(void **state)
 {
-    /* Those that are not mistakes, which leave the context as it was. */
+    /* The statuses that are not mistakes; mistakes do not change the context. */
     static const struct {
         int status;
         enum driver_verdict verdict;
@@ -49,7 +49,7 @@ static void every_status_has_its_name(void **state)
     assert_string_equal(opencl_driver.name_status(NULL, -9999), "CL_ILLEGAL_ACCESS_NV");
     assert_null(opencl_driver.name_status(NULL, -20));
     assert_null(opencl_driver.name_status(NULL, 1));
-    /* One name for each number, one number for each name. */
+    /* Each number has one name, and each name one number. */
     for (int one = 0; one >= -1200; one--) {
         const char *name = opencl_driver.name_status(NULL, one);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which of OpenCL's devices is meant: by UUID, by each vendor's way to tell the place, in several
- * platforms, and with answers that cannot be.
+ * Finding OpenCL's device: by UUID, by each vendor's form of the address, in several platforms, and
+ * with impossible answers.
  */
 #include "support/opencl_world.h"
 
@@ -28,7 +28,7 @@ static struct context_target partition(const char *uuid, const char *pci)
     return target;
 }
 
-/* That the target is the device with this name in the double. */
+/* Checks that the target is the double's device with this name. */
 static void assert_found(struct opencl_world *world, struct context_target target, const char *name)
 {
     struct native_device device = {0};
@@ -70,7 +70,7 @@ static void by_place(void **state)
          VENDOR_NVIDIA},
         {WORLD_AMD "device gpu\namd 195 0 0\ndevice gpu\namd 227 0 1\n", "0000:e3:00.1",
          VENDOR_AMD},
-        /* Khronos' way has all of it, so it comes first. */
+        /* Khronos' form has all parts, so it comes first. */
         {WORLD_AMD "device gpu\namd 7 0 0\nkhronos 0 6 0 0\ndevice accelerator\namd 6 0 0\n"
                    "khronos 1 7 0 0\n",
          "0001:07:00.0", VENDOR_AMD},
@@ -94,13 +94,13 @@ static void by_uuid(void **state)
     assert_found(world, target_at(VENDOR_NVIDIA, UUID, NULL), "0.1");
     assert_found(world, target_at(VENDOR_NVIDIA, "GPU-00112233-4455-6677-8899-AABBCCDDEEFF", NULL),
                  "0.1");
-    /* It says more than the place. */
+    /* The UUID takes precedence over the address. */
     assert_found(world, target_at(VENDOR_NVIDIA, UUID, "0000:07:00.0"), "0.1");
     assert_absent(
         world, target_at(VENDOR_NVIDIA, "GPU-10112233-4455-6677-8899-aabbccddeeff", "0000:07:00.0"),
         "OpenCL: cannot find GPU-10112233-4455-6677-8899-aabbccddeeff, 0000:07:00.0 among 2 other "
         "devices, 0 without UUID and PCI address");
-    /* A UUID of another kind, as AMD's, says nothing here. */
+    /* A UUID in another format, such as AMD's, is ignored here. */
     assert_found(world, target_at(VENDOR_NVIDIA, "GPU-f00dbabe12345678", "0000:08:00.0"), "0.1");
 }
 
@@ -110,7 +110,7 @@ static void a_device_without_uuid_is_found_by_place(void **state)
 
     world_start(world, WORLD_NVIDIA "device gpu\nnvidia 7 0 0\n");
     assert_found(world, target_at(VENDOR_NVIDIA, UUID, "0000:07:00.0"), "0.0");
-    /* Nothing but zeros is none. */
+    /* A UUID of zeros is unknown. */
     world_says(WORLD_NVIDIA "device gpu\nnvidia 7 0 0\nuuid 00000000000000000000000000000000\n");
     assert_found(world, target_at(VENDOR_NVIDIA, UUID, "0000:07:00.0"), "0.0");
 }
@@ -167,7 +167,7 @@ static void never_a_cpu(void **state)
     world_start(world, WORLD_POCL "device cpu\nkhronos 0 7 0 0\n");
     assert_absent(world, target_at(VENDOR_NVIDIA, NULL, "0000:07:00.0"),
                   "OpenCL: cannot find 0000:07:00.0: no GPU");
-    /* Not even one that is listed as a GPU. */
+    /* Not even a CPU that is listed as a GPU. */
     world_says(WORLD_POCL "device cpu\nshown-as gpu\nkhronos 0 7 0 0\n");
     assert_absent(world, target_at(VENDOR_NVIDIA, NULL, "0000:07:00.0"),
                   "OpenCL: cannot find 0000:07:00.0: no GPU");
@@ -190,7 +190,7 @@ static void the_vendors_own_platform_wins(void **state)
              device);
     world_says(says);
     assert_found(world, amd, "2.0");
-    /* Among others the name decides, whatever the loader's order. */
+    /* Among other platforms the name decides, not the loader's order. */
     assert_found(world, nvidia, "2.0");
     assert_found(world, other, "2.0");
     snprintf(says, sizeof(says), "%s%s%s%s", WORLD_MESA, device, WORLD_POCL, device);
@@ -199,7 +199,7 @@ static void the_vendors_own_platform_wins(void **state)
     snprintf(says, sizeof(says), "%s%s%s%s", WORLD_POCL, device, WORLD_MESA, device);
     world_says(says);
     assert_found(world, nvidia, "0.0");
-    /* And of the same name the first. */
+    /* With equal names the first one is used. */
     snprintf(says, sizeof(says), "%s%s%s%s", WORLD_NVIDIA, device, WORLD_NVIDIA, device);
     world_says(says);
     assert_found(world, nvidia, "0.0");
@@ -210,7 +210,7 @@ static void twice_in_one_platform(void **state)
     const struct context_target target = target_at(VENDOR_AMD, NULL, "0000:01:00.0");
     struct opencl_world *world = *state;
 
-    /* As in a machine with a GPU in each of two domains, of which the driver tells nothing. */
+    /* A machine with a GPU in each of two domains, which the driver does not report. */
     world_start(world, WORLD_AMD "device gpu\namd 1 0 0\ndevice gpu\namd 1 0 0\n");
     assert_absent(world, target,
                   "OpenCL: expected one device 0000:01:00.0, got 2 in the platform AMD APP");
@@ -243,7 +243,7 @@ static void platforms_that_fail(void **state)
     struct opencl_world *world = *state;
     struct native_device device;
 
-    /* What another one has is found. */
+    /* A device in another platform is found. */
     world_start(world, WORLD_POCL "fails -5\n" WORLD_NVIDIA "device gpu\nkhronos 0 7 0 0\n");
     assert_found(world, target, "1.0");
     world_says(WORLD_POCL "fails -5\n" WORLD_NVIDIA);
@@ -296,7 +296,7 @@ static void answers_that_cannot_be(void **state)
                       "OpenCL: cannot find " UUID ", 0000:07:00.0 among 1 other device, 1 without "
                       "UUID and PCI address");
     }
-    /* A type of another size is none that can be told from a CPU's. */
+    /* A type of another size could be a CPU. */
     world_says(WORLD_NVIDIA "device gpu\nkhronos 0 7 0 0\nsize 0x1000 4\n");
     assert_absent(world, target_at(VENDOR_NVIDIA, NULL, "0000:07:00.0"),
                   "OpenCL: cannot find 0000:07:00.0: no GPU");
@@ -327,8 +327,8 @@ static void texts_of_platforms_that_cannot_be(void **state)
     world_says("call clGetPlatformInfo -5\n" WORLD_POCL "device gpu\nkhronos 0 7 0 0\n" WORLD_NVIDIA
                "device gpu\nkhronos 0 7 0 0\n");
     assert_found(world, target, "0.0");
-    /* Two of the same in a platform whose name is longer than a message has room for, and breaks
-     * the line. */
+    /* Two equal devices in a platform whose name is too long for a message and contains an escape
+     * sequence. */
     world_says("platform\nname \x1b[31m0123456789012345678901234567890123456789012345678901234567"
                "890123456789\nunterminated\ndevice gpu\nkhronos 0 7 0 0\ndevice gpu\nkhronos 0 7 0 "
                "0\n");

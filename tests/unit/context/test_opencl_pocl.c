@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The OpenCL driver over a real OpenCL, which computes on parts of the CPU: PoCL, or another that
- * has a CPU. And what the driver declares itself of OpenCL, beside OpenCL's own headers.
+ * The OpenCL driver with a real OpenCL that computes on parts of the CPU: PoCL, or another one with
+ * a CPU. Also compares the declarations in opencl.h with OpenCL's headers.
  */
 #include "support/unit.h"
 
@@ -58,7 +58,7 @@ SAME_PLACE(cl_device_topology_amd, pcie.device, opencl_topology_amd, device)
 SAME_PLACE(cl_device_topology_amd, pcie.function, opencl_topology_amd, function)
 _Static_assert(CL_UUID_SIZE_KHR == OPENCL_UUID_SIZE, "a UUID has another size");
 
-/* ---- The world ---- */
+/* ---- The environment ---- */
 
 enum { ROUNDS = 10, LIMIT = 8 };
 
@@ -67,7 +67,7 @@ struct world {
     struct driver *driver;
 };
 
-/* PoCL reads once where its compiled kernels go. */
+/* PoCL reads the directory of its kernel cache once. */
 static int enter(void **state)
 {
     struct world *world = calloc(1, sizeof(*world));
@@ -88,7 +88,7 @@ static int leave(void **state)
     return result;
 }
 
-/* A part of the CPU; without one the test is skipped. */
+/* Returns a part of the CPU; without a CPU the test is skipped. */
 static struct native_device part_of(struct world *world, size_t number, size_t count)
 {
     struct native_device device = {0};
@@ -156,7 +156,7 @@ static void parts_are_equal_and_apart(void **state)
         for (size_t k = 0; k < i; k++)
             assert_ptr_not_equal(parts[i].pointer, parts[k].pointer);
     }
-    assert_int_equal(units_of(whole), units); /* which is still there */
+    assert_int_equal(units_of(whole), units); /* it still exists */
 }
 
 static void more_parts_than_units(void **state)

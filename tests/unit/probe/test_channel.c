@@ -84,7 +84,7 @@ static void a_packet_may_come_byte_by_byte(void **state)
     pair_finish(&pair);
 }
 
-/* What finds no room is kept, and sent once the other end reads. */
+/* Bytes that cannot be sent now are kept, and sent when the other end reads. */
 static void a_packet_larger_than_the_pipe_is_sent_in_pieces(void **state)
 {
     enum { LENGTH = 4 * 1024 * 1024 };
@@ -143,7 +143,7 @@ static void the_other_end_may_be_gone(void **state)
     probe_channel_finish(&pair.one);
     check_received(&pair.other, "last", 4);
     check_nothing(&pair.other, BERTH_ERROR_IO);
-    assert_int_equal(probe_channel_send(&pair.other, "x", 1), BERTH_ERROR_IO); /* and no SIGPIPE */
+    assert_int_equal(probe_channel_send(&pair.other, "x", 1), BERTH_ERROR_IO); /* without SIGPIPE */
     pair_finish(&pair);
 }
 

@@ -15,7 +15,7 @@
 #define ONE_DEVICE "{\"devices\": [{\"id\": \"nvidia0\", \"name\": \"A\"}]}"
 #define HANGS      "{\"behaviour\": \"hang\"}"
 
-/* A look with a deadline of 100 ms. */
+/* Sends a request with a deadline of 100 ms. */
 static int look(struct probe *probe, struct machine_report *ret_report, struct berth_error *error)
 {
     struct probe_request request = {.deadline = 100 * MILLISECOND};
@@ -23,7 +23,7 @@ static int look(struct probe *probe, struct machine_report *ret_report, struct b
     return probe_query(probe, &request, ret_report, error);
 }
 
-/* A look that may take as long as a busy machine makes it. */
+/* Sends a request without a tight deadline, for a busy machine. */
 static void check_answers(struct probe *probe)
 {
     struct probe_request request = {.deadline = 30 * SECOND};
@@ -179,7 +179,8 @@ static void a_program_may_be_named_from_here(void **state)
     free(program);
 }
 
-/* Whoever forked meanwhile has a copy of the pipe, which is not to keep the probe alive. */
+/* A process that was forked in the meantime has a copy of the pipe. This must not keep the probe
+ * alive. */
 static void a_copy_of_the_pipe_does_not_keep_it(void **state)
 {
     struct probe probe = {0};

@@ -106,7 +106,8 @@ static void a_cut_answer_is_refused_or_says_less(void **state)
 
     (void)state;
     for (size_t length = 0; length < packet.length; length++) {
-        unsigned char *cut = malloc(length + 1); /* so that a sanitizer sees what is read beyond */
+        unsigned char *cut = malloc(length + 1); /* on the heap, so that a sanitizer detects reads
+                                                  * beyond the end */
         struct berth_error error = BERTH_ERROR_INIT;
         struct probe_answer again;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which devices AMD's table lists, how they are numbered, and what is known without their driver.
+ * Which devices AMD's table lists, how they are numbered, and the facts that need no driver.
  */
 #include "hardware/amd/amd.h"
 
@@ -12,7 +12,7 @@
 
 #define HOST "/sys/devices/pci0000:00"
 
-/* The ids and addresses of what is listed: "amd0 0000:03:00.0, amd1 -". */
+/* Checks the ids and addresses of the listed devices: "amd0 0000:03:00.0, amd1 -". */
 static void check_list(const char *wanted)
 {
     struct findings findings = {0};
@@ -90,7 +90,7 @@ static void a_machine_without_amd_has_no_devices(void **state)
     check_list("");
 }
 
-/* Sparse nodes, CPUs in between, addresses in another order. */
+/* Node numbers with gaps, CPUs in between, addresses in another order. */
 static void devices_are_counted_in_kfds_order(void **state)
 {
     (void)state;
@@ -111,7 +111,8 @@ static void devices_that_kfd_does_not_know_come_last(void **state)
     amd_card(HOST "/0000:0a:00.0", "card3", "renderD131");
     kfd_cpus(0);
     kfd_gpu(1, "11", "location_id 2304\ndrm_render_minor 130");
-    kfd_gpu(2, "12", "drm_render_minor 131"); /* an address that is not known is still its own */
+    kfd_gpu(2, "12",
+            "drm_render_minor 131"); /* it is listed once, although its address is unknown */
     check_list("amd0 0000:09:00.0, amd1 -, amd2 0000:01:00.0, amd3 0000:03:00.0");
 }
 
@@ -132,7 +133,7 @@ static void all_classes_of_display_controllers_count(void **state)
     check_list("amd0 0000:01:00.0, amd1 0000:02:00.0, amd2 0000:03:00.0, amd3 0000:04:00.0");
 }
 
-/* A node that says no more than that it is a GPU is counted, so that the others' numbers stay. */
+/* A node that is only known to be a GPU is counted, so that the other numbers stay. */
 static void a_node_that_makes_no_sense_is_sick(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -152,7 +153,7 @@ static void a_node_that_makes_no_sense_is_sick(void **state)
     findings_finish(&read);
     assert_int_equal(amd_table.read(&amd_context, &listed.found.items[1], &read, &error), 0);
     findings_finish(&read);
-    /* KFD gives its numbers anew. */
+    /* KFD has renumbered its nodes. */
     kfd_file(2, "gpu_id", "13");
     assert_int_equal(amd_table.read(&amd_context, &listed.found.items[1], &read, &error),
                      BERTH_ERROR_NOT_FOUND);
@@ -160,7 +161,7 @@ static void a_node_that_makes_no_sense_is_sick(void **state)
     findings_finish(&listed);
 }
 
-/* The other nodes keep their numbers and are read. Cards that could be this node's are not listed a
+/* The other nodes keep their numbers and are read. A card that could be this node is not listed a
  * second time. */
 static void a_node_that_does_not_answer_is_counted(void **state)
 {
@@ -180,7 +181,7 @@ static void a_node_that_does_not_answer_is_counted(void **state)
     check_list("amd0 0000:01:00.0, amd1 0000:02:00.0, amd2 0000:03:00.0");
 }
 
-/* The names of directories are enough: a pipe in place of a file would hang this test. */
+/* The names of directories are enough: a pipe in place of a file would block this test. */
 static void listing_candidates_reads_no_file(void **state)
 {
     struct findings findings = {0};
@@ -239,7 +240,7 @@ static void candidates_of_others_are_refused(void **state)
     finding_list_finish(&candidates);
 }
 
-/* Nothing is known of a node that goes between the two steps. */
+/* A node that disappears between the two steps is left out. */
 static void a_candidate_that_is_gone_is_left_out(void **state)
 {
     struct device_id id = {.vendor = VENDOR_AMD, .mig = DEVICE_NO_MIG};
@@ -289,7 +290,7 @@ static void partitions_share_a_parent(void **state)
     check_parent(0, "00000000000000ff", NULL);
     check_parent(1, "00000000000000ff", NULL);
     check_parent(2, NULL, "GPU-00000000000000fe");
-    check_parent(3, NULL, NULL); /* 0 is no id */
+    check_parent(3, NULL, NULL); /* 0 is not an id */
     check_parent(4, NULL, NULL);
 }
 
@@ -318,18 +319,18 @@ static void check_kind(const char *wanted)
 static void integrated_and_discrete_are_told_apart(void **state)
 {
     (void)state;
-    /* One node for CPUs and GPU. */
+    /* One node for the CPUs and the GPU. */
     kfd_file(0, "gpu_id", "11");
     kfd_file(0, "properties", "cpu_cores_count 8\nsimd_count 12\nlocation_id 1280");
     check_kind("integrated");
-    /* A node of its own. */
+    /* Separate nodes. */
     kfd_file(0, "properties", "cpu_cores_count 0\nsimd_count 12\nlocation_id 1280");
     check_kind("unknown");
     kfd_file(0, "mem_banks/0/properties", "heap_type 0\nsize_in_bytes 1000");
     check_kind("integrated");
     kfd_file(0, "mem_banks/0/properties", "heap_type 1\nsize_in_bytes 1000");
     check_kind("discrete");
-    /* Memory that is set apart for it, and the sensor of an APU. */
+    /* Reserved memory, and the sensor that only an APU has. */
     amd_card(HOST "/0000:05:00.0", "card0", "renderD128");
     check_kind("discrete");
     machine_value(HOST "/0000:05:00.0/hwmon/hwmon3", "name", "amdgpu");
@@ -402,7 +403,7 @@ static void capability_is_the_chips_version(void **state)
     check_capability("-1", NULL);
 }
 
-/* Device files by what sysfs says, whatever their numbers. */
+/* The device files come from sysfs, whatever their numbers are. */
 static void device_files_are_found_by_sysfs(void **state)
 {
     struct findings findings = {0};
@@ -434,7 +435,8 @@ static void device_files_are_found_by_sysfs(void **state)
     findings_finish(&findings);
 }
 
-/* Not counted either, as AMD's runtime does not. The files are still those below the directory. */
+/* Such devices are not counted, as in AMD's runtime. The names of the other device files do not
+ * change. */
 static void devices_without_a_device_file_here_are_left_out(void **state)
 {
     struct findings findings = {0};
@@ -513,7 +515,7 @@ static void places_are_known_by_pci_else_by_kfd(void **state)
     findings_finish(&findings);
 }
 
-/* Refusing one allocation after another: it is said, or what could not be had is unknown. */
+/* Each allocation fails in turn: this is an error, or the fact is unknown. */
 static void failed_allocations_leave_nothing_behind(void **state)
 {
     bool is_refused = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How AMD's devices are linked, where KFD alone tells, and where sysfs has its own word.
+ * The links between AMD's devices, from KFD alone and with sysfs.
  */
 #include <inttypes.h>
 
@@ -9,7 +9,7 @@
 
 #define HOST "/sys/devices/pci0000:00"
 
-/* All links in order: "0-1 xgmi 2, 0-1 node 0". */
+/* Checks all links in order: "0-1 xgmi 2, 0-1 node 0". */
 static void check_links(const char *wanted)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -123,7 +123,7 @@ static void partitions_are_on_one_board(void **state)
     check_links("0-1 xgmi 0, 0-1 psb 0, 0-2 xgmi 2");
 }
 
-/* PCIe paths are computed from the directories then, for devices of all vendors alike. */
+/* With directories, PCIe paths are computed for the devices of all vendors together. */
 static void sysfs_tells_of_pcie_where_it_can(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void sysfs_tells_of_pcie_where_it_can(void **state)
     check_links("0-1 xgmi 0, 0-1 node 0");
     amd_card(HOST "/0000:02:00.0", "card1", "renderD129");
     check_links("0-1 xgmi 0");
-    amd_card(HOST "/0000:09:00.0", "card2", "renderD130"); /* not KFD's */
+    amd_card(HOST "/0000:09:00.0", "card2", "renderD130"); /* KFD does not list it */
     check_links("0-1 xgmi 0");
 }
 

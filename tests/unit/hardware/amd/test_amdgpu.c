@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What amdgpu says of a device: load, health and who uses it; and that one that sleeps is left so.
+ * Facts from amdgpu: load, health and processes. A sleeping device is not woken.
  */
 #include "base/count.h"
 #include "base/system/clock.h"
@@ -84,7 +84,7 @@ static void what_cannot_be_is_unknown(void **state)
     }
 }
 
-/* A pipe hangs whoever opens it: a file that wakes the device must not be opened. */
+/* Opening a pipe blocks, so this shows that files that would wake the device are not opened. */
 static void one_that_sleeps_is_left_so(void **state)
 {
     static const char *const files[] = {
@@ -116,7 +116,7 @@ static void one_that_sleeps_is_left_so(void **state)
         snprintf(path, sizeof(path), GPU "/%s", files[i]);
         machine_pipe(path);
     }
-    alarm(20); /* rather than for ever */
+    alarm(20); /* ends the test instead of blocking forever */
     device = amd_look(0, &findings);
     alarm(0);
     assert_true(device->asleep);
@@ -133,7 +133,7 @@ static void one_that_sleeps_is_left_so(void **state)
     findings_finish(&findings);
 }
 
-/* A driver that hangs costs the reading of its own device: listing does not ask it. */
+/* A driver that hangs affects only the read of its own device; listing does not call it. */
 static void listing_asks_no_driver(void **state)
 {
     static const char *const files[] = {
@@ -234,7 +234,7 @@ static void processes_are_those_with_memory_there(void **state)
     findings_finish(&findings);
 }
 
-/* What amdgpu says is the whole GPU's. */
+/* The facts from amdgpu are those of the whole GPU. */
 static void a_partition_claims_only_what_is_its_own(void **state)
 {
     struct findings findings = {0};

@@ -80,7 +80,8 @@ static void nodes_are_in_order_of_their_numbers(void **state)
     kfd_gpu(2, "52", "");
     kfd_gpu(5, "53", "");
     kfd_gpu(11, "54", "");
-    machine_value(KFD_NODES "/007", "properties", "simd_count 1"); /* the kernel writes none */
+    machine_value(KFD_NODES "/007", "properties", "simd_count 1"); /* the kernel writes no leading
+                                                                    * zeros */
     machine_value(KFD_NODES "/-1", "properties", "simd_count 1");
     machine_value(KFD_NODES "/x", "properties", "simd_count 1");
     machine_value(KFD_NODES "/4294967296", "properties", "simd_count 1");
@@ -91,7 +92,7 @@ static void nodes_are_in_order_of_their_numbers(void **state)
     for (size_t i = 0; i < numbers.count; i++)
         assert_int_equal(numbers.items[i], wanted[i]);
     vector_finish(&numbers);
-    /* A file and an empty directory are no nodes. */
+    /* A file and an empty directory are not nodes. */
     assert_true(kfd_read_node(&machine, 7, &node) < 0);
     assert_true(kfd_read_node(&machine, 8, &node) < 0);
 }
@@ -280,7 +281,7 @@ static void a_gpu_is_where_its_cpus_are(void **state)
     check_numa(3, true, 0);
     check_numa(4, false, 0);
     check_numa(5, true, 2);
-    /* NUMA nodes without CPUs have no node of KFD's. */
+    /* NUMA nodes without CPUs have no KFD node. */
     machine_value("/sys/devices/system/node", "has_cpu", "0,8");
     check_numa(2, true, 8);
     check_numa(3, true, 0);
@@ -297,7 +298,7 @@ static void a_file_that_fills_the_page_ends_with_its_last_whole_line(void **stat
     length = snprintf(content, sizeof(content), "simd_count 4\n");
     memset(content + length, 'x', sizeof(content) - (size_t)length);
     content[SYSROOT_VALUE_SIZE - 20] = '\n';
-    /* The number goes on beyond what is read. */
+    /* The number continues beyond the maximum size. */
     memcpy(content + SYSROOT_VALUE_SIZE - 19, "location_id 1280123456789", 25);
     machine_bytes(KFD_NODES "/3/properties", content, sizeof(content));
     assert_int_equal(kfd_read_node(&machine, 3, &node), 0);

@@ -12,7 +12,7 @@ static void make_gpu(void)
     machine_value(GPU, "power/runtime_status", "active");
 }
 
-/* What the device tree says it is compatible with: strings that each end with a zero byte. */
+/* Writes `compatible` of the device tree: strings that each end with a zero byte. */
 static void make_compatible(const char *strings, size_t length)
 {
     machine_bytes(NODE "/compatible", strings, length);

@@ -16,7 +16,7 @@ static const struct vendor_table some_table = {
     .pci_vendor = 0x8086,
 };
 
-/* Lists and writes down what there is: "path driver card render; ...". */
+/* Lists the devices as text: "path driver card render; ...". */
 static char *list_all(const struct vendor_table *table)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -45,7 +45,7 @@ static void check_list(const struct vendor_table *table, const char *wanted)
     free(found);
 }
 
-/* A whole device, as the kernel shows it. */
+/* Creates a complete device, as the kernel shows it. */
 static void make_device(const char *path, const char *bus, const char *driver, const char *ids,
                         const char *card, const char *render)
 {
@@ -163,7 +163,7 @@ static void a_virtio_device_is_at_its_parents_address(void **state)
                "0000:00:03.0 " HOST "/0000:00:03.0/virtio0 virtio_gpu card0 renderD128");
 }
 
-/* Recorded without the class and the links: everything is where the kernel has it. */
+/* A machine recorded without the class and the links. */
 static void without_the_class_the_tree_is_walked(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void a_walk_ends(void **state)
         }
     }
     text_finish(&path);
-    machine_link("/sys/devices/pci0000:00/0000:00:1f.0", "/sys/devices/pci0000:00"); /* a circle */
+    machine_link("/sys/devices/pci0000:00/0000:00:1f.0", "/sys/devices/pci0000:00"); /* a loop */
     {
         struct drm_list list = {0};
 
@@ -213,7 +213,7 @@ static void a_walk_ends(void **state)
     }
 }
 
-/* Recorded with directories in place of links. */
+/* A machine recorded with directories in place of links. */
 static void a_class_of_directories_tells_by_uevent(void **state)
 {
     static const char path[] = "/sys/class/drm/card1/device";
@@ -236,7 +236,7 @@ static void a_class_of_directories_tells_by_uevent(void **state)
     check_list(&some_table, "- /sys/class/drm/card1/device i915 card1 -");
 }
 
-/* Reading one of these would wait for ever. */
+/* Reading this file would block forever. */
 static void make_fifo(const char *path)
 {
     machine_parent(path);

@@ -120,7 +120,8 @@ static void a_card_of_xe_tells_tiles_sensors_and_frequency(void **state)
     assert_true(device->tiles.known);
     assert_int_equal(device->tiles.value, 2);
     assert_sampled(device->load.temperature, 51000);
-    assert_false(device->load.power.known); /* one look at the energy is none at the power */
+    assert_false(
+        device->load.power.known); /* one sample of the energy is not enough for the power */
     assert_int_equal(device->numa.value, 0);
     assert_int_equal(device->nodes.count, 0);
     findings_finish(&findings);
@@ -150,7 +151,7 @@ static void power_is_known_from_the_second_look_on(void **state)
         findings_finish(&findings);
         machine_value(CARD, "hwmon/hwmon3/energy1_input", "11000000");
     }
-    /* Ten joules, in between 0.05 and 10 seconds. */
+    /* Ten joules within 0.05 to 10 seconds. */
     assert_true(power >= 1000 && power <= 200000);
     vendor_close(&intel_table, &context);
     findings_finish(&listed);
@@ -174,7 +175,7 @@ static void a_card_of_i915_may_tell_what_is_free(void **state)
     device = findings.found.items[0].device;
     assert_int_equal(device->memory_total.value, 0x400000000);
     assert_sampled(device->load.memory_free, 0x3f0000000);
-    assert_sampled(device->load.frequency, 0); /* at rest, which is known */
+    assert_sampled(device->load.frequency, 0); /* idle, which is a known value */
     findings_finish(&findings);
 }
 
@@ -228,7 +229,7 @@ static void make_card(const char *ids, const char *driver)
     machine_drm_node(CARD, "renderD128");
 }
 
-/* 0: it is not known. */
+/* 0: unknown. */
 static void check_tiles(uint64_t wanted)
 {
     struct findings findings = vendor_read(&intel_table, 1, 0);
@@ -286,7 +287,7 @@ static void xe_shows_its_tiles(void **state)
     check_tiles(DEVICE_TILES_MAX);
 }
 
-/* Files that would wake the device, and would wait for ever. */
+/* A file that would wake the device; reading it would block forever. */
 static void make_fifo(const char *path)
 {
     machine_parent(path);

@@ -8,13 +8,13 @@
 
 #define GIB (UINT64_C(1) << 30)
 
-/* A driver that gives one answer, after its length. */
+/* A driver that first returns the length of its answer, then the answer. */
 struct puppet {
     unsigned long request;
     const void *answer;
     size_t length;
-    int64_t claimed; /* the length that it claims at first; 0: the true one */
-    int64_t later;   /* and with the answer; 0: the same */
+    int64_t claimed; /* the length that it returns first; 0: the correct one */
+    int64_t later;   /* the length that it returns with the answer; 0: the same */
     int calls;
     int fails_at; /* the call that fails; 0: none */
 };
@@ -26,7 +26,7 @@ static int32_t claim(const struct puppet *puppet, bool first)
     return (int32_t)(!first && puppet->later != 0 ? puppet->later : length);
 }
 
-/* Copies as much as the caller has made room for. */
+/* Copies as much as fits into the caller's buffer. */
 static void answer(const struct puppet *puppet, uint64_t data, int64_t room)
 {
     size_t length = (int64_t)puppet->length < room ? puppet->length : (size_t)room;
@@ -158,7 +158,7 @@ static void those_who_may_not_know_are_told_nothing_of_use(void **state)
     memory = ask_i915((struct puppet){.answer = &i915, .length = sizeof(i915)});
     assert_int_equal(memory.total.value, 8 * GIB);
     assert_false(memory.free_now.known);
-    i915.regions[0].unallocated = UINT64_MAX; /* which i915 means as unknown */
+    i915.regions[0].unallocated = UINT64_MAX; /* unknown, for i915 */
     memory = ask_i915((struct puppet){.answer = &i915, .length = sizeof(i915)});
     assert_true(memory.total.known);
     assert_false(memory.free_now.known);
@@ -194,7 +194,7 @@ static void lies_tell_nothing(void **state)
     struct puppet puppet = {.answer = &lie, .length = sizeof(lie)};
 
     (void)state;
-    check_nothing(ask_xe(puppet)); /* more regions than there is room */
+    check_nothing(ask_xe(puppet)); /* more regions than fit */
     lie.count = UINT32_MAX;
     check_nothing(ask_xe(puppet));
     lie.count = 2;
@@ -205,7 +205,7 @@ static void lies_tell_nothing(void **state)
 
     puppet = (struct puppet){.answer = &i915_answer, .length = sizeof(i915_answer)};
     for (puppet.claimed = 1; puppet.claimed < (int64_t)sizeof(i915_answer); puppet.claimed++)
-        check_nothing(ask_i915(puppet)); /* less room than the regions take */
+        check_nothing(ask_i915(puppet)); /* the buffer is smaller than the regions */
     puppet.claimed = 65537;
     check_nothing(ask_i915(puppet));
     puppet.claimed = -22;
@@ -234,7 +234,7 @@ static void a_driver_that_fails_tells_nothing(void **state)
     check_nothing(intel_memory_query(NULL, &(struct intel_driver){control, &puppet}));
 }
 
-/* A device file that is there, and is no GPU's. */
+/* A device file that exists but is not a GPU's. */
 static void other_files_tell_nothing(void **state)
 {
     struct drm_device drm = {.driver = (char[]){"xe"}, .render = (char[]){"renderD128"}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NVIDIA's GPUs by NVML: facts, what cannot be known, lies, and cards that are sick.
+ * NVIDIA's GPUs with NVML: facts, unknown values, impossible values, and sick cards.
  */
 #include "support/unit.h"
 
@@ -78,7 +78,7 @@ static void the_place_comes_from_sysfs_and_files_from_dev(void **state)
     assert_int_equal(found->device->nodes.count, 2);
 }
 
-/* What each function tells, to see that without it only that is missing. */
+/* The facts of each function, to check that only these are missing without it. */
 enum told {
     TOLD_NAME = 1 << 0,
     TOLD_UUID = 1 << 1,
@@ -113,7 +113,7 @@ static void one_call_that_fails_costs_one_figure(void **state)
     } calls[] = {
         {"nvmlDeviceGetName", TOLD_NAME},
         {"nvmlDeviceGetUUID", TOLD_UUID},
-        {"nvmlDeviceGetMemoryInfo_v2", 0}, /* the older one tells as well */
+        {"nvmlDeviceGetMemoryInfo_v2", 0}, /* the older function has the same facts */
         {"nvmlDeviceGetMemoryInfo", 0},
         {"nvmlDeviceGetBAR1MemoryInfo", 0},
         {"nvmlDeviceGetUtilizationRates", TOLD_UTILIZATION},
@@ -169,7 +169,7 @@ static void memory_that_is_not_its_own_is_unknown(void **state)
     assert_int_equal(device->kind, DEVICE_KIND_INTEGRATED);
     assert_figure(device->load.utilization, 50);
     assert_string_equal(pci_format(device->pci).text, "000f:01:00.0");
-    /* It has a window into its memory, so it has some. */
+    /* It has a window into its memory, so it has memory. */
     assert_int_equal(world_device(world, "nvidia1")->kind, DEVICE_KIND_UNKNOWN);
 }
 
@@ -233,7 +233,7 @@ static void a_count_that_cannot_be_is_a_problem(void **state)
     assert_string_equal(world->listed.problems.items[0].message,
                         "NVML: expected at most 256 GPUs, got a count of 4000000000");
     assert_int_equal(world->listed.found.count, 256);
-    /* The kernel knows better. */
+    /* The kernel's number counts. */
     world_gpu("0000:47:00.0", "active");
     world_gpu("10007:0f:00.0", "active");
     assert_int_equal(world_list(world), 0);
@@ -265,7 +265,7 @@ static void one_card_of_eight_is_out_of_reach(void **state)
     assert_string_equal(device_id_format(world->listed.found.items[3].device->id).text, "nvidia3");
     assert_string_equal(pci_format(world->listed.found.items[3].device->pci).text, "0000:04:00.0");
     assert_string_equal(world->listed.found.items[3].path, "/sys/devices/pci0000:00/0000:04:00.0");
-    /* With a second one nobody knows which is which. */
+    /* With a second one, neither can be identified. */
     text_append(&statements, "gpu\n name Sick\n call nvmlDeviceGetHandleByIndex_v2 return 999\n");
     world_says(text_string(&statements));
     world_gpu("0000:09:00.0", "active");
@@ -298,7 +298,7 @@ static void one_that_comes_back_is_where_nvml_says(void **state)
     findings_finish(&findings);
 }
 
-/* That the first GPU is sick for this reason when the double says this of it. */
+/* Checks that this statement makes the first GPU sick for this reason. */
 static void check_sick(struct nvidia_world *world, const char *statement, const char *reason)
 {
     char statements[1024];
@@ -357,7 +357,7 @@ static void the_machine_changes_while_it_is_looked_at(void **state)
     world_look(world);
     assert_figure(world_device(world, "nvidia0")->load.utilization, 200);
     assert_int_equal(world_logged("nvmlInit_v2"), 1);
-    /* A card comes: NVML only sees it when it is started anew. */
+    /* A card is added: NVML sees it only after a restart. */
     world_says("gpu\n name A\n pci 0000:01:00.0\ngpu\n name B\n pci 0000:02:00.0\n");
     world_gpu("0000:02:00.0", "active");
     world_look(world);
@@ -365,7 +365,7 @@ static void the_machine_changes_while_it_is_looked_at(void **state)
     assert_int_equal(world_logged("nvmlInit_v2"), 2);
 }
 
-/* A card that vanished moves the others' indices, but none is taken for another. */
+/* A card that disappears changes the indices of the others, but no GPU is mistaken for another. */
 static void a_device_is_found_again_by_its_address(void **state)
 {
     struct nvidia_world *world = *state;
@@ -402,7 +402,7 @@ static void an_old_library_tells_as_much(void **state)
     assert_number(device->processes.items[0].memory, 4096);
 }
 
-/* Whatever allocation fails, nothing leaks or crashes, and a failure says so. */
+/* Each allocation fails in turn: nothing leaks or crashes, and the failure is reported. */
 static void without_memory_it_fails_cleanly(void **state)
 {
     struct nvidia_world *world = *state;

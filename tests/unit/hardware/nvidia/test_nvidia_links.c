@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How NVIDIA's GPUs reach each other.
+ * The links between NVIDIA's GPUs.
  */
 #include "support/unit.h"
 
@@ -8,7 +8,7 @@
 #include "base/text/quantity.h"
 #include "support/nvidia_world.h"
 
-/* Looks, then asks for the links of all that was read. */
+/* Lists and reads the GPUs, then finds their links. */
 static void look_at_links(struct nvidia_world *world)
 {
     world_look(world);
@@ -16,7 +16,7 @@ static void look_at_links(struct nvidia_world *world)
         nvidia_table.links(&world->context, &world->seen.found, &world->seen, &world->error), 0);
 }
 
-/* That there is such a link between the two, and no other of its sort. */
+/* Checks that the two have this link, and no other of its kind. */
 static void check_link(const struct nvidia_world *world, size_t one, size_t other,
                        enum link_kind kind, uint32_t lanes)
 {
@@ -43,11 +43,11 @@ static void lanes_between_gpus_are_counted(void **state)
                "gpu\n pci 0000:01:00.0\n"
                " lane 0 active gpu 0000:02:00.0\n lane 1 active gpu 0000:02:00.0\n"
                " lane 2 active gpu 0000:03:00.0\n lane 3 inactive gpu 0000:03:00.0\n"
-               " lane 4 active gpu 0000:77:00.0\n" /* which is not ours to see */
+               " lane 4 active gpu 0000:77:00.0\n" /* a GPU that is not visible here */
                " lane 5 active npu 0004:00:00.0\n"
                "gpu\n pci 0000:02:00.0\n"
                " lane 0 active gpu 0000:01:00.0\n lane 1 active gpu 0000:01:00.0\n"
-               "gpu\n pci 0000:03:00.0\n" /* does not answer for its lanes */
+               "gpu\n pci 0000:03:00.0\n" /* does not report its lanes */
                " call nvmlDeviceGetNvLinkState return 999\n");
     look_at_links(world);
     assert_int_equal(world->seen.links.count, 5);
@@ -67,14 +67,14 @@ static void switches_link_all_to_all(void **state)
                " lane 2 active switch 0000:c1:00.0\n"
                "gpu\n pci 0000:02:00.0\n"
                " lane 0 active switch 0000:c1:00.0\n lane 1 inactive switch 0000:c2:00.0\n"
-               " lane 2 active switch\n" /* of another tray: no address here */
+               " lane 2 active switch\n" /* in another tray, so its address is unknown */
                "gpu\n pci 0000:03:00.0\n");
     look_at_links(world);
     assert_int_equal(world->seen.links.count, 1);
     check_link(world, 0, 1, LINK_NVLINK, 2);
 }
 
-/* Old libraries do not say what is at the other end; sysfs knows a switch. */
+/* Old libraries do not report the type of the other end. Sysfs shows a switch. */
 static void switches_are_known_without_nvml(void **state)
 {
     struct nvidia_world *world = *state;
@@ -117,7 +117,7 @@ static void what_nvml_does_not_say_is_left_to_sysfs(void **state)
     world_says("gpu\n name A\ngpu\n name B\ngpu\n name C\n");
     look_at_links(world);
     assert_int_equal(world->seen.links.count, 0);
-    /* Asked once, for both ends, and then no more. */
+    /* Called once, for one pair, and not again. */
     assert_int_equal(world_logged("nvmlDeviceGetTopologyCommonAncestor 0"), 1);
     world_says("topology 4711\ngpu\n name A\ngpu\n name B\n");
     look_at_links(world);
@@ -155,7 +155,7 @@ static void sixty_four_gpus_are_quick(void **state)
     began = clock_now();
     look_at_links(world);
     assert_int_equal(world->seen.links.count, 2 * 64 * 63 / 2);
-    /* It takes a few milliseconds; the rest is for sanitizers on a busy machine. */
+    /* It takes a few milliseconds; the limit is for sanitizers on a busy machine. */
     assert_true(clock_now() - began < 2 * DURATION_SECOND);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Partitioned NVIDIA GPUs, and who uses them.
+ * Partitioned NVIDIA GPUs and their processes.
  */
 #include "support/unit.h"
 
 #include "support/nvidia_world.h"
 
-/* As nvidia-smi shows an A100 with three instances, of which the numbers have a hole. */
+/* An A100 with three instances whose numbers have a gap, as nvidia-smi shows it. */
 static const char partitioned[] = "gpu\n"
                                   " name NVIDIA A100-SXM4-80GB\n"
                                   " uuid GPU-0\n"
@@ -73,12 +73,12 @@ static void instances_are_devices(void **state)
     assert_null(world_found(world, "nvidia0.2")->key);
     assert_string_equal(world_found(world, "nvidia0.2")->path,
                         "/sys/devices/pci0000:00/0000:07:00.0");
-    /* One that tells little still is one. */
+    /* An instance with few facts is still listed. */
     device = world_device(world, "nvidia0.3");
     assert_string_equal(device->name, "NVIDIA A100-SXM4-80GB");
     assert_false(device->memory_total.known);
     assert_int_equal(device->processes.count, 0);
-    /* Being in MIG mode after the next reset only is not being in it. */
+    /* A GPU that will be in MIG mode after its next reset is not partitioned yet. */
     assert_false(world_device(world, "nvidia1")->partitioned);
 }
 
@@ -104,7 +104,7 @@ static void processes_belong_to_instances(void **state)
     assert_false(device->processes.items[2].memory.known);
 }
 
-/* Where the instances do not list their processes, the GPU's list says whose they are. */
+/* If the instances do not list their processes, the GPU's list has the instance of each process. */
 static void processes_of_the_gpu_are_told_apart(void **state)
 {
     struct nvidia_world *world = *state;
@@ -135,7 +135,7 @@ static void capability_files_come_with_instances(void **state)
     machine_file("/proc/driver/nvidia/capabilities/gpu3/mig/gi9/ci0/access",
                  "DeviceFileMinor: 31\nDeviceFileMode: 292\n");
     machine_file("/proc/driver/nvidia/capabilities/gpu3/mig/gi11/access",
-                 "DeviceFileMinor: 39\n"); /* there is no such file */
+                 "DeviceFileMinor: 39\n"); /* this file does not exist */
     machine_file("/proc/driver/nvidia/capabilities/gpu3/mig/gi11/ci1/access",
                  "DeviceFileMinor: 99999999999999999999\n");
     world_look(world);
@@ -189,8 +189,8 @@ static void processes_of_all_kinds_are_listed_once(void **state)
                " process compute 10 100\n"
                " process graphics 10 100\n"
                " process mps 20 -\n"
-               " process compute 0 5\n"          /* nobody */
-               " process compute 4294967295 5\n" /* nor is this */
+               " process compute 0 5\n"          /* an invalid pid */
+               " process compute 4294967295 5\n" /* another one */
                " process compute 40 18446744073709551614\n");
     world_look(world);
     processes = &world_device(world, "nvidia0")->processes;
@@ -218,12 +218,12 @@ static void many_processes_are_asked_for_with_more_room(void **state)
     assert_int_equal(processes->count, 3000);
     assert_int_equal(processes->items[2999].pid, 3999);
     assert_int_equal(world_logged("nvmlDeviceGetComputeRunningProcesses_v3 0"), 2);
-    /* More than these are not kept, and NVML gives no part of them. */
+    /* More processes are not kept, and NVML returns no part of the list. */
     assert_int_equal(world_device(world, "nvidia1")->processes.count, 0);
     assert_int_equal(world_device(world, "nvidia1")->health, HEALTH_OK);
 }
 
-/* R535 had larger entries for a while. */
+/* R535 had larger entries in some releases. */
 static void entries_of_another_size_are_read_right(void **state)
 {
     struct nvidia_world *world = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NVIDIA's GPUs that sleep, and machines where NVML cannot be had.
+ * Sleeping NVIDIA GPUs, and machines without a usable NVML.
  */
 #include "support/unit.h"
 
@@ -77,7 +77,7 @@ static void one_asleep_among_three_is_not_touched(void **state)
     assert_int_equal(world_logged("attach 1"), 0);
     assert_true(world_logged("attach 0") > 0);
     assert_true(world_logged("attach 2") > 0);
-    /* What holds a GPU open keeps it awake, so NVML is let go after each step. */
+    /* A GPU that is open cannot sleep, so NVML is stopped after each step. */
     assert_int_equal(world_logged("nvmlShutdown"), world_logged("nvmlInitWithFlags"));
 }
 
@@ -115,7 +115,7 @@ static void an_index_is_given_once(void **state)
 {
     struct nvidia_world *world = *state;
 
-    /* NVML does not count the one that sleeps, so its numbers are others. */
+    /* NVML does not count the sleeping GPU, so its indices differ. */
     world_says("gpu\n name B\n pci 0000:02:00.0\ngpu\n name C\n pci 0000:03:00.0\n");
     world_gpu("0000:01:00.0", "suspended");
     world_gpu("0000:02:00.0", "active");
@@ -191,7 +191,7 @@ static void without_the_driver_there_are_none(void **state)
     world_look(world);
     assert_int_equal(world->listed.found.count, 0);
     assert_int_equal(world->listed.problems.count, 0);
-    /* It is loaded later. */
+    /* The driver is loaded later. */
     world_says("gpu\n name A\n");
     world_look(world);
     assert_int_equal(world->seen.found.count, 1);
@@ -222,7 +222,7 @@ static void nvml_says_why_it_does_not_start(void **state)
                  "cannot count the GPUs: Unknown Error (NVML 999)");
 }
 
-/* Starts a look in a child. */
+/* Starts a listing in a child process. */
 static pid_t look_in_child(struct nvidia_world *world)
 {
     struct findings findings = {0};
@@ -246,7 +246,7 @@ static int status_of(pid_t child)
     return status;
 }
 
-/* That the double does what it is told to is what other tests stand on. */
+/* Other tests rely on these faults of the double. */
 static void the_double_hangs_and_crashes(void **state)
 {
     struct nvidia_world *world = *state;

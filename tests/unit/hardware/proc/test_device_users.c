@@ -13,7 +13,7 @@
 #define CARD   "/dev/dri/card0"
 #define OTHER  "/dev/dri/renderD129"
 
-/* More than is needed to measure anything. */
+/* Long enough to measure the utilization. */
 #define A_WHILE (60 * 1000000)
 
 static struct device_users *make_uses(void)
@@ -24,7 +24,7 @@ static struct device_users *make_uses(void)
     return uses;
 }
 
-/* Lets time pass, which is what is tested. */
+/* Waits, because the test is about elapsed time. */
 static void let_time_pass(int64_t nanoseconds)
 {
     int64_t until = clock_now() + nanoseconds;
@@ -182,7 +182,7 @@ static void files_of_one_device_are_brought_together_by_sysfs(void **state)
     findings_finish(&findings);
 }
 
-/* The partitions of an AMD GPU have files of their own, and the PCI address of the whole. */
+/* The partitions of an AMD GPU have their own files and the PCI address of the whole GPU. */
 static void partitions_of_one_gpu_are_told_apart(void **state)
 {
     struct findings findings;
@@ -204,7 +204,7 @@ static void partitions_of_one_gpu_are_told_apart(void **state)
     findings_finish(&findings);
 }
 
-/* In a container the first GPU that it has may be called renderD128, whichever it is. */
+/* In a container, any GPU may have the name renderD128. */
 static void the_kernel_knows_better_than_the_name(void **state)
 {
     struct findings findings;
@@ -239,7 +239,7 @@ static void a_probe_only_asks(void **state)
     process_tree_open(40, 3, RENDER, "drm-driver:\txe\ndrm-client-id:\t1\n");
     process_tree_link("proc/40/exe", "../../bin/berth-probe");
     process_tree_open(41, 3, RENDER, "drm-driver:\txe\ndrm-client-id:\t2\n");
-    process_tree_link("proc/41/exe", "../../home/berth-probe"); /* no more than its name */
+    process_tree_link("proc/41/exe", "../../home/berth-probe"); /* it only has the same name */
     process_tree_open(42, 3, RENDER, "drm-driver:\txe\ndrm-client-id:\t3\n");
     findings = scan_once();
     device = process_tree_device(&findings, RENDER);
@@ -313,7 +313,7 @@ static void what_nobody_has_open_is_idle(void **state)
     findings = process_tree_scan(uses);
     assert_true(process_tree_device(&findings, RENDER)->load.utilization.known);
     assert_int_equal(process_tree_device(&findings, RENDER)->load.utilization.value, 0);
-    /* CUDA needs no such file. */
+    /* CUDA does not need this file. */
     assert_false(process_tree_device(&findings, OTHER)->load.utilization.known);
     findings_finish(&findings);
     device_users_destroy(uses);
@@ -337,7 +337,7 @@ static void a_client_that_cannot_be_told_makes_it_unknown(void **state)
     device_users_destroy(uses);
 }
 
-/* As somebody who may not look into every process. */
+/* Scans as a user who may not look into every process. */
 static int scan_as_nobody(void)
 {
     struct device_users *uses = make_uses();

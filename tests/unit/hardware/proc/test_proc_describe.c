@@ -57,7 +57,7 @@ static void a_process_has_an_owner_a_command_and_a_container(void **state)
 static void a_process_says_of_which_lease_it_is(void **state)
 {
     static const struct {
-        const char *environment; /* lines stand for what ends with a zero byte */
+        const char *environment; /* newlines stand for the zero bytes */
         uint64_t lease;
         const char *socket;
     } cases[] = {
@@ -101,7 +101,7 @@ static void a_process_began_at_a_time(void **state)
     static const struct {
         const char *machine;
         const char *process;
-        int64_t wanted; /* milliseconds */
+        int64_t wanted; /* in milliseconds */
     } cases[] = {
         {"cpu 1 2\nbtime 1700000000\nprocesses 7\n", "12 (a) b (c)" STAT_FIELDS "250 9\n",
          1700000002500},
@@ -127,7 +127,7 @@ static void a_process_began_at_a_time(void **state)
     }
 }
 
-/* Where berth runs in a container itself, all that it sees does. */
+/* If berth runs in a container itself, all visible processes are in it. */
 static void our_own_container_says_nothing(void **state)
 {
     struct device_process process;
@@ -300,7 +300,7 @@ static void we_know_ourselves(void **state)
     finish(&process);
 }
 
-/* Of a recorded machine it is not asked: its processes are not ours. */
+/* Not on a recorded machine, whose processes do not run here. */
 static void a_user_namespace_has_an_owner(void **state)
 {
     struct sysroot root = {.prefix = (char *)""};

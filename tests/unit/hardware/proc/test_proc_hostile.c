@@ -125,7 +125,7 @@ static void more_devices_than_there_can_be_are_bounded(void **state)
     findings_finish(&findings);
 }
 
-/* Whatever runs out, the scan fails as a whole or is whole. */
+/* Each allocation fails in turn: the scan fails or is complete. */
 static void memory_may_run_out_anywhere(void **state)
 {
     struct sysroot root = process_tree_root();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Real processes that have real device files open, in a mount namespace whose /dev/dri is made up.
+ * Real processes that have real device files open, in a mount namespace with an artificial
+ * /dev/dri.
  */
 #include "support/unit.h"
 
@@ -22,7 +23,7 @@
 
 #define RENDER "/dev/dri/renderD128"
 
-/* /dev/full: it can be opened by everybody and does no harm. */
+/* /dev/full: every user may open it, and it is harmless. */
 #define FULL makedev(1, 7)
 #define ZERO makedev(1, 5)
 
@@ -34,8 +35,8 @@ static bool enter_namespace(void)
            mount("none", "/dev", "tmpfs", 0, NULL) == 0 && mkdir("/dev/dri", 0755) == 0;
 }
 
-/* A process in a namespace of its own that has a file of this name open, a device with this number
- * or, without one, an ordinary file. Returns its pid once it has, or -1. */
+/* Starts a process in its own namespace that has a file with this name open: a device with this
+ * number, or an ordinary file for 0. Returns its pid once the file is open, or -1. */
 static pid_t start_with(dev_t number)
 {
     int ready[2];

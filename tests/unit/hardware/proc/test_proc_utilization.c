@@ -8,7 +8,7 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* One device, and two looks at it a second apart. */
+/* One device, and two scans a second apart. */
 struct stage {
     struct proc_scan before;
     struct proc_scan now;
@@ -46,7 +46,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* To be called in the order of clients and names. */
+/* Calls must be in the order of clients and names. */
 static struct fdinfo_engine *add(struct proc_scan *look, uint64_t client, const char *name)
 {
     struct use_engine *use = vector_append(&look->engines);

@@ -9,7 +9,7 @@ static void all_is_well(void **state)
     assert_int_equal(report.machine.devices.count, 6);
     assert_int_equal(report.listed, 1U << VENDOR_NVIDIA | 1U << VENDOR_AMD);
     assert_int_equal(report.problems.count, 0);
-    /* By PCI address. */
+    /* Ordered by PCI address. */
     assert_string_equal(device_id_format(report.machine.devices.items[0].id).text, "amd0");
     assert_string_equal(device_id_format(report.machine.devices.items[2].id).text, "nvidia0");
     assert_well(&report, "nvidia3");
@@ -65,11 +65,11 @@ static void a_hanging_device_costs_itself_only(void **state)
     assert_well(&report, "nvidia3");
     assert_well(&report, "amd1");
     assert_problem(&report, "nvidia", "nvidia1 (0000:41:00.0): does not answer");
-    /* The others are linked all the same. */
+    /* The other devices are linked. */
     assert_int_equal(report.machine.links.count, 2);
     machine_report_finish(&report);
 
-    /* It is not waited for again, and once it answers it is well. */
+    /* The next request does not wait for it, and once it answers it is well. */
     report = look_well(fixture);
     assert_int_equal(device_of(&report, "nvidia1")->health, HEALTH_SICK);
     machine_report_finish(&report);
@@ -109,7 +109,7 @@ static void many_devices_hang(void **state)
     struct fixture *fixture = *state;
     struct machine_report report;
 
-    /* Every device of amd: the list comes first, then each is waited for beside the others. */
+    /* The devices are listed first; then a hanging device does not delay the others. */
     fixture->scripts->amd.count = 8;
     report = look_well(fixture);
     assert_int_equal(report.machine.devices.count, 12);
@@ -267,7 +267,7 @@ static void a_hanging_candidate_costs_its_own_facts_only(void **state)
     assert_well(&report, "amd3");
     machine_report_finish(&report);
 
-    /* It is not waited for again, and once it answers its device has an address. */
+    /* The next request does not wait for it, and once it answers its device has an address. */
     report = look_well(fixture);
     assert_false(has_address(&report, "amd1"));
     machine_report_finish(&report);
@@ -297,7 +297,7 @@ static void a_candidate_that_hangs_later_keeps_its_facts(void **state)
     machine_report_finish(&report);
 }
 
-/* The devices were listed without it, and are listed again within the same request. */
+/* The devices are listed without it, and listed again within the same request. */
 static void a_slow_candidate_is_in_the_report(void **state)
 {
     struct fixture *fixture = *state;
@@ -339,7 +339,7 @@ static void links_that_hang_leave_the_devices(void **state)
     machine_report_finish(&report);
 }
 
-/* Looks, and returns how often links were asked for. */
+/* Sends a request and returns how often the links were read. */
 static int links_asked(struct fixture *fixture)
 {
     int before = fixture->scripts->nvidia.links;
@@ -357,7 +357,7 @@ static void links_are_asked_for_when_devices_change(void **state)
     int before, asked, tries = 0;
 
     assert_true(links_asked(fixture) >= 1);
-    /* On a machine that stalls, a device may be late and so come anew. */
+    /* On a slow machine a device may be late, and its links are read again. */
     do {
         asked = links_asked(fixture);
     } while (asked > 0 && ++tries < TRIES);

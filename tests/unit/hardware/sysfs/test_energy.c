@@ -23,7 +23,7 @@ static void power_is_the_mean_between_two_looks(void **state)
     power = energy_power(&energy, "a", 155 * JOULE + JOULE / 2, 2 * DURATION_SECOND);
     assert_int_equal(power.value, 500);
     power = energy_power(&energy, "b", 1000 * JOULE, 10 * DURATION_SECOND);
-    assert_true(power.known); /* it takes nothing, which is known */
+    assert_true(power.known); /* no power, which is a known value */
     assert_int_equal(power.value, 0);
     energy_destroy(energy);
 }
@@ -48,7 +48,7 @@ static void looks_must_be_some_time_apart(void **state)
     assert_false(energy_power(&energy, "a", 1 * JOULE, 0).known);
     assert_false(energy_power(&energy, "a", 1 * JOULE, -DURATION_SECOND).known);
     assert_false(energy_power(&energy, "a", 1 * JOULE, DURATION_SECOND / 100).known);
-    /* Those were not noted: what follows is since the first. */
+    /* These samples were not noted: the mean is since the first one. */
     assert_int_equal(energy_power(&energy, "a", 2 * JOULE, DURATION_SECOND / 10).value, 20000);
     assert_false(energy_power(&energy, "a", 9 * JOULE, DURATION_HOUR).known);
     assert_true(energy_power(&energy, "a", 9 * JOULE, DURATION_HOUR + DURATION_SECOND).known);

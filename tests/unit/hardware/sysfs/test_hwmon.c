@@ -38,7 +38,7 @@ static void the_directory_is_known_by_its_name(void **state)
     check(&load.frequency, false, 0);
     hwmon_read(&machine, GPU, NULL, NULL, &load);
     check(&load.temperature, true, 11000);
-    check(&load.power, true, 37000); /* what is not there stays as it is */
+    check(&load.power, true, 37000); /* a missing value stays as it is */
     assert_true(hwmon_has(&machine, GPU, amdgpu, "power1_average"));
     assert_false(hwmon_has(&machine, GPU, amdgpu, "power1_input"));
     assert_false(hwmon_has(&machine, GPU, NULL, "power1_average"));
@@ -61,7 +61,7 @@ static void sensors_are_known_by_their_labels(void **state)
     hwmon_read(&machine, GPU, amdgpu, labels, &load);
     check(&load.temperature, true, 50000);
     hwmon_read(&machine, GPU, amdgpu, NULL, &load);
-    check(&load.temperature, true, 90000); /* the first, where none is preferred */
+    check(&load.temperature, true, 90000); /* the first sensor, because none is preferred */
 }
 
 static void a_frequency_needs_its_label(void **state)

@@ -12,7 +12,7 @@ static void a_directory_tells_its_address(void **state)
     static const struct {
         const char *path;
         const char *address; /* NULL: none */
-        size_t beyond;       /* how much of the path is not the PCI device's */
+        size_t beyond;       /* length of the path after the PCI device */
     } cases[] = {
         {HOST "/0000:00:02.0", "0000:00:02.0", 0},
         {HOST "/0000:00:01.0/0000:01:00.0", "0000:01:00.0", 0},
@@ -144,7 +144,7 @@ static void cpu_lists_that_are_none_are_unknown(void **state)
     read_place(path, &device);
     assert_null(device.cpus);
 
-    /* One that is cut in the middle of a number. */
+    /* A list that is truncated in the middle of a number. */
     for (size_t i = 0; i + 4 < sizeof(endless); i += 4)
         memcpy(endless + i, "999,", 5);
     machine_value(path, "local_cpulist", endless);
@@ -252,10 +252,10 @@ static void devices_of_one_host_bridge(void **state)
         {HOST "/0000:00:02.0", HOST "/0000:00:02.1", NO_NODE, NO_NODE, true, LINK_PSB},
         /* Both directly below one port, as on a plain PCI bus. */
         {ROOT_PORT "/0000:01:00.0", ROOT_PORT "/0000:01:01.0", NODE(0), NODE(0), true, LINK_PIX},
-        /* The node plays no part where the bus tells. */
+        /* The NUMA node does not matter if the bus decides. */
         {GPU_3, GPU_4, NO_NODE, NODE(3), true, LINK_PIX},
         {GPU_3, GPU_20, NODE(0), NODE(1), true, LINK_PHB},
-        /* What virtio adds to a path is no bridge. */
+        /* The part of a path that virtio adds is not a bridge. */
         {HOST "/0000:00:02.0/virtio0", HOST "/0000:00:03.0/virtio1", NO_NODE, NO_NODE, true,
          LINK_PHB},
         {ROOT_PORT "/0000:01:00.0/virtio0", ROOT_PORT "/0000:01:01.0/virtio1", NO_NODE, NO_NODE,
@@ -274,12 +274,12 @@ static void devices_of_several_host_bridges(void **state)
         {GPU_3, FAR_GPU, NODE(2), NODE(2), true, LINK_NODE},
         {GPU_3, FAR_GPU, NODE(0), NO_NODE, false, 0},
         {GPU_3, FAR_GPU, NO_NODE, NO_NODE, false, 0},
-        /* The same bus and device in another domain is somewhere else. */
+        /* The same bus and device in another domain is another device. */
         {"/sys/devices/pci0000:00/0000:00:02.0", "/sys/devices/pci10000:00/10000:00:02.0", NODE(0),
          NODE(1), true, LINK_SYS},
         {"/sys/devices/pci10000:00/10000:00:00.0", "/sys/devices/pci10000:00/10000:00:04.0",
          NO_NODE, NO_NODE, true, LINK_PHB},
-        /* A domain behind a device of another one (VMD). */
+        /* A domain behind a device of another domain (VMD). */
         {VMD_HOST "/10000:e0:02.0/10000:e1:00.0", VMD_HOST "/10000:e0:03.0/10000:e2:00.0", NO_NODE,
          NO_NODE, true, LINK_PHB},
         {VMD_HOST "/10000:e0:02.0/10000:e1:00.0", VMD_HOST "/10000:e0:02.0/10000:e1:01.0", NO_NODE,

@@ -302,7 +302,7 @@ static void links_out_of_the_machine_lead_nowhere(void **state)
     assert_null(sysroot_resolve(&machine, "/loop"));
     assert_null(sysroot_resolve(&machine, "/..")); /* its own parent */
 
-    /* A neighbour whose name begins with the root's. */
+    /* A directory beside the root whose name begins with the root's. */
     assert_true(asprintf(&sibling, "%s-neighbour", (const char *)*state) > 0);
     assert_int_equal(mkdir(sibling, 0755), 0);
     assert_int_equal(symlink(sibling, "sideways"), 0);
@@ -314,7 +314,7 @@ static void links_out_of_the_machine_lead_nowhere(void **state)
 static void looking_opens_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(mkfifo("fifo", 0600), 0); /* opening it would wait */
+    assert_int_equal(mkfifo("fifo", 0600), 0); /* opening it would block */
     assert_true(sysroot_has(&machine, "/fifo"));
     assert_false(sysroot_has(&machine, "/none"));
     assert_int_equal(symlink("none", "dangling"), 0);
