@@ -24,7 +24,7 @@ def verbs(sandbox):
 
 def words(sandbox, verb):
     """The words that follow a verb."""
-    shown = sandbox.run(["berth", "help", verb]).stdout.partition("\nSubcommands:\n")[2]
+    shown = sandbox.run(["berth", "help", verb]).stdout.partition("\nSubcommands:\n")[2].partition("\nExamples:\n")[0]
     return re.findall(r"^  ([a-z]+) ", shown, re.MULTILINE)
 
 
