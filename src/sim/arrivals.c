@@ -18,7 +18,7 @@ static void shuffle(struct sim_random *random, uint32_t *items, size_t count)
     }
 }
 
-/* The pods of the trace, shuffled. */
+/* Appends the pods of the trace, shuffled. */
 static int shuffle_pods(const struct pod_trace *trace, struct sim_random *random,
                         struct arrivals *arrivals)
 {
@@ -30,7 +30,7 @@ static int shuffle_pods(const struct pod_trace *trace, struct sim_random *random
     return 0;
 }
 
-/* Cuts the arrivals where the demand is reached, or draws more of them until it is. */
+/* Cuts the arrivals at the demand, or draws more until it is reached. */
 static int fill_demand(const struct pod_trace *trace, struct sim_random *random, uint64_t demand,
                        struct arrivals *arrivals)
 {

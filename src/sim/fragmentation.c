@@ -10,15 +10,15 @@
 #define SHARE_UNIT (SHARE_WHOLE / TRACE_WHOLE)
 
 struct fragmentation_host {
-    uint64_t cpus;  /* left, thousandths */
-    uint64_t part;  /* of the total */
-    uint32_t first; /* slot */
-    uint32_t count; /* devices, whose slots follow each other */
+    uint64_t cpus;  /* thousandths left */
+    uint64_t part;  /* its part of the total */
+    uint32_t first; /* first slot */
+    uint32_t count; /* devices, in consecutive slots */
     uint32_t model; /* row of `accepts` */
     bool changed;
 };
 
-/* All that is free on the host's devices, in thousandths. Fills `left` in by device. */
+/* Returns the free thousandths of the host's devices, and fills in `left` by device. */
 static uint64_t measure_free(const struct engine *engine, const struct fragmentation_host *host,
                              uint32_t *left)
 {
@@ -34,7 +34,7 @@ static uint64_t measure_free(const struct engine *engine, const struct fragmenta
     return free;
 }
 
-/* What one usual pod could use of what is free; 0: it does not fit. */
+/* Returns the free thousandths that one typical pod can use; 0: it does not fit. */
 static uint64_t usable_by_kind(const struct trace_kind *kind, const struct fragmentation_host *host,
                                const uint32_t *left)
 {
@@ -52,7 +52,7 @@ static uint64_t usable_by_kind(const struct trace_kind *kind, const struct fragm
     return fitting >= kind->gpus ? sum : 0;
 }
 
-/* The host's part of the total. */
+/* Returns the host's part of the total. */
 static uint64_t measure_host(const struct fragmentation *fragmentation,
                              const struct fragmentation_host *host)
 {
@@ -73,7 +73,7 @@ static uint64_t measure_host(const struct fragmentation *fragmentation,
     return part;
 }
 
-/* The number of the device's model. */
+/* Returns the number of the device's model. */
 static int find_model(struct fragmentation *fragmentation, const struct device *device,
                       uint32_t *ret_model)
 {
@@ -110,7 +110,7 @@ static int add_devices(struct fragmentation *fragmentation, const struct machine
     return 0;
 }
 
-/* Which models a usual kind of pod accepts, by the filter that the engine has. */
+/* Finds the models that a typical pod accepts, by the engine's filter. */
 static int find_accepted_models(struct fragmentation *fragmentation, size_t kind,
                                 struct berth_error *error)
 {
@@ -186,7 +186,7 @@ void fragmentation_changed(struct fragmentation *fragmentation, uint32_t host, u
     if (changed->changed)
         return;
     changed->changed = true;
-    /* There is room for every host. */
+    /* Memory for every host is reserved. */
     fragmentation->changed.items[fragmentation->changed.count++] = host;
 }
 

@@ -19,10 +19,10 @@ static const struct trace_csv_column columns[] = {
     [COLUMN_GPUS] = {.name = "num_gpus"},
 };
 
-/* Fractions of seconds are read to the nanosecond. */
+/* Seconds are parsed to the nanosecond. */
 enum { SECOND_DECIMALS = 9 };
 
-/* A date and a time of day, which have to be there: February has no 30th. */
+/* Parses a date and a time of day. Refuses a date that does not exist, such as February 30. */
 static bool read_date(const char *string, int64_t *ret_time)
 {
     struct tm given = {0};
@@ -33,7 +33,7 @@ static bool read_date(const char *string, int64_t *ret_time)
     if (end == NULL || *end != '\0')
         return false;
     there = given;
-    seconds = timegm(&there); /* which puts right what there is not */
+    seconds = timegm(&there); /* normalises a date that does not exist */
     if (seconds < 0 || seconds > JOB_ARRIVAL_MAX || there.tm_mday != given.tm_mday ||
         there.tm_sec != given.tm_sec)
         return false;
@@ -74,7 +74,7 @@ static int read_job(const struct trace_csv *csv, struct trace_job *job, struct b
     if (code < 0)
         return code;
     if (duration == 0)
-        return trace_csv_fail(csv, error, "duration: expected a job that takes time, got '%s'",
+        return trace_csv_fail(csv, error, "duration: expected more than 0, got '%s'",
                               trace_csv_text(csv, COLUMN_DURATION));
     job->duration = (int64_t)duration;
     job->gpus = (uint32_t)gpus;
@@ -106,7 +106,7 @@ static int read_jobs(struct trace_csv *csv, struct job_list *jobs, struct berth_
             return code;
     }
     if (code == 0 && jobs->count == 0)
-        return trace_csv_fail(csv, error, "expected jobs below the header, got none");
+        return trace_csv_fail(csv, error, "expected at least one job, got none");
     return code;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The chart of 'berth sim place': an SVG image that needs nothing beside it, on a ground of its
- * own, light or dark as the reader likes it.
+ * The chart of 'berth sim place': a self-contained SVG image with its own background, in the
+ * reader's light or dark colour scheme.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@ enum {
     RIGHT = 690,
     TOP = 100,
     BOTTOM = 486,
-    LABEL_HEIGHT = 19, /* names of lines keep as far apart */
+    LABEL_HEIGHT = 19, /* minimum distance of labels */
     LABEL_LEFT = RIGHT + 26,
-    COLOURS = 10, /* after which lines are dashed */
+    COLOURS = 10, /* later lines are dashed */
     GRID_STEP = 10,
-    DEMAND_FIRST = 60, /* before it, every policy gives out what is asked for */
+    DEMAND_FIRST = 60, /* below it, every policy allocates the whole demand */
 };
 
 static const char style_sheet[] =
@@ -54,7 +54,7 @@ static const char style_sheet[] =
     "}\n"
     "</style>\n";
 
-/* What part of the plane is shown, in %. */
+/* The visible ranges, in %. */
 struct window {
     uint32_t demand_first;
     uint32_t demand_last;
@@ -62,12 +62,12 @@ struct window {
     uint32_t allocated_last;
 };
 
-/* The name of a line beside its end. */
+/* The label of a line, beside its end. */
 struct label {
     size_t series;
     int64_t value; /* at the end */
-    double end;    /* of the line, from the top */
-    double place;  /* of the name */
+    double end;    /* y position of the line's end */
+    double place;  /* y position of the label */
 };
 
 static void append_escaped(struct text *out, const char *string)
@@ -90,7 +90,7 @@ static void append_escaped(struct text *out, const char *string)
     text_finish(&inert);
 }
 
-/* Where a demand is, from the left, and what is given out, from the top. */
+/* Return the x position of a demand and the y position of an allocation. */
 static double x_position(const struct window *window, uint32_t percent)
 {
     return LEFT + (double)(RIGHT - LEFT) * (percent - window->demand_first) /
@@ -108,7 +108,7 @@ static double percent_of(int64_t value)
     return (double)value / 1e4;
 }
 
-/* The last demand at which the series has samples; 0: none. */
+/* Returns the last demand with samples; 0: none. */
 static uint32_t last_demand(const struct place_series *series)
 {
     int64_t mean;
@@ -132,7 +132,7 @@ static uint32_t allocated_min(const struct place_report *report, const struct wi
                 min = mean;
         }
     }
-    /* What rounds to a line of the grid is on it, not below. */
+    /* A value that rounds to a grid line is on it, not below. */
     return (uint32_t)(percent_of(min) + 0.5);
 }
 
@@ -157,7 +157,7 @@ static struct window find_window(const struct place_report *report)
     return window;
 }
 
-/* Far apart enough that the numbers do not touch. */
+/* Returns a distance of grid lines at which the numbers do not touch. */
 static uint32_t grid_step(uint32_t first, uint32_t last, uint32_t max)
 {
     uint32_t step = GRID_STEP;
@@ -196,7 +196,7 @@ static void append_grid(const struct window *window, struct text *out)
     }
 }
 
-/* Where a policy would be that never dropped a pod. */
+/* Draws the line of a policy that never drops a pod. */
 static void append_requested(const struct window *window, struct text *out)
 {
     uint32_t first = window->demand_first > window->allocated_first ? window->demand_first
@@ -212,8 +212,8 @@ static void append_requested(const struct window *window, struct text *out)
         text_append_format(out, "H%d", RIGHT);
     text_append(out, "\"/>\n");
     text_append_format(out,
-                       "<text class=\"faint\" x=\"%d\" y=\"%d\" text-anchor=\"end\">dotted: all "
-                       "that was asked for</text>\n",
+                       "<text class=\"faint\" x=\"%d\" y=\"%d\" text-anchor=\"end\">dotted: the "
+                       "whole demand</text>\n",
                        RIGHT, TOP - 10);
 }
 
@@ -221,7 +221,7 @@ static void append_heading(const struct place_report *report, struct text *out)
 {
     text_append_format(out,
                        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-                       "width=\"%d\" height=\"%d\" role=\"img\">\n<title>GPUs given out against "
+                       "width=\"%d\" height=\"%d\" role=\"img\">\n<title>Allocated GPUs against "
                        "demand: ",
                        WIDTH, HEIGHT, WIDTH, HEIGHT);
     append_escaped(out, report->name);
@@ -229,7 +229,7 @@ static void append_heading(const struct place_report *report, struct text *out)
     text_append(out, style_sheet);
     text_append_format(out, "<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", WIDTH, HEIGHT);
     text_append_format(out,
-                       "<text class=\"title\" x=\"%d\" y=\"36\">GPUs given out against "
+                       "<text class=\"title\" x=\"%d\" y=\"36\">Allocated GPUs against "
                        "demand</text>\n<text class=\"faint\" x=\"%d\" y=\"59\">",
                        LEFT, LEFT);
     append_escaped(out, report->name);
@@ -242,16 +242,16 @@ static void append_heading(const struct place_report *report, struct text *out)
 static void append_axes(struct text *out)
 {
     text_append_format(out,
-                       "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">GPUs that have been asked "
-                       "for, %% of all</text>\n",
+                       "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">Demand, %% of all "
+                       "GPUs</text>\n",
                        (LEFT + RIGHT) / 2, BOTTOM + 48);
     text_append_format(out,
                        "<text transform=\"translate(22 %d) rotate(-90)\" "
-                       "text-anchor=\"middle\">GPUs given out, %% of all</text>\n",
+                       "text-anchor=\"middle\">Allocated, %% of all GPUs</text>\n",
                        (TOP + BOTTOM) / 2);
 }
 
-/* Lines beyond the first ten have the same colours, dashed. */
+/* Lines after the first ten repeat the colours, dashed. */
 static void append_stroke(size_t series, struct text *out)
 {
     text_append_format(out, " c%zu\"", series % COLOURS);
@@ -291,7 +291,7 @@ static int compare_labels(const void *one, const void *other)
     return (label->series > next->series) - (label->series < next->series);
 }
 
-/* Moves names apart: each below the one before, then all up as far as the last one needs. */
+/* Moves labels apart: each below the one before, then all up if the last one is too low. */
 static void spread_labels(struct label *labels, size_t count)
 {
     double lowest = BOTTOM;

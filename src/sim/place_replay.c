@@ -12,25 +12,25 @@
 
 const uint32_t place_points[PLACE_POINTS] = {60, 80, 90, 100, 110, 120, 130};
 
-/* How many arrivals are between two words about progress. */
+/* The number of arrivals between two progress reports. */
 enum { PROGRESS_STEP = 1024 };
 
-/* 10^-4 % of the whole. */
+/* Units of 10^-4 % in the whole. */
 #define WHOLE 1e6
 
-/* A replay that is under way. */
+/* The state of a replay. */
 struct place_replay {
     const struct place_settings *settings;
     struct arrivals arrivals;
     struct engine *engine;
     struct engine_request **requests; /* by kind */
     struct fragmentation fragmentation;
-    int64_t *durations; /* of decisions, nanoseconds */
-    uint64_t arrived;   /* thousandths of GPUs */
+    int64_t *durations; /* nanoseconds of each decision */
+    uint64_t arrived;   /* demand so far, in thousandths of GPUs */
     uint64_t allocated;
 };
 
-/* The engine may give a device to as many as can have a part of it. */
+/* The tenant limit is the number of parts of a device, so that it does not restrict sharing. */
 static int create_engine(struct place_replay *replay, struct berth_error *error)
 {
     const struct place_settings *settings = replay->settings;
@@ -48,7 +48,7 @@ static int create_engine(struct place_replay *replay, struct berth_error *error)
     return code;
 }
 
-/* Tells the engine what is usually asked for. */
+/* Gives the engine the typical pods as expected requests. */
 static int set_expected_requests(struct place_replay *replay, struct berth_error *error)
 {
     const struct typical_pods *typical = replay->settings->typical;
@@ -122,8 +122,8 @@ static void finish_replay(struct place_replay *replay)
     free(replay->durations);
 }
 
-/* Lets the engine decide about one pod. Returns CLAIM_GRANTED with the host that it went to,
- * CLAIM_WAITS or an error. */
+/* Lets the engine place one pod. Returns CLAIM_GRANTED with the pod's host, CLAIM_WAITS or an
+ * error. */
 static int decide_pod(struct place_replay *replay, const struct trace_kind *kind,
                       struct engine_request *request, int64_t *ret_duration, uint32_t *ret_host,
                       struct berth_error *error)
@@ -137,7 +137,7 @@ static int decide_pod(struct place_replay *replay, const struct trace_kind *kind
     *ret_duration = clock_now() - begin;
     if (code == CLAIM_GRANTED && kind->gpus > 0 && engine_get_lease(replay->engine, lease, &view))
         *ret_host = engine_machine(replay->engine)->devices.items[view.slots[0]].host;
-    /* More than any node has: nobody waits for that either. */
+    /* A pod that no node can hold is dropped too. */
     return code == BERTH_ERROR_IMPOSSIBLE ? CLAIM_WAITS : code;
 }
 
@@ -199,7 +199,7 @@ static int compare_durations(const void *one, const void *other)
     return (duration > next) - (duration < next);
 }
 
-/* The least that at least so many of a hundred do not exceed. */
+/* Returns a percentile of the sorted durations, by nearest rank. */
 static int64_t percentile(const int64_t *sorted, size_t count, size_t percent)
 {
     return sorted[(count * percent + 99) / 100 - 1];
@@ -270,7 +270,7 @@ int place_replay_run(const struct place_settings *settings, struct place_run *re
     return code;
 }
 
-/* The mean of so many samples, in 10^-4 % of the capacity, rounded. */
+/* Returns the rounded mean of the samples, in 10^-4 % of the capacity. */
 static bool mean_of(const struct place_run *run, uint64_t count, double sum, int64_t *ret_value)
 {
     if (count == 0)

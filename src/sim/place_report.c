@@ -85,7 +85,7 @@ static void write_run(struct json *json, const char *name, struct place_run *run
     write_decimal(json, "seconds", run->took, 9);
 }
 
-/* The members of the runs of one policy and their mean. */
+/* Writes the runs of one policy and their mean. */
 static void write_series(struct json *json, const char *name, const struct place_series *series)
 {
     struct place_run *run;
@@ -149,7 +149,7 @@ enum {
     COLUMNS
 };
 
-/* A point for each of place_points. */
+/* Adds a column for each of place_points. */
 static const struct table_column columns[COLUMNS] = {
     [COLUMN_POLICY] = {.heading = "POLICY", .priority = TABLE_ALWAYS},
     [COLUMN_POINTS + 0] = {.heading = "60%", .right = true, .hide_unknown = true, .priority = 2},
@@ -166,7 +166,7 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_SECONDS] = {.heading = "SECONDS", .right = true, .priority = 7},
 };
 
-/* value / 10^decimals with two digits behind the point; decimals is at least 2. */
+/* Adds value / 10^decimals with two decimals; `decimals` is at least 2. */
 static void add_cell(struct table *table, enum style style, bool known, int64_t value,
                      unsigned decimals)
 {
@@ -181,7 +181,7 @@ static void add_cell(struct table *table, enum style style, bool known, int64_t 
     text_finish(&cell);
 }
 
-/* Whether no other policy has given out more at this demand. */
+/* Returns whether no other policy allocates more at this demand. */
 static bool is_best(const struct place_report *report, uint32_t percent, int64_t mean)
 {
     const struct place_series *series;
@@ -194,7 +194,7 @@ static bool is_best(const struct place_report *report, uint32_t percent, int64_t
     return report->series.count > 1;
 }
 
-/* The means of what is measured of each run as a whole. */
+/* Adds the means of dropped pods and decision times. */
 static void add_figures(struct table *table, const struct place_series *series)
 {
     int64_t count = (int64_t)series->count;
@@ -247,7 +247,7 @@ int place_report_write_table(const struct place_report *report, const struct ter
     text_append_format(out, ": %zu pods, %zu nodes, %" PRIu64 " GPUs, ", trace->pods.count,
                        trace->nodes.count, trace->capacity / TRACE_WHOLE);
     place_report_describe_seeds(report, out);
-    text_append(out, "\nGPUs given out, in %, when so many have been asked for:\n\n");
+    text_append(out, "\nAllocated GPUs in %, by demand in %:\n\n");
     table_init(&table, columns, COLUMNS);
     vector_for_each (series, &report->series)
         add_row(&table, report, series);

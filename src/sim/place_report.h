@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What 'berth sim place' tells: a document, a table, a chart.
+ * The output of 'berth sim place': JSON, a table and a chart.
  */
 #ifndef SIM_PLACE_REPORT_H
 #define SIM_PLACE_REPORT_H
@@ -21,23 +21,24 @@ struct place_series {
 struct place_report {
     const char *name; /* of the trace */
     const struct pod_trace *trace;
-    bool several_seeds; /* a range was asked for, if only of one */
+    bool several_seeds; /* --seeds was given, even if with one seed */
     struct {
         VECTOR_OF(struct place_series);
     } series;
 };
 
-/* place_replay_allocated or place_replay_fragmented. */
+/* The type of place_replay_allocated() and place_replay_fragmented(). */
 typedef bool place_value(const struct place_run *run, uint32_t percent, int64_t *ret_value);
 
-/* The mean over those runs that have a value at this demand, rounded. Returns whether any has. */
+/* Computes the rounded mean over the runs with a value at this demand. Returns whether there are
+ * any. */
 bool place_report_mean(const struct place_series *series, place_value *value, uint32_t percent,
                        int64_t *ret_mean);
 
 /* Appends "seed 42" or "mean of seeds 42 to 51". */
 void place_report_describe_seeds(const struct place_report *report, struct text *out);
 
-/* Appends the document berth.sim-place/1. */
+/* Appends JSON (berth.sim-place/1). */
 void place_report_write_json(const struct place_report *report, struct text *out);
 
 /* Appends a table with a row for each policy. Returns 0 or BERTH_ERROR_MEMORY. */

@@ -10,7 +10,7 @@
 #include "sim/trace_csv.h"
 
 #define MEBIBYTE ((uint64_t)1024 * 1024)
-/* A part of a GPU in the engine's units. */
+/* Returns a part of a GPU in the engine's units. */
 #define SHARE_UNIT (SHARE_WHOLE / TRACE_WHOLE)
 
 enum { NODE_NAME, NODE_CPUS, NODE_MEMORY, NODE_GPUS, NODE_MODEL };
@@ -33,7 +33,7 @@ static const struct trace_csv_column pod_columns[] = {
     [POD_MODELS] = {.name = "gpu_spec", .optional = true},
 };
 
-/* Pods as they are read, before those of one kind are put together. */
+/* A pod as read, before pods are grouped by kind. */
 struct pod {
     struct trace_kind kind;
     size_t position; /* in the file */
@@ -64,7 +64,7 @@ void pod_trace_finish(struct pod_trace *trace)
     *trace = (struct pod_trace){0};
 }
 
-/* CPUs and memory, which nodes and pods spell alike. */
+/* Reads CPUs and memory, whose columns are the same for nodes and pods. */
 static int read_host_part(const struct trace_csv *csv, size_t cpus, size_t memory,
                           uint64_t *ret_cpus, uint64_t *ret_memory, struct berth_error *error)
 {
@@ -124,7 +124,7 @@ static int compare_nodes(const void *one, const void *other)
     return order != 0 ? order : (node->line > next->line) - (node->line < next->line);
 }
 
-/* The nodes so many times over. */
+/* Adds `scale` - 1 copies of each node. */
 static int multiply_nodes(struct pod_trace *trace, uint32_t scale, struct berth_error *error)
 {
     size_t count = trace->nodes.count;
@@ -147,7 +147,7 @@ static int multiply_nodes(struct pod_trace *trace, uint32_t scale, struct berth_
     return 0;
 }
 
-/* Puts them into the order of their names, which have to differ. */
+/* Sorts the nodes by name and refuses duplicates. */
 static int order_nodes(const char *path, struct pod_trace *trace, struct berth_error *error)
 {
     if (trace->nodes.count > 0)
@@ -157,7 +157,7 @@ static int order_nodes(const char *path, struct pod_trace *trace, struct berth_e
 
         if (strcmp(node->name, node[-1].name) == 0)
             return error_set(error, BERTH_ERROR_INVALID,
-                             "%s:%zu: expected a name of its own, got %s as in line %zu", path,
+                             "%s:%zu: expected a unique name, got %s as in line %zu", path,
                              node->line, quote(node->name).text, node[-1].line);
     }
     return 0;
@@ -187,7 +187,7 @@ static int read_nodes(const char *path, uint32_t scale, struct pod_trace *trace,
     return code;
 }
 
-/* The models that would do; to a pod without GPUs they do not matter. */
+/* Reads the accepted models. They are ignored for a pod without GPUs. */
 static int read_models(const struct trace_csv *csv, struct trace_kind *kind,
                        struct berth_error *error)
 {
@@ -197,7 +197,7 @@ static int read_models(const struct trace_csv *csv, struct trace_kind *kind,
     return kind->models == NULL ? error_set_memory(error) : 0;
 }
 
-/* What does not go together in one pod. */
+/* Refuses contradictory values. */
 static int check_pod(const struct trace_csv *csv, const struct trace_kind *kind,
                      struct berth_error *error)
 {
@@ -208,12 +208,11 @@ static int check_pod(const struct trace_csv *csv, const struct trace_kind *kind,
         return trace_csv_fail(csv, error, "gpu_milli: expected %d for a pod with %u GPUs, got %u",
                               TRACE_WHOLE, kind->gpus, kind->part);
     if (kind->gpus == 0 && kind->cpus == 0 && kind->memory == 0)
-        return trace_csv_fail(csv, error,
-                              "expected a pod that needs something, got one that does not");
+        return trace_csv_fail(csv, error, "expected CPUs, memory or GPUs, got none");
     return 0;
 }
 
-/* Whether the engine would take it for a request. */
+/* Checks that the engine accepts the pod's request. */
 static int check_request(const struct trace_csv *csv, const struct trace_kind *kind,
                          struct berth_error *error)
 {
@@ -281,7 +280,7 @@ static int compare_pods(const void *one, const void *other)
     return order != 0 ? order : compare_numbers(pod->position, next->position);
 }
 
-/* Puts pods of one kind together; takes what is theirs. */
+/* Groups the pods by kind and takes ownership of their strings. */
 static int gather_kinds(struct pod_list *pods, struct pod_trace *trace, struct berth_error *error)
 {
     struct trace_kind *kind = NULL;

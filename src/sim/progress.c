@@ -59,7 +59,7 @@ void progress_show(struct progress *progress, const char *what, uint64_t done, u
         text_append(&line, "  ");
         utf8_append_inert(&line, what);
     }
-    /* A terminal that takes nothing is no reason to give up. */
+    /* A failed write to the terminal does not stop the simulation. */
     if (!text_failed(&line) && file_write(STDERR_FILENO, line.bytes, line.length) != 0)
         progress->shown = false;
     text_finish(&line);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Orders for comparison: the simulator keeps a list and tries. Whoever fits starts, so wide jobs
- * starve. Nobody waits in the engine.
+ * The orders skip and sjf, for comparison. The simulator has its own queue and starts every job
+ * that fits, so wide jobs may starve. No claim waits in the engine.
  */
 #include <string.h>
 
@@ -39,7 +39,7 @@ int queue_orders_insert(struct queue_replay *replay, struct queue_job *job,
     return 0;
 }
 
-/* Tries to start one. Returns CLAIM_GRANTED, CLAIM_WAITS or an error. */
+/* Tries to start one job. Returns CLAIM_GRANTED, CLAIM_WAITS or an error. */
 static int try_job(struct queue_replay *replay, struct queue_job *job, struct berth_error *error)
 {
     struct engine_request *request;
@@ -61,7 +61,7 @@ static void note_promise(void *context, const struct reservation_view *view)
     *(int64_t *)context = view->start;
 }
 
-/* What the engine promises the job if it waits there, where nobody else does. */
+/* Records the start that the engine promises to the job as the only waiting claim. */
 static int query_promise(struct queue_replay *replay, struct queue_job *job,
                          struct berth_error *error)
 {
@@ -100,7 +100,7 @@ int queue_orders_serve(struct queue_replay *replay, struct berth_error *error)
             code = engine_is_full(replay->engine) ? CLAIM_WAITS : try_job(replay, job, error);
             if (code == CLAIM_GRANTED)
                 continue;
-            shape->failed = true; /* what starts after it leaves no more room */
+            shape->failed = true; /* jobs started after it leave even less room */
         }
         list->items[kept++] = job;
     }

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "sim/queue_internal.h"
 
-/* Progress is told after so many jobs. */
+/* The number of jobs between two progress reports. */
 enum { PROGRESS_STEP = 256 };
 
 static bool keeps_list(const struct queue_replay *replay)
@@ -16,8 +16,8 @@ static bool keeps_list(const struct queue_replay *replay)
 
 /* ---- Claims ---- */
 
-/* The time limit that goes with the estimate. One that is exact is a nanosecond more than what the
- * job takes, so that the job ends before it is ended. */
+/* Returns the time limit by the estimate. An exact limit is one nanosecond longer than the job, so
+ * that the job ends before it is stopped. */
 static int64_t limit_for(const struct queue_replay *replay, const struct queue_job *job)
 {
     if (job->left < job->job->duration)
@@ -66,7 +66,7 @@ static int claim_devices(struct queue_replay *replay, struct queue_job *job,
     return code;
 }
 
-/* The job comes, or comes back. */
+/* Queues a job that arrives or is requeued. */
 static int add_arrival(struct queue_replay *replay, struct queue_job *job,
                        struct berth_error *error)
 {
@@ -135,7 +135,7 @@ int queue_replay_start_job(struct queue_replay *replay, struct queue_job *job, u
 {
     int64_t runs = job->left;
 
-    /* Who keeps no limit from the engine is not ended by it. */
+    /* A claim without a limit is never stopped. */
     if (replay->settings->order != QUEUE_FIFO && job->limit < runs)
         runs = job->limit;
     job->lease = lease;
@@ -146,7 +146,8 @@ int queue_replay_start_job(struct queue_replay *replay, struct queue_job *job, u
     return push_running(&replay->running, job) < 0 ? error_set_memory(error) : 0;
 }
 
-/* The engine must not be called while it tells: who waited is looked at afterwards. */
+/* Records a grant. The engine must not be called by its event handler, so the grant is handled
+ * later. */
 static void notify(void *context, const struct engine_event *event)
 {
     struct queue_replay *replay = context;
@@ -174,15 +175,14 @@ static int start_granted_jobs(struct queue_replay *replay, struct berth_error *e
 
 /* ---- Time ---- */
 
-/* Whether several jobs are through now. */
+/* Returns whether several jobs end now. */
 static bool end_together(const struct queue_job_list *heap, int64_t now)
 {
     return heap->count > 1 && heap->items[0]->ends <= now &&
            (heap->items[1]->ends <= now || (heap->count > 2 && heap->items[2]->ends <= now));
 }
 
-/* Ends the jobs that are through now, all at once; those that were ended by their limits come back.
- */
+/* Ends all jobs that are due, and requeues those that reached their limits. */
 static int end_jobs(struct queue_replay *replay, int64_t now, struct berth_error *error)
 {
     bool together = end_together(&replay->running, now);
@@ -228,7 +228,7 @@ static void note_promise(void *context, const struct reservation_view *view)
     queue_replay_record_promise(context, view->owner.data, view->start);
 }
 
-/* Serves whoever may start, and notes who was promised what. */
+/* Starts the jobs that fit, and records promised starts. */
 static int serve_queue(struct queue_replay *replay, struct berth_error *error)
 {
     int code;
@@ -279,7 +279,7 @@ static int run_replay(struct queue_replay *replay, struct berth_error *error)
     return code;
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Setup and result ---- */
 
 static int make_engine(struct queue_replay *replay, struct berth_error *error)
 {
@@ -313,7 +313,8 @@ static int make_engine(struct queue_replay *replay, struct berth_error *error)
     return 0;
 }
 
-/* The shape of jobs of so many GPUs, made when it is the first; SIZE_MAX: no memory. */
+/* Returns the shape of jobs with this number of GPUs, and creates it if needed; SIZE_MAX: no
+ * memory. */
 static size_t shape_of(struct queue_replay *replay, uint32_t gpus)
 {
     uint32_t node = replay->settings->gpus_per_node;
@@ -342,7 +343,7 @@ static int check_size(const struct queue_replay *replay, const struct trace_job 
     if ((uint64_t)settings->nodes * (settings->gpus_per_node / (job->gpus / replicas)) >= replicas)
         return 0;
     return error_set(error, BERTH_ERROR_INVALID,
-                     "%s:%u: expected a job that %u nodes of %u GPUs have room for, got one of %u "
+                     "%s:%u: expected a job that fits on %u nodes of %u GPUs, got one with %u "
                      "GPUs",
                      replay->name, job->line, settings->nodes, settings->gpus_per_node, job->gpus);
 }
@@ -378,7 +379,7 @@ static int compare_waits(const void *one, const void *other)
     return (first > second) - (first < second);
 }
 
-/* The smallest of the sorted waits that `percent` of all do not exceed. */
+/* Returns a percentile of the sorted waits, by nearest rank. */
 static int64_t percentile(const int64_t *waits, size_t count, size_t percent)
 {
     size_t rank = (count * percent + 99) / 100;

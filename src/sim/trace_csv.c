@@ -12,15 +12,15 @@
 
 static const char byte_order_mark[] = "\xef\xbb\xbf";
 
-/* A row while it is being taken apart. */
+/* The state while a row is split into fields. */
 struct row_cursor {
     struct trace_csv *csv;
     char *at;
-    char *end;    /* of the content */
-    char *limit;  /* where a row is too long */
-    size_t max;   /* fields that there is room for; the rest is only counted */
+    char *end;    /* end of the content */
+    char *limit;  /* end of the longest allowed row */
+    size_t max;   /* fields to store; more are only counted */
     size_t count; /* fields so far */
-    bool ended;   /* the row */
+    bool ended;   /* the row has ended */
 };
 
 int trace_csv_fail(const struct trace_csv *csv, struct berth_error *error, const char *format, ...)
@@ -43,8 +43,7 @@ static int fail_too_long(const struct trace_csv *csv, struct berth_error *error)
                           quantity_format_size(TRACE_CSV_ROW_MAX).text);
 }
 
-/* Ends the field that begins at `start` and ends before `end`, and passes over what divides it from
- * the next, or the row from the next row. */
+/* Stores the field from `start` to `end`, and skips the comma or line end after it. */
 static void end_field(struct row_cursor *cursor, char *start, char *end)
 {
     char *at = cursor->at;
@@ -82,7 +81,7 @@ static int read_quoted(struct row_cursor *cursor, struct berth_error *error)
     }
     if (at == cursor->end)
         return trace_csv_fail(cursor->csv, error,
-                              "expected the quotation to end, got the end of the "
+                              "expected a closing quote, got the end of the "
                               "file");
     if (at >= cursor->limit)
         return fail_too_long(cursor->csv, error);
@@ -90,7 +89,8 @@ static int read_quoted(struct row_cursor *cursor, struct berth_error *error)
     if (is_line_end(cursor, at))
         at += at < cursor->end && *at == '\r';
     else if (*at != ',')
-        return trace_csv_fail(cursor->csv, error, "expected a comma behind the quotation, got %s",
+        return trace_csv_fail(cursor->csv, error,
+                              "expected a comma after the closing quote, got %s",
                               quote_bytes(at, 1).text);
     cursor->at = at;
     end_field(cursor, start, to);
@@ -115,8 +115,8 @@ static int read_plain(struct row_cursor *cursor, struct berth_error *error)
     return 0;
 }
 
-/* Takes the row at csv->next apart into at most `most` fields. Returns how many it has; 0: there is
- * no more row. */
+/* Splits the row at csv->next into at most `max` fields. Returns its number of fields; 0: no more
+ * rows. */
 static int split_row(struct trace_csv *csv, size_t max, struct berth_error *error)
 {
     struct row_cursor cursor = {.csv = csv, .max = max};
@@ -142,7 +142,7 @@ static int split_row(struct trace_csv *csv, size_t max, struct berth_error *erro
     return code < 0 ? code : (int)cursor.count;
 }
 
-/* Which field of the header has the column's name. */
+/* Finds the field of the header with the column's name. */
 static int find_column(struct trace_csv *csv, size_t column, struct berth_error *error)
 {
     const struct trace_csv_column *wanted = &csv->columns[column];
@@ -176,8 +176,7 @@ static int read_header(struct trace_csv *csv, struct berth_error *error)
         return count;
     csv->line = csv->line == 0 ? 1 : csv->line;
     if (count == 0)
-        return trace_csv_fail(csv, error,
-                              "expected a line with the names of the columns, got none");
+        return trace_csv_fail(csv, error, "expected a header with column names, got none");
     if (count > TRACE_CSV_COLUMNS_MAX)
         return trace_csv_fail(csv, error, "expected at most %d columns, got %d",
                               TRACE_CSV_COLUMNS_MAX, count);
@@ -191,7 +190,7 @@ static int read_header(struct trace_csv *csv, struct berth_error *error)
     return 0;
 }
 
-/* Fields are strings, so a zero byte would hide what is behind it. */
+/* Refuses a zero byte, which would end a field early. */
 static int refuse_zeros(struct trace_csv *csv, struct berth_error *error)
 {
     const char *bytes = text_string(&csv->content);
@@ -205,7 +204,7 @@ static int refuse_zeros(struct trace_csv *csv, struct berth_error *error)
     return trace_csv_fail(csv, error, "expected text, got a zero byte");
 }
 
-/* Begins to read what `csv` has as its content. */
+/* Reads the header of csv->content. */
 static int begin_reading(struct trace_csv *csv, struct trace_csv *ret_csv,
                          struct berth_error *error)
 {
@@ -261,7 +260,7 @@ const char *trace_csv_text(const struct trace_csv *csv, size_t column)
                                                     : csv->fields[csv->field_of_column[column]];
 }
 
-/* Says where what `error` tells of was found. */
+/* Puts FILE:LINE and the column before the message. */
 static int refuse_field(const struct trace_csv *csv, size_t column, struct berth_error *error)
 {
     return error_wrap(error, BERTH_ERROR_INVALID, "%s:%zu: %s", csv->name, csv->line,

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* Of a hundred pods, how many are to be covered. */
+/* The percentage of pods to cover. */
 enum { COVERED = 95 };
 
 static int larger_first(uint64_t one, uint64_t other)
@@ -14,7 +14,7 @@ static int larger_first(uint64_t one, uint64_t other)
     return (one < other) - (one > other);
 }
 
-/* By what is wanted but for memory; larger first. */
+/* Compares all but memory; larger first. */
 static int compare_wanted(const void *one, const void *other)
 {
     const struct trace_kind *kind = one;
@@ -37,7 +37,7 @@ static int compare_frequency(const void *one, const void *other)
     return order != 0 ? order : compare_wanted(one, other);
 }
 
-/* Kinds that differ in memory alone become one. */
+/* Merges kinds that differ only in memory. */
 static void merge_kinds(struct typical_pods *typical)
 {
     size_t merged = 0;

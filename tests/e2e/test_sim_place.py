@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import placement_oracle
 import pytest
+from policies import BASELINES
 
 SVG = "{http://www.w3.org/2000/svg}"
 POINTS = ["60", "80", "90", "100", "110", "120", "130"]
@@ -174,6 +175,15 @@ def test_several_policies(sandbox, small):
     assert found["policies"][0]["mean"] == alone["mean"]
 
 
+def test_baselines(sandbox, small, source_root):
+    """The policies of the openb study, which only the simulator has."""
+    found = document(sandbox, *small, "--policy", ",".join(BASELINES))
+    assert [entry["policy"] for entry in found["policies"]] == ["first", *BASELINES]
+    assert len({json.dumps(entry["mean"]["allocated"]) for entry in found["policies"]}) > 3
+    manual = (source_root / "man/berth-sim.1.scd").read_text()
+    assert all(f"*{name}*" in manual for name in BASELINES)
+
+
 def test_order_of_ties(sandbox, small):
     """By name, however the nodes stand in the file, unless the seed is to draw their order."""
     lines = small[1].read_text().splitlines(keepends=True)
@@ -219,7 +229,7 @@ def test_table(sandbox):
     lines = done.stdout.splitlines()
     assert lines[:3] == [
         "pods: 5 pods, 3 nodes, 5 GPUs, mean of seeds 1 to 3",
-        "GPUs given out, in %, when so many have been asked for:",
+        "Allocated GPUs in %, by demand in %:",
         "",
     ]
     # What is not known of any policy is not shown.
@@ -253,7 +263,7 @@ def test_chart(sandbox, small):
     assert [line.find(f"{SVG}title").text for line in lines] == ["first", "weighted", "best-compute"]
     assert len({line.get("class") for line in lines}) == 3
     words = [text.text for text in chart.iter(f"{SVG}text")]
-    for wanted in ("GPUs given out against demand", "first", "weighted", "best-compute", "60", "130", "100"):
+    for wanted in ("Allocated GPUs against demand", "first", "weighted", "best-compute", "60", "130", "100"):
         assert wanted in words
     _, _, width, height = (float(number) for number in chart.get("viewBox").split())
     for line in lines:
@@ -360,7 +370,7 @@ def test_wrong_usage(sandbox, args, wanted):
 @pytest.mark.parametrize(
     "nodes, wanted",
     [
-        ("", "nodes.csv:1: expected a line with the names of the columns, got none"),
+        ("", "nodes.csv:1: expected a header with column names, got none"),
         ("sn,cpu_milli,gpu\n", "nodes.csv:1: expected a column 'memory_mib', got none"),
         (NODES, "nodes.csv: expected nodes with GPUs, got none"),
         (NODES + "a,1,1,0,\n", "nodes.csv: expected nodes with GPUs, got none"),
@@ -373,7 +383,7 @@ def test_wrong_usage(sandbox, args, wanted):
             NODES + "a,1,9000000000,1,T4\n",
             "nodes.csv:2: memory_mib: expected a whole number from 0 to 1000000000, got 9000000000",
         ),
-        (NODES + "b,1,1,1,\na,1,1,1,\nb,2,2,2,\n", "nodes.csv:4: expected a name of its own, got 'b' as in line 2"),
+        (NODES + "b,1,1,1,\na,1,1,1,\nb,2,2,2,\n", "nodes.csv:4: expected a unique name, got 'b' as in line 2"),
         (NODES + "a,1,1,1," + "x" * 300 + "\n", "nodes.csv:2: model: expected at most 255 bytes, got 300"),
         (NODES + "".join(f"{i},1,1,1024,\n" for i in range(1000)), "nodes.csv: expected at most 999999 GPUs, got more"),
     ],
@@ -385,19 +395,19 @@ def test_bad_nodes(sandbox, nodes, wanted):
 @pytest.mark.parametrize(
     "pods, wanted",
     [
-        ("", "pods.csv:1: expected a line with the names of the columns, got none"),
+        ("", "pods.csv:1: expected a header with column names, got none"),
         ("cpu_milli,memory_mib,num_gpu\n", "pods.csv:1: expected a column 'gpu_milli', got none"),
         (PODS, "pods.csv: expected pods with GPUs, got none"),
         (PODS + "p,1,1,0,0,\n", "pods.csv: expected pods with GPUs, got none"),
         (PODS + "p,1,1,1,0,\n", "pods.csv:2: gpu_milli: expected 1 to 1000 for a pod with GPUs, got 0"),
         (PODS + "p,1,1,2,500,\n", "pods.csv:2: gpu_milli: expected 1000 for a pod with 2 GPUs, got 500"),
         (PODS + "p,1,1,1,1001,\n", "pods.csv:2: gpu_milli: expected a whole number from 0 to 1000, got 1001"),
-        (PODS + "p,0,0,0,0,\n", "pods.csv:2: expected a pod that needs something, got one that does not"),
+        (PODS + "p,0,0,0,0,\n", "pods.csv:2: expected CPUs, memory or GPUs, got none"),
         (PODS + "p,1,1,1,1000,T4|\n", "pods.csv:2: model: expected names with | between them, got 'T4|'"),
         (PODS + "p,1,1,1,1000\n", "pods.csv:2: expected 6 fields, as in the header, got 5"),
         (PODS + "p,1,1,1.5,1000,\n", "pods.csv:2: num_gpu: expected a whole number, got '1.5'"),
         (PODS + "p,1,1,1,1000,\nq,1,1,1,1\0,\n", "pods.csv:3: expected text, got a zero byte"),
-        (PODS + '"p,1,1,1,1000,\n', "pods.csv:2: expected the quotation to end, got the end of the file"),
+        (PODS + '"p,1,1,1,1000,\n', "pods.csv:2: expected a closing quote, got the end of the file"),
     ],
 )
 def test_bad_pods(sandbox, pods, wanted):

@@ -121,18 +121,18 @@ def test_a_table_for_people(sandbox):
 @pytest.mark.parametrize(
     "rows, message",
     [
-        ("", "jobs.csv:2: expected jobs below the header, got none"),
+        ("", "jobs.csv:2: expected at least one job, got none"),
         ("2017-10-09 07:01:55,66.0\n", "jobs.csv:2: "),
         ("2017-10-09 07:01:55,66.0,1\n2017-02-30 07:01:55,66.0,1\n", "jobs.csv:3: timestamp: expected a time"),
         ("2017-10-09,66.0,1\n", "jobs.csv:2: timestamp: expected a time (2017-10-09 07:01:55), got '2017-10-09'"),
         ("7:00,66.0,1\n", "jobs.csv:2: timestamp"),
-        ("0,0.0,1\n", "jobs.csv:2: duration: expected a job that takes time, got '0.0'"),
+        ("0,0.0,1\n", "jobs.csv:2: duration: expected more than 0, got '0.0'"),
         ("0,-5,1\n", "jobs.csv:2: duration"),
         ("0,nan,1\n", "jobs.csv:2: duration"),
         ("0,1e9,1\n", "jobs.csv:2: duration"),
         ("0,1,0\n", "jobs.csv:2: num_gpus"),
         ("0,1,1.5\n", "jobs.csv:2: num_gpus"),
-        ("0,1,5\n", "jobs.csv:2: expected a job that 1 nodes of 4 GPUs have room for, got one of 5 GPUs"),
+        ("0,1,5\n", "jobs.csv:2: expected a job that fits on 1 nodes of 4 GPUs, got one with 5 GPUs"),
     ],
 )
 def test_bad_rows_are_refused(sandbox, rows, message):

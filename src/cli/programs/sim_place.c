@@ -203,6 +203,10 @@ static int check_policies(const struct string_list *policies, struct berth_error
 /* Checks the options together and fills in defaults. */
 static int check_options(struct sim_place_options *options, struct berth_error *error)
 {
+    int code = check_policies(&options->policies, error);
+
+    if (code < 0)
+        return code;
     if (options->nodes == NULL)
         return error_set(error, BERTH_ERROR_INVALID, "expected --nodes FILE, got none");
     if (options->pods == NULL)
@@ -211,7 +215,7 @@ static int check_options(struct sim_place_options *options, struct berth_error *
         return error_set(error, BERTH_ERROR_INVALID, "expected --seed or --seeds, got both");
     if (options->policies.count == 0)
         return sim_options_add_policies(NULL, &options->policies, "frag", error);
-    return check_policies(&options->policies, error);
+    return 0;
 }
 
 /* Opens the chart before the replays, so that a file that cannot be written fails at once. */

@@ -140,14 +140,14 @@ static void bad_headers_are_refused(void **state)
         const char *content;
         const char *message;
     } cases[] = {
-        {"", "trace.csv:1: expected a line with the names of the columns, got none"},
-        {"\xef\xbb\xbf", "trace.csv:1: expected a line with the names of the columns, got none"},
-        {"\n\r\n", "trace.csv:3: expected a line with the names of the columns, got none"},
+        {"", "trace.csv:1: expected a header with column names, got none"},
+        {"\xef\xbb\xbf", "trace.csv:1: expected a header with column names, got none"},
+        {"\n\r\n", "trace.csv:3: expected a header with column names, got none"},
         {"name,model\n", "trace.csv:1: expected a column 'gpus', got none"},
         {"name, gpus\n", "trace.csv:1: expected a column 'gpus', got none"},
         {"NAME,gpus\n", "trace.csv:1: expected a column 'name', got none"},
         {"name,gpus,name\n", "trace.csv:1: expected one column 'name', got two"},
-        {"name,\"gpus\n", "trace.csv:1: expected the quotation to end, got the end of the file"},
+        {"name,\"gpus\n", "trace.csv:1: expected a closing quote, got the end of the file"},
     };
 
     (void)state;
@@ -170,9 +170,9 @@ static void bad_rows_are_refused(void **state)
         {"a", "trace.csv:2: expected 2 fields, as in the header, got 1"},
         {"a,1,2", "trace.csv:2: expected 2 fields, as in the header, got 3"},
         {"\n\na,1,", "trace.csv:4: expected 2 fields, as in the header, got 3"},
-        {"\"a,1\n", "trace.csv:2: expected the quotation to end, got the end of the file"},
-        {"\"a\"b,1", "trace.csv:2: expected a comma behind the quotation, got 'b'"},
-        {"\"a\"\r,1", "trace.csv:2: expected a comma behind the quotation, got '?'"},
+        {"\"a,1\n", "trace.csv:2: expected a closing quote, got the end of the file"},
+        {"\"a\"b,1", "trace.csv:2: expected a comma after the closing quote, got 'b'"},
+        {"\"a\"\r,1", "trace.csv:2: expected a comma after the closing quote, got '?'"},
         {"a,", "trace.csv:2: gpus: expected a whole number, got ''"},
         {"a,x", "trace.csv:2: gpus: expected a whole number, got 'x'"},
         {"a,1.5", "trace.csv:2: gpus: expected a whole number, got '1.5'"},
@@ -278,7 +278,7 @@ static void files_are_read(void **state)
     assert_int_equal(trace_csv_open("/dev/null", columns, COUNT(columns), &csv, &error),
                      BERTH_ERROR_INVALID);
     assert_string_equal(error.message,
-                        "/dev/null:1: expected a line with the names of the columns, got none");
+                        "/dev/null:1: expected a header with column names, got none");
 }
 
 /* Whatever the rest is made of, rows are read to their end or refused by their line. */
