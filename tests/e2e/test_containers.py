@@ -341,7 +341,7 @@ def test_a_pid_within_a_container_is_only_itself(shared_machine, containers):
     use(shared_machine, 0, first)
     until_squatted(shared_machine, 1)
     refused = shared_machine.berth(ALICE, "adopt", str(child))
-    assert refused.code == 125 and f"got that {child} uses none" in refused.stderr
+    assert refused.code == 125 and f"process {child} uses no device" in refused.stderr
 
 
 def read_children(pid):
