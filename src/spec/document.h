@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A YAML or JSON text as a tree of nodes that know where they stand. The text is hostile until it
- * is here: its size, depth, number of values and what aliases expand to are limited, and an alias
- * to something that contains it is refused.
+ * Parses YAML or JSON into a tree of nodes with their positions. The text may be hostile: its size,
+ * depth, number of values and the size of expanded aliases are limited, and an alias to a node that
+ * contains it is refused.
  */
 #ifndef SPEC_DOCUMENT_H
 #define SPEC_DOCUMENT_H
@@ -31,15 +31,15 @@ enum node_kind {
 
 struct document_node {
     enum node_kind kind;
-    bool quoted;     /* a scalar in quotes, which is text whatever it looks like */
+    bool quoted;     /* a scalar in quotes, which is always a text */
     bool open;       /* still being read */
     bool is_alias;   /* text and items belong to another node */
-    uint32_t line;   /* from 1; of an alias its own place, not that of what it stands for */
+    uint32_t line;   /* from 1; for an alias, the position of the alias */
     uint32_t column; /* from 1, in characters */
-    uint32_t height; /* levels below and including this one; 0 for a scalar */
-    size_t weight;   /* values in it, aliases written out, and itself */
-    size_t bytes;    /* text in it, the same */
-    char *text;      /* of a scalar; may hold zero bytes only if `length` says so */
+    uint32_t height; /* number of levels, including this one; 0 for a scalar */
+    size_t weight;   /* number of values with expanded aliases, including itself */
+    size_t bytes;    /* size of the texts with expanded aliases */
+    char *text;      /* of a scalar, with a terminator; it may contain zero bytes */
     size_t length;
     VECTOR_OF(struct document_node
                   *); /* of a list: its values; of a mapping: key, value, key, value … */
@@ -50,9 +50,9 @@ struct document_node_list {
 };
 
 struct document {
-    const char *file;                /* the name for messages, the caller's */
-    struct document_node *root;      /* NULL: nothing in it */
-    struct document_node_list nodes; /* all of them, the owner */
+    const char *file;                /* the name for messages; owned by the caller */
+    struct document_node *root;      /* NULL: the text is empty */
+    struct document_node_list nodes; /* owns all nodes */
 };
 
 /* Reads `length` bytes of text. `file` is the name used in messages and must live as long as the
@@ -67,20 +67,19 @@ int document_read(struct document *ret_document, const char *path, struct berth_
 
 void document_finish(struct document *document);
 
-/* error_set with "file:line:column: " in front. Returns `code`. */
+/* Sets the error as error_set does, with "file:line:column: " in front. Returns `code`. */
 int document_error(const struct document *document, const struct document_node *node,
                    struct berth_error *error, int code, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Puts "file:line:column: " before the message that is there. Returns `code`. */
+/* Puts "file:line:column: " before the message of the error. Returns `code`. */
 int document_wrap(const struct document *document, const struct document_node *node,
                   struct berth_error *error, int code);
 
-/* Whether the node says "nothing", as YAML 1.2 knows it: null, Null, NULL, ~ or an empty plain
- * scalar. */
+/* Returns whether the node is null in YAML 1.2: null, Null, NULL, ~ or an empty plain scalar. */
 bool document_node_is_null(const struct document_node *node);
 
-/* What the node is, for messages: "a list of 3", "a mapping", "nothing" or its quoted text. */
+/* Describes a node for messages: "a list of 3", "a mapping", "nothing" or its quoted text. */
 struct document_node_text {
     char text[80];
 };

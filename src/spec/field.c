@@ -113,7 +113,7 @@ const struct document_node *field_record_value(const struct document_node *recor
     return record;
 }
 
-/* Puts the field's name and position before what the parser said. */
+/* Puts the field's name and position before the parser's message. */
 static int wrap_error(const struct field_reading *reading, const struct field *field,
                       const struct document_node *node, int code)
 {

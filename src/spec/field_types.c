@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kinds of values that every file format uses.
+ * The types of values that all file formats use.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +98,7 @@ static int parse_choice(const struct field *field, const char *text, void *targe
     return choice_parse(field->choices, text, target, error);
 }
 
-/* A scalar, but one whose message names the choices of the field when it is not. */
+/* Reads a scalar. The message about any other node lists the field's choices. */
 static int read_choice(const struct field_reading *reading, const struct field *field,
                        const struct document_node *node, void *target)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options by table: a name, what it takes and where that goes. The command line, its help and
- * berth_request_set all read the same rows.
+ * Tables of options: name, argument and target. The command line, its help, its completion and
+ * berth_request_set use the same tables.
  */
 #ifndef SPEC_OPTION_H
 #define SPEC_OPTION_H
@@ -15,14 +15,14 @@
 struct option {
     const char *name;             /* --name */
     char letter;                  /* -n; 0: none */
-    const char *argument;         /* what help calls the value; NULL: the option takes none */
-    const struct choice *choices; /* the values there are; NULL: any */
+    const char *argument;         /* the name of the value in help; NULL: no value */
+    const struct choice *choices; /* the allowed values; NULL: any */
     const char *help;
-    size_t offset; /* of the member that the value goes to, in the set's target */
-    bool hidden;   /* between programs of ours: help and completion leave it out */
+    size_t offset; /* of the member that the value sets, in the set's target */
+    bool hidden;   /* for use between our own programs: not in help or completion */
 
-    /* Puts the value (NULL when the option takes none) into the member. Returns 0 or a negative
-     * code with a message that does not repeat the option's name; the member is as before then. */
+    /* Puts the value (NULL: the option has none) into the member. Returns 0, or a negative code
+     * with a message that does not repeat the option's name; the member is unchanged then. */
     int (*parse)(const struct option *option, void *member, const char *value,
                  struct berth_error *error);
 };
@@ -35,12 +35,11 @@ struct option_set {
     size_t count;
 };
 
-/* The option of this name, `length` bytes long; NULL when the set has none. */
+/* Returns the option with this name of `length` bytes; NULL if the set has none. */
 const struct option *option_find(const struct option_set *set, const char *name, size_t length);
 
-/* Gives the option its value in the set's target. Fails with BERTH_ERROR_INVALID when there is a
- * value and none is taken, or the other way round, or as the option's `take`; the message does not
- * repeat the option's name. */
+/* Puts the value into the set's target. Fails with BERTH_ERROR_INVALID if the value is missing or
+ * not allowed, or as the option's `parse` does. The message does not repeat the option's name. */
 int option_apply(const struct option *option, void *target, const char *value,
                  struct berth_error *error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What options take: functions for struct option's `take`, named after what they put into which
- * type of member.
+ * Parsers for the `parse` member of struct option. Each comment names the type of the target member
+ * and its value.
  */
 #ifndef SPEC_OPTION_TYPES_H
 #define SPEC_OPTION_TYPES_H
@@ -12,11 +12,11 @@
 int option_type_flag(const struct option *option, void *member, const char *value,
                      struct berth_error *error);
 
-/* const char *: the argument itself. */
+/* const char *: the argument itself, not copied. */
 int option_type_string(const struct option *option, void *member, const char *value,
                        struct berth_error *error);
 
-/* char *: an allocated copy, in place of an earlier one. */
+/* char *: an allocated copy, which replaces and frees the earlier one. */
 int option_type_text(const struct option *option, void *member, const char *value,
                      struct berth_error *error);
 
@@ -32,7 +32,7 @@ int option_type_duration(const struct option *option, void *member, const char *
 int option_type_choice(const struct option *option, void *member, const char *value,
                        struct berth_error *error);
 
-/* struct device_id_list: added to what is there. */
+/* struct device_id_list: the ids are appended to the list. */
 int option_type_ids(const struct option *option, void *member, const char *value,
                     struct berth_error *error);
 

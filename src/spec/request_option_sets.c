@@ -48,8 +48,8 @@ static bool is_model_alone(const char *value)
            strcasecmp(value, "all") != 0;
 }
 
-/* Reads [MODEL:]N or MODEL, which means one. Sets two members, so `member` is the whole of the
- * options. */
+/* Reads [MODEL:]N, or MODEL for one device. Sets two members, so `member` is the whole struct
+ * request_options. */
 static int parse_gpus(const struct option *option, void *member, const char *value,
                       struct berth_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options of a request, the same for every verb that takes one and for berth_request_set.
+ * The options of a request, for the verbs that take one and for berth_request_set.
  */
 #ifndef SPEC_REQUEST_OPTIONS_H
 #define SPEC_REQUEST_OPTIONS_H
@@ -17,7 +17,7 @@ enum rank_mask {
     RANK_MASK_ONE, /* each rank sees only its own */
 };
 
-/* What ranks talk to each other with. */
+/* The library that ranks use to communicate. */
 enum backend {
     BACKEND_UNSAID, /* nccl */
     BACKEND_NCCL,
@@ -28,26 +28,26 @@ enum backend {
 extern const struct choice backend_names[];
 extern const struct choice rank_mask_names[];
 
-/* The longest name of a network interface, in bytes. */
+/* The maximum length of the name of a network interface, in bytes. */
 #define INTERFACE_MAX 15
 
 struct request_options {
     struct request request;
     char *count_model;     /* the MODEL of -n MODEL:N */
-    const char *inventory; /* argv's */
-    const char *spec;      /* argv's: the file that the rest was taken from first */
-    bool uuid;
-    bool pin;   /* to the CPUs near the devices */
-    bool label; /* each line of output with its rank */
+    const char *inventory; /* points into argv */
+    const char *spec;      /* points into argv: a file that the options override */
+    bool uuid;             /* name devices by UUID in the environment */
+    bool pin;              /* run on the CPUs near the devices */
+    bool label;            /* start each output line with its rank */
     enum rank_mask rank_mask;
     enum backend backend;
-    uint32_t master_port; /* 0: 29500, or a free one when that is taken */
+    uint32_t master_port; /* 0: 29500, or a free port if that one is in use */
     char *interface;      /* for NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME; NULL: neither is set */
 
-    /* What only a spec file says. */
-    enum scheduling default_scheduling; /* when none was said and there are no ranks */
-    struct string_list command;         /* its words; empty: none */
-    struct string_list notes; /* for people, each with its place: what was taken and does nothing */
+    /* Only a spec file sets these. */
+    enum scheduling default_scheduling; /* for a request without scheduling and ranks */
+    struct string_list command;         /* the words of the command; empty: none */
+    struct string_list notes;           /* about fields without effect, each with its position */
 };
 
 /* The options of a request, in sets that fill in a struct request_options. A verb takes some of the
@@ -88,7 +88,8 @@ int request_options_resolve_named(const struct request_options *options,
                                   const struct request_names *names, struct request *ret_request,
                                   const char **ret_field, struct berth_error *error);
 
-/* The same in place, once, after the last option. */
+/* Resolves the options in place. Call this once, after the last option. Fails as
+ * request_options_resolve. */
 int request_options_complete(struct request_options *options, struct berth_error *error);
 
 #endif

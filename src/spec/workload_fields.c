@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fields of a spec file, in the order in which the documentation shows them.
+ * The fields of a spec file, in the order of docs/SPEC.md.
  */
 #include "base/count.h"
 #include "spec/workload.h"
@@ -50,7 +50,7 @@ static const struct field distributed_fields[] = {
      .example = "one"},
 };
 
-/* That it is there, even empty, asks for ranks. */
+/* Requests ranks: the block does so even if it is empty. */
 static int apply_distributed(const struct field_reading *reading, const struct document_node *node,
                              void *target)
 {

@@ -12,7 +12,7 @@
 
 static const char digits[] = "0123456789";
 
-/* Versions of YAML disagree about what 010 is. */
+/* Returns whether the number has a leading zero: versions of YAML read 010 as 10 or as 8. */
 static bool leads_with_zero(const char *number)
 {
     return number[0] == '0' && strspn(number, digits) > 1;
@@ -78,7 +78,7 @@ static const struct field_type capability_in_quotes = {
     .parse = parse_capability,
 };
 
-/* To a reader of YAML, 8.10 without quotes is the number 8.1. */
+/* Refuses a capability without quotes: YAML reads 8.10 as the number 8.1. */
 static int read_capability(const struct field_reading *reading, const struct field *field,
                            const struct document_node *node, void *target)
 {
@@ -190,14 +190,15 @@ const struct field_type workload_size = {
     .parse = parse_size,
 };
 
-/* Of seconds without a unit. */
+/* The maximum number of digits of seconds without a unit. */
 enum { SECONDS_DIGITS = 9 };
 
 const struct workload_part workload_parts[] = {
     {"d", WORKLOAD_DAYS_DIGITS}, {"h", WORKLOAD_HOURS_DIGITS}, {"m", 7}, {"s", 9}, {"ms", 12}, {0},
 };
 
-/* Whether a duration that quantity_parse_duration takes is too long for a spec file. */
+/* Returns whether a part of the duration is too long for a spec file. quantity_parse_duration must
+ * have accepted the duration. */
 static bool parts_are_long(const char *text)
 {
     while (*text != '\0') {
@@ -226,7 +227,7 @@ static bool duration_is_long(const char *text)
     return parts_are_long(text);
 }
 
-/* Whether a part of [D-]H:M:S has more than two digits, but for the first. */
+/* Returns whether a part of [D-]H:M:S after the first has more than two digits. */
 static bool clock_has_many_digits(const char *text)
 {
     for (text += strcspn(text, "-:"); *text != '\0'; text += strspn(text, digits)) {
@@ -237,7 +238,7 @@ static bool clock_has_many_digits(const char *text)
     return false;
 }
 
-/* Checks what spec files are stricter about. */
+/* Checks the rules of spec files that are stricter than quantity_parse_duration. */
 static int check_duration(const char *text, struct berth_error *error)
 {
     const char *point = strchr(text, '.');
