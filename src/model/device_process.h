@@ -24,7 +24,7 @@ struct device_process {
                                     * NULL: none known */
     uint64_t lease;                /* the id of its lease; 0: none known */
     int64_t started;               /* nanoseconds since 1970 UTC; 0: unknown */
-    bool draws;                    /* it uses the device for graphics, as far as known */
+    bool draws;                    /* it is only known to draw, not to compute */
     bool squats;                   /* it has no lease and keeps the device from being granted */
 
     /* Only from the probe to the daemon, which assigns processes to leases. */

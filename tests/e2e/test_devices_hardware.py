@@ -224,7 +224,7 @@ def test_a_probe_that_is_no_good(hardware, behaviour):
 
 
 @pytest.mark.parametrize(
-    "text, got",
+    "text, found",
     [
         ("soon", "expected a duration"),
         ("-1s", "expected a duration"),

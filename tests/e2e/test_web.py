@@ -176,7 +176,7 @@ def test_wrong_questions_about_the_past(pool_of, sandbox):
     with serving(sandbox) as web:
         for path in WRONG_QUESTIONS:
             answer = web.ask(path)
-            assert answer.status == 400 and answer.text.count("\n") == 1 and "wanted" in answer.text, path
+            assert answer.status == 400 and answer.text.count("\n") == 1 and "expected" in answer.text, path
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
