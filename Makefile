@@ -83,7 +83,7 @@ soak: ## the tests under sanitizers and clang, then the long way
 	@$(MAKE) --no-print-directory test CC=gcc SAN=thread TEST_OPTIONS=
 	@BERTH_TEST_SCALE=100 $(MAKE) --no-print-directory test CC=gcc SAN= TEST_OPTIONS= TIMEOUTS=100
 
-# The rooms are instrumented too, or the fuzzer sees nothing of what its inputs reach.
+# The components are instrumented too; otherwise the fuzzer cannot see which code an input reaches.
 fuzz: override CC := clang
 fuzz: override SAN := address,undefined
 fuzz: ## feed made-up input to every parser: FUZZ_SECONDS each
