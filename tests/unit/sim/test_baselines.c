@@ -25,7 +25,7 @@ static void scores(const struct rated_nodes *nodes, const struct policy *policy,
     assert_true(offer.proven);
 }
 
-/* Beside random and fgd. */
+/* All but random and fgd. */
 static const struct policy *const ordinary[] = {&baseline_dotprod, &baseline_clustering,
                                                 &baseline_packing, &baseline_bestfit};
 
@@ -55,7 +55,7 @@ static void dotprod_prefers_the_smallest_product(void **state)
     scores(nodes, &baseline_dotprod, 0, with_cpus(rated_whole(4), 32000), 62);
     /* (0.5 * 0.5 + 0.0625 * 0.0625) / 2 = 0.12695 */
     scores(nodes, &baseline_dotprod, 1, with_cpus(rated_share(500), 64000), 87);
-    /* Not known: (0 + 0.5 * 0.25) / 2 = 0.0625 */
+    /* Unknown CPUs: (0 + 0.5 * 0.25) / 2 = 0.0625 */
     scores(nodes, &baseline_dotprod, 2, with_cpus(rated_whole(2), 64000), 93);
     /* (1 * 0.125 + 0) / 2 */
     scores(nodes, &baseline_dotprod, 0, (struct policy_demand){.cpus = 16000}, 93);
@@ -76,14 +76,14 @@ static void bestfit_prefers_the_least_left_over(void **state)
     scores(nodes, &baseline_bestfit, 0, with_cpus(rated_whole(4), 32000), 37);
     /* (0.25 + 0.03125) / 2 = 0.140625 */
     scores(nodes, &baseline_bestfit, 1, with_cpus(rated_share(250), 32000), 85);
-    /* Not known: (0 + 0.25) / 2 = 0.125 */
+    /* Unknown CPUs: (0 + 0.25) / 2 = 0.125 */
     scores(nodes, &baseline_bestfit, 2, with_cpus(rated_whole(2), 32000), 87);
     /* (0.875 + 1) / 2 = 0.9375 */
     scores(nodes, &baseline_bestfit, 0, (struct policy_demand){.cpus = 16000}, 6);
     rated_takes(nodes, &baseline_bestfit, with_cpus(rated_share(250), 32000), 8);
 }
 
-/* The study's largest node is smaller than some are. */
+/* Nodes may be larger than the study's largest. */
 static void larger_nodes_are_rated_too(void **state)
 {
     struct rated_nodes *nodes = *state;
@@ -178,8 +178,8 @@ static void random_goes_by_the_draw_alone(void **state)
     assert_false(baseline_random.cacheable);
 }
 
-/* Each node, and each device that has room, comes as often as the others: 10,000 times, give or
- * take five standard deviations. */
+/* All nodes, and all devices with room, are equally frequent: 10,000 times, within five standard
+ * deviations. */
 static void random_is_fair(void **state)
 {
     enum { TIMES = 10000, FEWEST = TIMES - 480, LIMIT = TIMES + 480 };

@@ -12,7 +12,7 @@
 
 enum { MODELS = 3 };
 
-/* Which slots do for a typical request: those of some of the models. */
+/* A cluster with several models of GPUs; each typical request accepts some of them. */
 struct world {
     struct rated_nodes nodes;
     struct bitset accepts[1 << MODELS];
@@ -43,7 +43,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* To be called when all devices are there. */
+/* Call it after all devices are added. */
 static void find_accepted(struct world *world)
 {
     for (size_t models = 0; models < COUNT(world->accepts); models++) {
@@ -77,7 +77,7 @@ static uint64_t weight_of_all(const struct world *world)
     return weight;
 }
 
-/* What is free of the devices and of no use to the request. */
+/* Returns the free part of the devices that the request cannot use. */
 static uint64_t fragment_for(const struct policy_node *node, const uint32_t *left, uint64_t cpus,
                              const struct policy_typical *typical)
 {
@@ -96,7 +96,7 @@ static uint64_t fragment_for(const struct policy_node *node, const uint32_t *lef
     return typical->count == 0 || cpus < typical->cpus || fit < typical->count ? all : unfit;
 }
 
-/* Times the weight of all. */
+/* The result is multiplied by the sum of all weights. */
 static int64_t fragmentation(const struct world *world, const struct policy_node *node,
                              const uint32_t *left, uint64_t cpus)
 {
@@ -138,7 +138,7 @@ static int64_t score_if(const struct world *world, const struct policy_node *nod
                      (1 + exponential(-(double)fall / SHARE_WHOLE / (double)weight_of_all(world))));
 }
 
-/* What the study would do: the first of the best devices for a share, else the lowest. */
+/* Chooses as the study does: for a share the first of the best devices, else the lowest. */
 static uint64_t choose_slowly(const struct world *world, const struct policy_node *node,
                               struct policy_demand demand)
 {
@@ -174,8 +174,7 @@ static void check(const struct world *world, struct policy_demand demand)
     }
 }
 
-/* Half devices are expected. A half that is left is of use, three quarters are too; of a quarter
- * nothing is. */
+/* Half devices are expected. A free half is usable, three quarters are too; a quarter is not. */
 static void a_share_goes_where_it_leaves_no_useless_rest(void **state)
 {
     struct world *world = *state;
@@ -195,7 +194,7 @@ static void a_share_goes_where_it_leaves_no_useless_rest(void **state)
     check(world, rated_share(500));
 }
 
-/* Where nothing changes, the score is exactly the middle: no rounding may make it less. */
+/* If nothing changes, the score is exactly the middle; rounding must not lower it. */
 static void what_changes_nothing_has_the_middle_score(void **state)
 {
     struct world *world = *state;

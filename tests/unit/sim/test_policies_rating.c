@@ -67,7 +67,8 @@ static void make_host(struct rated_nodes *nodes, struct test_random *random)
         make_links(nodes, first, random);
 }
 
-/* Devices that pass, have to be taken and rather not; no more of the second kind than `most`. */
+/* Makes random sets of candidates, required and avoided devices. Requires at most as many devices
+ * as the demand has. */
 static void make_sets(struct rated_nodes *nodes, struct policy_demand demand,
                       struct test_random *random)
 {
@@ -105,7 +106,7 @@ static struct policy_demand make_demand(struct test_random *random)
     return demand;
 }
 
-/* The requests that are usually expected. */
+/* Adds the default expected requests. */
 static void expect_default(struct rated_nodes *nodes)
 {
     const struct policy_demand demands[] = {rated_share(125), rated_share(250), rated_share(500),
@@ -187,7 +188,7 @@ static void every_filter_is_honoured(void **state)
     }
 }
 
-/* Where devices are alike the lowest are taken, and nodes that are alike cost the same. */
+/* Among equal devices the lowest are taken, and equal nodes have the same cost. */
 static void ties_go_to_the_lowest_slot(void **state)
 {
     struct test_random random = {2};
@@ -221,7 +222,7 @@ static void ties_go_to_the_lowest_slot(void **state)
     }
 }
 
-/* Ranks and affinity are in the order: among equals it is followed. */
+/* The node's order, which includes rank and affinity, decides among equals. */
 static void the_order_decides_among_equals(void **state)
 {
     struct policy_demand demand = rated_whole(2);

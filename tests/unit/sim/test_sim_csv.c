@@ -29,7 +29,7 @@ static int parse(const char *content, struct trace_csv *ret_csv, struct berth_er
     return parse_bytes(content, strlen(content), ret_csv, error);
 }
 
-/* Opens content that is good, as far as its header. */
+/* Opens content with a valid header. */
 static struct trace_csv opened(const char *content)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -281,7 +281,7 @@ static void files_are_read(void **state)
                         "/dev/null:1: expected a header with column names, got none");
 }
 
-/* Whatever the rest is made of, rows are read to their end or refused by their line. */
+/* Random content is read to its end or refused with a line number. */
 static void any_bytes_end(void **state)
 {
     static const char pieces[] = ",,\"\"\r\n\n1ab\xef";

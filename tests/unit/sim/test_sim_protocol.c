@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of the protocol of berth sim place.
+ * The parts of the replay of berth sim place.
  */
 #include "support/unit.h"
 
@@ -57,7 +57,7 @@ static uint64_t demand_of(const struct pod_trace *trace, const struct arrivals *
     return demand;
 }
 
-/* A hundred pods of different kinds, a part each. */
+/* A hundred pods of different kinds, each with a part of a GPU. */
 static struct pod_trace hundred_pods(void)
 {
     struct text rows = {0};
@@ -131,7 +131,7 @@ static void arrivals_go_by_the_seed(void **state)
     pod_trace_finish(&trace);
 }
 
-/* 20 pods: 95 % are 19. Kinds that differ in memory alone are one. */
+/* 95 % of 20 pods are 19. Kinds that differ only in memory are merged. */
 static void usual_kinds_cover_nineteen_of_twenty(void **state)
 {
     struct text rows = {0};
@@ -153,7 +153,7 @@ static void usual_kinds_cover_nineteen_of_twenty(void **state)
     assert_int_equal(typical.items[0].memory, 0);
     assert_int_equal(typical.items[1].pods, 8);
     assert_int_equal(typical.items[1].gpus, 0);
-    /* Of equally frequent ones the larger. */
+    /* Of equally frequent kinds the larger comes first. */
     assert_int_equal(typical.items[2].cpus, 9);
     typical_pods_finish(&typical);
     pod_trace_finish(&trace);
@@ -196,7 +196,7 @@ static void check_measure(struct measured *measured, double wanted)
     assert_true(found > wanted - 1e-6 && found < wanted + 1e-6);
 }
 
-/* Takes a part of the lowest GPU that has it left, and CPUs of its host. */
+/* Takes a part of the lowest GPU with room, and CPUs of its host. */
 static void take_part(struct measured *measured, uint32_t part, uint64_t cpus)
 {
     const struct trace_kind kind = {.gpus = 1, .part = part, .cpus = cpus, .models = (char *)""};
@@ -218,7 +218,7 @@ static void take_part(struct measured *measured, uint32_t part, uint64_t cpus)
     request_finish(&request);
 }
 
-/* Half of the usual pods want a whole GPU and 2 CPUs, a quarter half a GPU of model T4, a quarter
+/* Half of the typical pods want a whole GPU and 2 CPUs, a quarter half a GPU of model T4, a quarter
  * no GPU. The node has two V100. */
 static void fragmentation_by_hand(void **state)
 {
@@ -227,15 +227,15 @@ static void fragmentation_by_hand(void **state)
     (void)state;
     set_up(&measured, "a,4000,8,2,V100\n",
            "p,2000,1,1,1000,\nq,2000,1,1,1000,\nr,1000,1,1,500,T4\ns,1000,1,0,0,\n");
-    /* All 2000 are free, and of no use to the second half. */
+    /* All 2000 are free; the second half of the pods cannot use them. */
     check_measure(&measured, 1000);
     take_part(&measured, 300, 1000);
-    /* To the first half 700 of 1700 are too few for a GPU; to the others all are of no use. */
+    /* The first half of the pods cannot use 700 of 1700; the others cannot use any. */
     check_measure(&measured, 0.5 * 700 + 0.5 * 1700);
     take_part(&measured, 700, 500);
     check_measure(&measured, 0.5 * 1000);
     take_part(&measured, 100, 600);
-    /* 1.9 CPUs are left: too few for anybody. */
+    /* 1.9 CPUs are left: too few for every pod. */
     check_measure(&measured, 900);
     check_measure(&measured, 900);
     tear_down(&measured);

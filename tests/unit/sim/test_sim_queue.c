@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long jobs wait, on traces that are small enough to be worked out by hand.
+ * How long jobs wait, on small traces computed by hand.
  */
 #include "support/unit.h"
 
@@ -10,7 +10,7 @@
 #include "base/text/quantity.h"
 #include "engine/policy/policies.h"
 
-/* Jobs: when they come and how long they take, in seconds. */
+/* Jobs: arrival and duration in seconds. */
 struct line {
     int64_t arrival;
     int64_t duration;
@@ -69,7 +69,8 @@ static struct queue_outcome replay(const struct line *lines, size_t count,
         assert_int_equal((outcome).wait_max, (int64_t)(longest)*DURATION_SECOND); \
     } while (0)
 
-/* A holds two of four GPUs; B wants all four, C is short enough to pass B and D is not. */
+/* A holds two of four GPUs; B wants all four, C is short enough to be backfilled before B, D is
+ * not. */
 static const struct line passing[] = {{0, 100, 2}, {1, 50, 4}, {2, 98, 1}, {3, 200, 1}};
 
 static struct queue_outcome pass(enum queue_order order, enum queue_estimate estimate)
@@ -96,7 +97,7 @@ static void who_ends_before_the_start_passes(void **state)
     assert_int_equal(outcome.utilization, (uint32_t)(698e6 / 1400));
 }
 
-/* Without time limits nobody passes: C 148 and D 147. */
+/* Without time limits there is no backfill: C 148 and D 147. */
 static void nobody_passes_without_limits(void **state)
 {
     struct queue_outcome outcome = pass(QUEUE_FIFO, QUEUE_EXACT);
@@ -104,7 +105,7 @@ static void nobody_passes_without_limits(void **state)
     (void)state;
     check_waits(outcome, (99 + 148 + 147) / 4.0, 148);
     assert_int_equal(outcome.promised, 0);
-    /* It makes no difference what they would have said. */
+    /* The estimate makes no difference. */
     check_waits(pass(QUEUE_FIFO, QUEUE_UNDER), (99 + 148 + 147) / 4.0, 148);
 }
 
@@ -133,7 +134,8 @@ static void limits_may_be_too_short(void **state)
     assert_int_equal(outcome.broken_reservations, 0);
 }
 
-/* Whoever fits starts, so B waits for D: until 203, though the engine would have promised it 100.
+/* Every job that fits starts, so B waits for D: until 203, though the engine would have promised it
+ * 100.
  */
 static void who_fits_starts_when_jobs_are_skipped(void **state)
 {
@@ -185,8 +187,8 @@ static void what_is_no_multiple_of_a_node_has_equal_parts(void **state)
     check_waits(outcome, 7 / 4.0, 7);
 }
 
-/* Of nodes that are equally full, pack takes the one that is kept busy the least longer: the gang
- * finds a whole node sooner. */
+/* Of equally full nodes, pack takes the one whose busy time grows the least. So the gang gets a
+ * whole node sooner. */
 static void what_ends_together_goes_together(void **state)
 {
     static const struct line lines[] = {{0, 10, 3}, {0, 100, 3}, {1, 98, 1}, {2, 10, 4}};

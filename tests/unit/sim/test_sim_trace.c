@@ -47,7 +47,7 @@ static void pods_that_want_the_same_are_of_one_kind(void **state)
     assert_int_equal(trace.kinds.count, 3);
     assert_int_equal(pods[0], pods[2]);
     assert_int_not_equal(pods[0], pods[3]);
-    /* Without GPUs, models and parts of them do not matter. */
+    /* Models and parts are ignored for a pod without GPUs. */
     assert_int_equal(pods[1], pods[4]);
     assert_int_equal(trace.kinds.items[pods[1]].pods, 2);
     assert_int_equal(kind->pods, 2);

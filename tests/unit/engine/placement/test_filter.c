@@ -10,7 +10,7 @@
 #include "support/request_fixture.h"
 #include "support/steps.h"
 
-/* A healthy device of which all is known; its name is not its own. */
+/* Returns a healthy device with all facts known. Its name is not owned by it. */
 static struct device good_device(void)
 {
     static char name[] = "NVIDIA A100-SXM4-80GB";
@@ -127,7 +127,7 @@ static void total_memory_is_a_fixed_fact(void **state)
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_PASSES);
     request->min_memory = optional_number_of(80 * GIB + 1);
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_MEMORY);
-    /* Unknown is not 0: it does not pass even for 0 bytes, whatever stands there. */
+    /* Unknown is not 0: it does not pass even for 0 bytes. */
     device.memory_total.known = false;
     request->min_memory = optional_number_of(0);
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_MEMORY);
@@ -153,7 +153,7 @@ static void free_memory_may_change(void **state)
     assert_int_equal(filter_device(request, &device, &filter_default_terms), FILTER_LOW_ON_MEMORY);
 }
 
-/* More than the device has can never be free, and no waiting helps. */
+/* More memory than the device has can never be free. */
 static void more_free_than_there_is_is_a_fixed_fact(void **state)
 {
     struct request *request = *state;
@@ -256,8 +256,8 @@ static void the_sick_may_recover(void **state)
     assert_int_equal(filter_device(*state, &device, &filter_default_terms), FILTER_PASSES);
 }
 
-/* All reasons at once; each is taken away when it has been seen. What no waiting helps against
- * comes first, so that a device that can never do is never waited for. */
+/* Starts with all reasons at once and removes each when it was reported. Permanent reasons come
+ * first, so that a claim never waits for a device that can never fit. */
 static void the_first_reason_counts(void **state)
 {
     struct request *request = *state;
@@ -474,7 +474,7 @@ static void an_unknown_size_holds_no_reservation(void **state)
     assert_int_equal(filter_tenants(request, &device, &filter_default_terms), 0);
 }
 
-/* As many tenants fit as add up within the device, and one more would not or is one too many. */
+/* The number of tenants is the largest that fits on the device and within the tenant limit. */
 static void random_tenants_fill_the_device(void **state)
 {
     struct test_random random = {14};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices that are alike to a request: each two of a few hundred kinds.
+ * filter_is_alike() for every pair of a few hundred kinds of devices.
  */
 #include "support/request_fixture.h"
 
 #include "engine/placement/filter.h"
 #include "support/machines.h"
 
-/* Every kind of device that this test tells apart, with its facts taken from a few bits. */
+/* Builds one kind of device from the bits of a number. */
 static struct device device_of(unsigned bits)
 {
     static char names[][12] = {"NVIDIA A100", "NVIDIA H100", "NVIDIA A100"};
@@ -42,7 +42,7 @@ static void check_alike(const struct request *request)
                              filter_tenants(request, &second, &filter_default_terms));
         }
     }
-    /* Each is like itself, but where devices are named nothing is like another. */
+    /* A device is like itself, except if the request names devices. */
     if (request->wanted.count > 0)
         assert_int_equal(alike, 0);
     else

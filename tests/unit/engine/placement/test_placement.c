@@ -171,7 +171,7 @@ static void a_replica_never_mixes_vendors_unless_it_may(void **state)
     placement_case_finish(&asked);
 }
 
-/* The hint is for those whom it would help. */
+/* The hint about vendors appears only if it would help. */
 static void mixing_is_hinted_at_where_it_helps(void **state)
 {
     struct placement_case asked;
@@ -207,13 +207,13 @@ static void all_is_every_device_of_the_largest_vendor(void **state)
     placement_case_init(&asked, "intel0,nvidia0,amd0,nvidia1");
     asked.request.gpus = (struct device_count){.all = true};
     check_answer(&asked, "now: nvidia0,nvidia1");
-    /* All are wanted, not what is left of them. */
+    /* "all" means all devices, not only free ones. */
     placement_case_mark(&asked, &asked.busy, "nvidia1");
     check_why(&asked, "not now", "needs all devices, 1 free: 1 is busy");
     bitset_clear(&asked.busy);
     machine_device(&asked.machine, "nvidia0")->health = HEALTH_SICK;
     check_answer(&asked, "not now");
-    /* What can never do is not one of them. */
+    /* A device that never fits is not one of them. */
     machine_device(&asked.machine, "nvidia0")->partitioned = true;
     check_answer(&asked, "now: intel0");
     asked.request.vendor_rule = VENDOR_RULE_MIXED;
@@ -235,7 +235,7 @@ static void of_equal_vendors_all_means_the_lowest(void **state)
     placement_case_init(&asked, "amd0,nvidia0,nvidia1,amd1");
     asked.request.gpus.all = true;
     check_answer(&asked, "now: amd0,amd1");
-    /* What is busy does not change what "all" means. */
+    /* Busy devices do not change the meaning of "all". */
     placement_case_mark(&asked, &asked.busy, "amd1");
     check_answer(&asked, "not now");
     placement_case_mark(&asked, &asked.must, "nvidia0");
@@ -308,7 +308,7 @@ static void avoided_devices_come_last(void **state)
     placement_case_finish(&asked);
 }
 
-/* "Not these if another will do", also if it is another vendor's. */
+/* Avoided devices come last, even if the others have another vendor. */
 static void another_vendor_will_do_before_an_avoided_device(void **state)
 {
     struct placement_case asked;

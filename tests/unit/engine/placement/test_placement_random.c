@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small random machines and requests, answered a second time by trying everything.
+ * Compares placement_find() with an exhaustive search, on small random machines and requests.
  */
 #include "support/unit.h"
 
@@ -15,7 +15,7 @@
 
 enum { SLOTS = 6, REPLICAS = 3 };
 
-/* A asked as bare numbers: sets of slots are the bits of a number. */
+/* A question in numbers: a set of slots is a mask. */
 struct view {
     size_t count;
     enum vendor vendors[SLOTS];
@@ -47,8 +47,8 @@ static unsigned vendor_set(const struct view *view, enum vendor vendor)
     return set;
 }
 
-/* "all" is every device of the largest group that could ever do, of equal ones the one with the
- * lowest slot. */
+/* "all" is every device of the largest group that may fit; of equal groups the one with the lowest
+ * slot. */
 static void resolve_all(struct view *view)
 {
     unsigned best = view->mixed ? view->possible : 0;
@@ -95,7 +95,7 @@ static struct view view_of(const struct placement_case *asked)
     return view;
 }
 
-/* Whether one replica may have this set. */
+/* Returns whether one replica may have this set. */
 static bool is_replica(const struct view *view, unsigned set, unsigned min, unsigned max)
 {
     size_t lowest = set == 0 ? 0 : (size_t)__builtin_ctz(set);
@@ -104,7 +104,7 @@ static bool is_replica(const struct view *view, unsigned set, unsigned min, unsi
            (view->mixed || (set & ~vendor_set(view, view->vendors[lowest])) == 0);
 }
 
-/* Takes the room of one claim from each device; false when one has none. */
+/* Takes the room of one claim from each device. Returns false if a device has none. */
 static bool take_room(unsigned room[SLOTS], unsigned set)
 {
     for (size_t slot = 0; slot < SLOTS; slot++) {
@@ -114,8 +114,8 @@ static bool take_room(unsigned room[SLOTS], unsigned set)
     return true;
 }
 
-/* Whether so many replicas of one size out of `from` fit at once and cover `must`. They are all
- * alike, so only sets from `first` up are tried. */
+/* Returns whether so many replicas of one size fit on `from` at once and cover `must`. Replicas are
+ * equal, so only sets from `first` up are tried. */
 static bool fits(const struct view *view, const unsigned room[SLOTS], unsigned from,
                  unsigned replicas, unsigned size, unsigned must, unsigned first)
 {
@@ -132,7 +132,7 @@ static bool fits(const struct view *view, const unsigned room[SLOTS], unsigned f
     return false;
 }
 
-/* The largest size at which all replicas fit at once; 0: none. */
+/* Returns the largest size at which all replicas fit at once; 0: none. */
 static unsigned largest_size(const struct view *view, unsigned from)
 {
     for (unsigned size = view->max; size >= view->min; size--) {
@@ -143,7 +143,7 @@ static unsigned largest_size(const struct view *view, unsigned from)
     return 0;
 }
 
-/* Whether at most so many claims, one after the other on an empty machine, cover `must`. */
+/* Returns whether so many claims, one after the other on an empty machine, can cover `must`. */
 static bool claims_cover(const struct view *view, unsigned claims, unsigned must)
 {
     for (unsigned set = 1; set < 1U << view->count && claims > 0; set++) {
@@ -154,8 +154,8 @@ static bool claims_cover(const struct view *view, unsigned claims, unsigned must
     return false;
 }
 
-/* The set that the policy `first` prefers: the fewest avoided devices, then the lowest slots; 0:
- * none. */
+/* Returns the set that the policy `first` prefers: the fewest avoided devices, then the lowest
+ * slots; 0: none. */
 static unsigned preferred(const struct view *view, const unsigned room[SLOTS], unsigned size)
 {
     unsigned must = view->replicas == 1 ? view->must : 0;
@@ -177,8 +177,8 @@ static unsigned preferred(const struct view *view, const unsigned room[SLOTS], u
     return best;
 }
 
-/* What replicas get that are served one after the other, each as large as it can be between two
- * bounds. Returns how many. */
+/* Serves replicas one after the other, each as large as possible within two bounds. Returns how
+ * many were served. */
 static unsigned serve(const struct view *view, unsigned min, unsigned max, unsigned sets[REPLICAS])
 {
     unsigned room[SLOTS];
@@ -198,7 +198,7 @@ static unsigned serve(const struct view *view, unsigned min, unsigned max, unsig
     return served;
 }
 
-/* Reads the replicas of an answer as sets; says what is wrong with it by itself, or NULL. */
+/* Reads the replicas of an answer as sets. Returns what is wrong with them, or NULL. */
 static const char *read_answer(const struct view *view, const struct placement *placement,
                                unsigned sets[REPLICAS])
 {
@@ -235,7 +235,7 @@ static const char *read_answer(const struct view *view, const struct placement *
     return NULL;
 }
 
-/* Compares with the replicas served one after the other, where that way leads to the end. */
+/* Compares with replicas served one after the other, if that succeeds for all. */
 static const char *compare_sets(const struct view *view, const struct placement *placement,
                                 const unsigned sets[REPLICAS], unsigned min, unsigned max)
 {
@@ -282,7 +282,7 @@ static const char *judge_claims(const struct view *view, const struct placement 
     return compare_sets(view, placement, sets, view->min, view->max);
 }
 
-/* What is wrong with an answer; NULL: nothing. */
+/* Returns what is wrong with an answer, or NULL. */
 static const char *judge(const struct placement_case *asked, const struct policy *policy,
                          const struct placement *placement)
 {
@@ -312,7 +312,7 @@ static void add_device(struct test_random *random, struct machine *machine, uint
         machine_add(machine, (struct device_id){(enum vendor)test_random_below(random, 3), index,
                                                 DEVICE_NO_MIG});
 
-    /* Mostly two vendors, or groups would always be tiny. */
+    /* Mostly two vendors, because more would make groups tiny. */
     if (device->id.vendor == VENDOR_INTEL && !one_in(random, 3))
         device->id.vendor = VENDOR_NVIDIA;
     if (!one_in(random, 6))
@@ -353,7 +353,7 @@ static void choose_sharing(struct test_random *random, struct request *request)
     request->sharing = one_in(random, 4) ? SHARING_MPS : SHARING_TIME_SLICE;
     if (one_in(random, 2))
         request->share = optional_number_of(SHARE_WHOLE / (1 + test_random_below(random, 4)));
-    /* So that devices of different sizes have room for 1, 2 or more. */
+    /* Sizes that make devices have room for 1, 2 or more claims. */
     if (one_in(random, 2))
         request->memory = optional_number_of((10 + test_random_below(random, 15)) * GIB);
 }
@@ -420,7 +420,7 @@ static bool same_answer(const struct placement *one, const struct placement *oth
            strcmp(text_string(&one->why), text_string(&other->why)) == 0;
 }
 
-/* How often each kind of answer came, to see that none is missing. */
+/* Counts each kind of answer, to check that all occur. */
 struct tally {
     unsigned long now;
     unsigned long later;
@@ -436,7 +436,7 @@ static void count_answer(struct tally *tally, const struct placement *placement)
     tally->partly += placement->replicas > 0 && !placement->now;
 }
 
-/* Asks twice, and judges the answer. */
+/* Asks twice, and checks the answer. */
 static void check_question(struct placement_case *asked, const struct policy *policy,
                            unsigned long step, struct tally *tally)
 {
@@ -493,8 +493,7 @@ static void add_links(struct test_random *random, struct machine *machine)
     }
 }
 
-/* Every policy answers every asked, on machines whose devices have links, and finds a way
- * exactly when there is one. */
+/* Every policy finds a solution exactly when one exists, also on machines with links. */
 static void every_policy_finds_a_way_when_there_is_one(void **state)
 {
     unsigned long steps = test_steps(40000);

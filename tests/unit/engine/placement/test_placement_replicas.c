@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Several replicas: together or each by itself, on devices of their own or shared ones.
+ * Placement of several replicas: all at once or one by one, on exclusive or shared devices.
  */
 #include "support/unit.h"
 
@@ -21,7 +21,7 @@ static void set_replicas(struct placement_case *asked, uint32_t replicas,
     asked->request.scheduling = scheduling;
 }
 
-/* Devices with room for `claims` claims that reserve 10 GiB each. */
+/* Adds devices with room for `claims` claims that reserve 10 GiB each. */
 static void set_room(struct placement_case *asked, const char *id, uint64_t claims)
 {
     asked->request.sharing = SHARING_TIME_SLICE;
@@ -102,7 +102,7 @@ static void best_effort_places_as_many_as_fit(void **state)
     placement_case_finish(&asked);
 }
 
-/* One after the other they all get their turn. */
+/* One after the other, all replicas can run. */
 static void best_effort_needs_room_for_one(void **state)
 {
     struct placement_case asked;
@@ -222,7 +222,7 @@ static void a_replica_never_has_a_shared_device_twice(void **state)
     placement_case_finish(&asked);
 }
 
-/* The lowest slots first would leave nvidia2 over, alone. */
+/* Taking the lowest slots first would leave only nvidia2. */
 static void roomy_devices_are_not_left_over(void **state)
 {
     struct placement_case asked;
@@ -239,7 +239,7 @@ static void roomy_devices_are_not_left_over(void **state)
     check_answer(&asked, "now: nvidia0,nvidia2 | nvidia1,nvidia2");
     set_replicas(&asked, 3, SCHEDULING_GANG);
     check_answer(&asked, "now: nvidia0 | nvidia1 | nvidia2");
-    /* Required devices need not come into one replica. */
+    /* Required devices may be in different replicas. */
     placement_case_mark(&asked, &asked.must, "nvidia0,nvidia1");
     set_count(&asked, 2, 2);
     set_replicas(&asked, 2, SCHEDULING_GANG);
@@ -247,7 +247,7 @@ static void roomy_devices_are_not_left_over(void **state)
     placement_case_finish(&asked);
 }
 
-/* Of the last replica all devices are required, though a roomier one is left. */
+/* All devices of the last replica are required, although a roomier device is left. */
 static void required_devices_may_fill_a_replica(void **state)
 {
     struct placement_case asked;
@@ -264,7 +264,7 @@ static void required_devices_may_fill_a_replica(void **state)
     placement_case_finish(&asked);
 }
 
-/* The required ones of a vendor that comes later keep the replicas that they need. */
+/* Required devices of a later vendor get the replicas that they need. */
 static void every_vendor_keeps_what_its_required_devices_need(void **state)
 {
     struct placement_case asked;
@@ -305,7 +305,7 @@ static void huge_numbers_are_answered_at_once(void **state)
     placement_case_finish(&asked);
 }
 
-/* Takes the highest slots, and checks that what it is asked is as promised. */
+/* A policy that takes the highest slots, and checks its question. */
 static int choose_highest(const struct policy *policy, const struct policy_question *asked,
                           struct bitset *ret_chosen)
 {
@@ -349,7 +349,7 @@ static void the_policy_chooses(void **state)
     set_count(&asked, 2, 2);
     assert_int_equal(placement_case_ask_policy(&asked, &highest, &placement, NULL), 0);
     placement_case_write(&asked, &placement, &found);
-    /* Two at a time, nvidia0 would be left over; so it is in both. */
+    /* With disjoint pairs one device would be left over, so nvidia0 is in both. */
     assert_string_equal(text_string(&found), "now: nvidia0,nvidia2 | nvidia0,nvidia1");
     assert_string_equal(text_string(&placement.why),
                         "3 of 4 devices fit and have room: 1 has less memory than requested, or an "
@@ -408,7 +408,7 @@ static void out_of_memory_is_reported(void **state)
     placement_case_finish(&asked);
 }
 
-/* Only the second way finds places, and for more slots than the first one came to. */
+/* Only the second algorithm finds a solution, with more slots than the first tried. */
 static void out_of_memory_is_reported_where_devices_are_shared(void **state)
 {
     struct placement_case asked;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The choice of connected devices against its own definition: every partition, and every way to use
- * up GPUs, looked at one by one.
+ * Compares the choice of connected devices with its definition, by trying every partition and every
+ * choice of units.
  */
 #include "support/topology_graphs.h"
 
@@ -9,7 +9,7 @@
 
 #include "support/random.h"
 
-/* Sequences of places; those past the count are padding. */
+/* Sequences of places; entries after the count are padding. */
 struct definition {
     const struct graph *graph;
     const struct connected_question *question;
@@ -66,7 +66,7 @@ static void look_at_partition(struct definition *definition)
     definition->chosen = chosen;
 }
 
-/* Puts the lowest place that is left first into each set, and rising ones after it. */
+/* Each set starts with the lowest place left, followed by rising places. */
 static void each_partition(struct definition *definition, uint32_t at)
 {
     bool first = at % definition->question->wanted == 0;
@@ -88,8 +88,7 @@ static void each_partition(struct definition *definition, uint32_t at)
     }
 }
 
-/* As few avoided devices as can be: they count only where the others are too few, which are then
- * all required. */
+/* Avoided devices count only if the others are too few; then all the others are required. */
 static void start_definition(struct definition *definition, const struct graph *graph,
                              struct connected_question *question)
 {
@@ -214,7 +213,7 @@ static uint64_t fill_by_definition(const struct graph *graph, struct connected_q
     return use.chosen;
 }
 
-/* The order has candidates only. */
+/* The order contains only candidates. */
 static void keep_candidates(struct graph *graph, uint64_t candidates)
 {
     uint32_t kept = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the choice of connected devices goes by, and that it takes no longer than it may.
+ * The choice of connected devices by hand-made cases, and its limit of steps.
  */
 #include "support/topology_graphs.h"
 
@@ -22,7 +22,7 @@ static void shuffle(struct test_random *random, uint8_t *items, uint32_t count)
     }
 }
 
-/* Islands of so many devices, well connected within; where each device is is left to chance. */
+/* Builds islands of well-connected devices, with the devices in random order. */
 static void make_islands(struct graph *graph, struct test_random *random, uint32_t count,
                          uint32_t size)
 {
@@ -93,7 +93,7 @@ static void equals_go_in_order(void **state)
     }
 }
 
-/* The required ones are in one set with others of their island as far as these go. */
+/* Required devices are in one set with other devices of their island. */
 static void required_devices_draw_their_neighbours(void **state)
 {
     struct test_random random = {4};
@@ -137,7 +137,7 @@ static void avoided_devices_come_last(void **state)
     }
 }
 
-/* However the values are, and asked again it says the same. */
+/* The limit of steps holds for any values, and the same question has the same answer. */
 static void any_request_takes_bounded_steps(void **state)
 {
     struct test_random random = {6};
@@ -161,7 +161,7 @@ static void any_request_takes_bounded_steps(void **state)
     }
 }
 
-/* Sixteen devices are the most that are looked at to the letter, whatever is wanted of them. */
+/* Up to sixteen devices the answer is always proven. */
 static void the_largest_exact_question_takes_bounded_steps(void **state)
 {
     struct test_random random = {7};

@@ -91,7 +91,7 @@ static void out_of_memory_is_reported(void **state)
 
 enum { SLOTS = 70, SETS = 4 };
 
-/* Some sets over the same slots. */
+/* The sets of a question. */
 struct world {
     struct bitset candidates;
     struct bitset required;
@@ -101,7 +101,7 @@ struct world {
 
 static void check_first(const struct world *world, size_t count)
 {
-    /* What is passed over for a later one must have been worse. */
+    /* A skipped slot must be worse than every later slot that is chosen. */
     bool plain_left = false;
     bool avoided_left = false;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In which order each policy takes devices, case by case.
+ * The order in which each policy takes devices, case by case.
  */
 #include "support/policy_world.h"
 
@@ -72,7 +72,7 @@ static void what_is_unknown_of_slots_makes_no_difference(void **state)
         policy_world_takes(world, *policy, 0, 1, 2, 3, 4);
 }
 
-/* Every policy is given reasons to take the highest slots. */
+/* Sets values that make every policy prefer the highest slots. */
 static void favour_the_highest(struct policy_world *world)
 {
     for (size_t slot = 0; slot < SLOTS; slot++) {
@@ -140,7 +140,7 @@ static void affinity_decides_among_equals(void **state)
         policy_world_takes(world, *policy, 0, 1, 3, 4, 2);
 }
 
-/* 1 before 2, and all that have no rank last, by affinity. */
+/* Rank 1 before rank 2, then slots without a rank, by affinity. */
 static void ranks_decide_among_equals(void **state)
 {
     struct policy_world *world = *state;
@@ -227,7 +227,7 @@ static void least_loaded_takes_the_least_work(void **state)
     world->slots[3].picks = 1;
     world->slots[4] = (struct policy_slot){.queued = 2, .active = 1, .tenants = 1, .picks = 1};
     policy_world_takes(world, &policy_least_loaded, 3, 2, 1, 0, 4);
-    /* Work counts before utilisation. */
+    /* Work counts before utilization. */
     set_utilization(world, 3, 1000);
     set_utilization(world, 0, 0);
     policy_world_takes(world, &policy_least_loaded, 3, 2, 1, 0, 4);
@@ -308,7 +308,7 @@ static void best_compute_takes_the_most_memory_of_equals(void **state)
     policy_world_device(world, 3)->memory_total = optional_number_of(80 * GIB);
     policy_world_device(world, 4)->memory_total = optional_number_of(UINT64_MAX);
     policy_world_takes(world, &policy_best_compute, 2, 3, 1, 0, 4);
-    /* Where no capability is known, memory decides alone. */
+    /* Without known capabilities, only memory decides. */
     for (size_t slot = 0; slot < SLOTS; slot++)
         policy_world_device(world, slot)->cap = (struct capability){.major = (uint16_t)slot};
     policy_world_takes(world, &policy_best_compute, 2, 4, 3, 1, 0);
@@ -338,7 +338,7 @@ static void weighted_is_exact_on_huge_numbers(void **state)
     policy_world_takes(world, &policy_weighted, 2, 1, 0, 4, 3);
 }
 
-/* Of nodes that have too many devices to be rated. */
+/* On nodes with too many devices to rate. */
 static void pack_and_spread_go_by_leases_where_they_cannot_rate(void **state)
 {
     struct policy_world *world = *state;

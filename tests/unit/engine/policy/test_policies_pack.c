@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pack: which devices it takes, worked out by hand, and that nothing packs better.
+ * pack: choices computed by hand, and a check that no other choice packs better.
  */
 #include "support/rated_nodes.h"
 
@@ -27,7 +27,7 @@ static void a_free_device_is_begun_only_where_no_other_has_room(void **state)
     rated_host(nodes, 1000, 1000);
     rated_host(nodes, 1000, 1000, 1000, 100);
     rated_host(nodes, 1000, 1000, 100);
-    /* Nodes in use first, of these the one with the fewest free. */
+    /* Nodes in use first; among them the one with the fewest free devices. */
     rated_takes(nodes, &policy_pack, rated_share(100), 8);
     rated_takes(nodes, &policy_pack, rated_share(500), 6);
     bitset_remove(&nodes->candidates, 6);
@@ -82,7 +82,7 @@ static void numa_nodes_are_used_up_one_by_one(void **state)
     rated_takes(nodes, &policy_pack, rated_share(500), 4); /* what is begun, too */
 }
 
-/* Two switches of two, one of which is joined to a third; all on one NUMA node. */
+/* Three switches on one NUMA node, two of them connected. */
 static void switches_are_used_up_one_by_one(void **state)
 {
     struct rated_nodes *nodes = *state;
@@ -144,7 +144,7 @@ static void work_without_devices_goes_where_the_least_is_left(void **state)
     rated_goes_to(nodes, &policy_pack, demand, 1);
 }
 
-/* How many NUMA nodes the devices are on. */
+/* Returns the number of NUMA nodes of the devices. */
 static uint32_t count_numa(const struct rated_nodes *nodes, uint64_t devices)
 {
     uint64_t found = 0;
@@ -191,7 +191,8 @@ static void make_node(struct rated_nodes *nodes, struct test_random *random)
     rated_set_numa(nodes, numa);
 }
 
-/* No other choice leaves fewer devices partly used, nor takes whole ones from fewer NUMA nodes. */
+/* No other choice leaves fewer devices partly used, or takes whole devices from fewer NUMA nodes.
+ */
 static void nothing_packs_better(void **state)
 {
     struct test_random random = {1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Policies on made-up pools, beside a slow and obvious model: every policy is a list of numbers for
- * each slot, of which the lowest is the best.
+ * Compares policies with a slow and simple model on random pools. In the model a policy is a list
+ * of numbers for each slot; the lowest is the best.
  */
 #include "support/policy_world.h"
 
@@ -13,12 +13,12 @@
 
 __extension__ typedef __int128 wide;
 
-/* Divides by all weights that are made up here. */
+/* A multiple of all weights used here. */
 enum { WEIGHTS = 16, DIVIDES_BY_ALL = 720720 };
 
 enum { KEYS = 6 };
 
-/* The unknown is above every number. */
+/* Unknown is above every number. */
 #define UNKNOWN ((wide)1 << 100)
 
 struct ranks {
@@ -30,7 +30,7 @@ static wide known_or(bool known, wide value)
     return known ? value : UNKNOWN;
 }
 
-/* What the policy itself prefers by. */
+/* Fills in the numbers of the policy itself. */
 static void rank(const struct policy *policy, const struct device *device,
                  const struct policy_slot *slot, wide *keys)
 {
@@ -84,7 +84,7 @@ static int sign(int number)
     return (number > 0) - (number < 0);
 }
 
-/* A number that is often equal to another, and sometimes extreme. */
+/* Returns a number that is often equal to another, and sometimes extreme. */
 static uint64_t make_number(struct test_random *random, uint64_t max)
 {
     switch (test_random_below(random, 8)) {
@@ -134,7 +134,7 @@ static void make_slot(struct policy_world *world, size_t slot, struct test_rando
     };
 }
 
-/* A pool of `count` devices; most of them are candidates. */
+/* Makes a pool of `count` devices, most of them candidates. */
 static void make_world(struct policy_world *world, size_t count, struct test_random *random)
 {
     policy_world_init(world, count);
@@ -176,7 +176,7 @@ static void comparing_agrees_with_the_model(void **state)
     }
 }
 
-/* How the policy alone, without rank, affinity and slot, compares the two. */
+/* Compares by the policy alone, without rank, affinity and slot. */
 static int compare_alone(const struct policy *policy, const struct policy_question *question,
                          size_t one, size_t other)
 {
@@ -220,7 +220,7 @@ static void comparing_is_a_strict_weak_order(void **state)
     }
 }
 
-/* Chooses by the model: the required ones, then the best one by one. */
+/* Chooses by the model: the required slots, then the best one by one. */
 static void choose_slowly(const struct policy *policy, struct policy_world *world, size_t count,
                           struct bitset *chosen)
 {
@@ -241,7 +241,7 @@ static void choose_slowly(const struct policy *policy, struct policy_world *worl
     }
 }
 
-/* A number of devices that may be asked for. */
+/* Returns a number of devices that may be requested. */
 static size_t make_count(const struct policy_world *world, struct test_random *random)
 {
     size_t min = bitset_count(&world->required);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spread: which devices it takes, worked out by hand, and that nothing is more even.
+ * spread: choices computed by hand, and a check that no other choice is more even.
  */
 #include "support/rated_nodes.h"
 
@@ -23,7 +23,7 @@ static void the_emptiest_node_is_taken(void **state)
     rated_takes(nodes, &policy_spread, rated_share(500), 0);
 }
 
-/* Half of two is as much as four of eight. */
+/* One of two devices counts as much as four of eight. */
 static void small_nodes_count_as_large_ones(void **state)
 {
     struct rated_nodes *nodes = *state;
@@ -77,7 +77,7 @@ static void switches_are_taken_in_turn(void **state)
     rated_takes(nodes, &policy_spread, rated_whole(2), 2, 4);
 }
 
-/* The whole of a partitioned GPU is never free; it does not make its node fuller. */
+/* A GPU split into partitions is never free itself, and does not make its node fuller. */
 static void partitions_are_spread_over_gpus(void **state)
 {
     struct rated_nodes *nodes = *state;
@@ -127,7 +127,7 @@ static void work_without_devices_goes_where_cpus_are(void **state)
     rated_goes_to(nodes, &policy_spread, demand, 0);
 }
 
-/* Amounts that no host has do no harm. */
+/* Extreme amounts do not overflow. */
 static void enormous_hosts_are_rated(void **state)
 {
     struct rated_nodes *nodes = *state;
@@ -139,7 +139,7 @@ static void enormous_hosts_are_rated(void **state)
     rated_goes_to(nodes, &policy_spread, demand, 1);
 }
 
-/* The most devices that a NUMA node has of these. */
+/* Returns the most of these devices on one NUMA node. */
 static uint32_t most_together(const struct rated_nodes *nodes, uint64_t devices)
 {
     uint32_t counts[4] = {0};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose turn it is over a long time: round-robin is even, whatever is away meanwhile, and weighted
- * keeps to the weights.
+ * Turns over a long time: round-robin is even although devices come and go, and weighted follows
+ * the weights.
  */
 #include "support/policy_world.h"
 
 #include "support/random.h"
 #include "support/steps.h"
 
-/* The two ways in which a pool may say when the slots of one grant were served. */
+/* The two ways in which a pool may record the time of a grant's slots. */
 enum numbering {
     SAME_FOR_ALL,
     IN_OLD_ORDER,
@@ -28,8 +28,8 @@ static void pool_init(struct pool *pool, size_t count, enum numbering numbering)
     pool->now = 0;
 }
 
-/* The chosen slot, of those after `from` in the policy's order, that comes first; the number of
- * slots when there is none. `from` may be that number: from the start. */
+/* Returns the first chosen slot after `from` in the policy's order, or the number of slots if there
+ * is none. `from` may be that number to start. */
 static size_t next_in_order(const struct policy_world *world, const struct policy *policy,
                             size_t from)
 {
@@ -45,7 +45,7 @@ static size_t next_in_order(const struct policy_world *world, const struct polic
     return best;
 }
 
-/* Grants `count` devices; which ones is in world.chosen. */
+/* Grants `count` devices, which are in world.chosen then. */
 static void grant(struct pool *pool, const struct policy *policy, size_t count)
 {
     struct policy_world *world = &pool->world;
@@ -104,7 +104,7 @@ static void round_robin_is_even(void **state)
     }
 }
 
-/* Lets pairs of neighbours come and go. */
+/* Removes and adds pairs of neighbours. */
 static void change_pairs(struct pool *pool, struct test_random *random)
 {
     struct bitset *candidates = &pool->world.candidates;
@@ -142,7 +142,7 @@ static void round_robin_is_even_for_those_available_at_the_same_times(void **sta
     }
 }
 
-/* Nobody has two turns in sight of one that could have had the second. */
+/* No slot has two turns while another available slot has none. */
 static void round_robin_passes_nobody_over_twice(void **state)
 {
     enum { SLOTS = 7 };
@@ -189,7 +189,7 @@ static void round_robin_gives_the_successor_of_a_busy_device_no_double_share(voi
     policy_world_finish(&pool.world);
 }
 
-/* After having been away it is served as often as all others, and before them only once. */
+/* A slot that was away is served first once, and then as often as all others. */
 static void check_return(enum numbering numbering, size_t wanted)
 {
     enum { SLOTS = 5, AWAY = 3 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * frag: prices of parts, the worth of what is left, and what is taken for that.
+ * frag: prices of parts, the worth of free capacity, and the choices that follow.
  */
 #include "support/rated_nodes.h"
 
@@ -8,7 +8,7 @@
 
 #include "engine/policy/frag_tables.h"
 
-/* Expects so many requests of a kind. */
+/* Adds an expected request with a weight. */
 static void expect(struct rated_nodes *nodes, uint32_t weight, uint32_t count, uint32_t thousandths,
                    uint64_t cpus)
 {
@@ -22,7 +22,7 @@ static void expect(struct rated_nodes *nodes, uint32_t weight, uint32_t count, u
     };
 }
 
-/* That so many hundredths of a device can fetch so much. */
+/* Checks the price of so many hundredths of a device. */
 static void price(const int64_t *by_parts, int hundredths, int64_t min, int64_t max)
 {
     int64_t prices[FRAG_PRICES + 1];
@@ -45,8 +45,8 @@ static void halves_cost_half(void **state)
     price(by_parts, 49, 0, 0); /* nobody can use it */
 }
 
-/* 81 beside nothing but 16, of which there are plenty: it costs nearly the whole device, although
- * 19 of it are left. */
+/* Requests for 81 % can share a device only with requests for 16 %, which are frequent. So 81 %
+ * costs nearly the whole device. */
 static void what_nothing_fits_beside_costs_the_whole(void **state)
 {
     int64_t by_parts[FRAG_PARTS + 1] = {0};
@@ -58,7 +58,7 @@ static void what_nothing_fits_beside_costs_the_whole(void **state)
     price(by_parts, 50, FRAG_PRICE_WHOLE * 4 / 10, FRAG_PRICE_WHOLE * 6 / 10);
 }
 
-/* Few of a small size, many pieces to a device: no price falls below nothing. */
+/* A rare small size, of which many fit on a device: no price becomes negative. */
 static void one_of_a_kind_has_a_price(void **state)
 {
     int64_t by_parts[FRAG_PARTS + 1] = {0};
@@ -85,7 +85,7 @@ static void nothing_expected_has_no_price(void **state)
         assert_int_equal(prices[left], 0);
 }
 
-/* A share goes where it fills a device up, not where it leaves what nobody can use. */
+/* A share goes where it fills a device, not where it leaves an unusable rest. */
 static void shares_fill_up(void **state)
 {
     struct rated_nodes nodes;
@@ -100,7 +100,7 @@ static void shares_fill_up(void **state)
     rated_finish(&nodes);
 }
 
-/* Devices that have no CPUs left are of no use: who needs none of them takes those. */
+/* Devices without CPUs left are of little use. A request that needs no CPUs takes those. */
 static void requests_go_where_their_cpus_are(void **state)
 {
     struct rated_nodes nodes;
@@ -120,7 +120,7 @@ static void requests_go_where_their_cpus_are(void **state)
     rated_finish(&nodes);
 }
 
-/* Work without devices goes where it strands none. */
+/* Work without devices goes where it makes no device useless. */
 static void work_without_devices_keeps_off_free_ones(void **state)
 {
     struct policy_demand demand = {.cpus = 16000};
@@ -136,7 +136,7 @@ static void work_without_devices_keeps_off_free_ones(void **state)
     rated_finish(&nodes);
 }
 
-/* A node that is in use is used further before one that is whole. */
+/* A node in use comes before an empty node. */
 static void whole_nodes_stay_whole(void **state)
 {
     struct rated_nodes nodes;
@@ -153,7 +153,7 @@ static void whole_nodes_stay_whole(void **state)
     rated_finish(&nodes);
 }
 
-/* Who can use any device leaves those that others need. */
+/* A request that fits any device leaves the devices that other requests need. */
 static void scarce_devices_are_spared(void **state)
 {
     struct bitset only_first;
@@ -175,7 +175,7 @@ static void scarce_devices_are_spared(void **state)
     rated_finish(&nodes);
 }
 
-/* Where nothing is known of what is expected there is still an order: the fullest that has room. */
+/* Without expected requests, the fullest device with room comes first. */
 static void without_expectations_what_is_used_is_used_up(void **state)
 {
     struct rated_nodes nodes;
@@ -189,7 +189,7 @@ static void without_expectations_what_is_used_is_used_up(void **state)
     rated_finish(&nodes);
 }
 
-/* Nothing overflows, whatever hosts have and requests weigh. */
+/* Extreme hosts and weights do not overflow. */
 static void the_largest_numbers_do(void **state)
 {
     struct policy_demand demand = rated_share(1);
@@ -210,7 +210,7 @@ static void the_largest_numbers_do(void **state)
     rated_finish(&nodes);
 }
 
-/* Equal parts use a device up, also where they are no whole thousandths of it. */
+/* Equal parts fill a device, even if they are not whole thousandths. */
 static void equal_parts_use_a_device_up(void **state)
 {
     (void)state;
@@ -238,7 +238,7 @@ static void equal_parts_use_a_device_up(void **state)
     }
 }
 
-/* Where nobody says what is expected, a device that is in use is used further. */
+/* With the default expectations, a device in use comes first. */
 static void a_pool_that_was_told_nothing_packs(void **state)
 {
     static const uint32_t sizes[][2] = {{1, 125},  {1, 250},  {1, 500}, {1, 1000},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The policy topology, through the engine: small machines of the vendors, nodes of a cluster, and
- * links that are told later.
+ * The policy topology in the engine: machines of the vendors, nodes of a cluster, and links that
+ * become known later.
  */
 #include "support/unit.h"
 
@@ -65,7 +65,7 @@ static void make_volta(struct machine *machine)
     make_eight(machine, lanes, paths);
 }
 
-/* What a request is given: "0,3". Nothing is kept unless asked for. */
+/* Returns the slots that a request gets, such as "0,3". Releases them unless told otherwise. */
 static void check_given(struct world *world, const char *words, bool keep, const char *wanted)
 {
     struct engine_request *request = world_request(world, words);
@@ -116,7 +116,7 @@ static void what_is_free_counts(void **state)
     world_finish(&world);
 }
 
-/* Two hives of four, joined by XGMI within. */
+/* Two hives of four GPUs, connected by XGMI within. */
 static void xgmi_keeps_hives_together(void **state)
 {
     struct machine machine = {0};
@@ -138,7 +138,7 @@ static void xgmi_keeps_hives_together(void **state)
     world_finish(&world);
 }
 
-/* Three GPUs of four, four and three partitions. */
+/* Three GPUs with four, four and three partitions. */
 static void gpus_with_few_free_partitions_are_used_up(void **state)
 {
     static const char *const gpus[] = {"a", "a", "a", "a", "b", "b", "b", "b", "c", "c", "c"};
@@ -163,7 +163,7 @@ static void gpus_with_few_free_partitions_are_used_up(void **state)
     world_finish(&world);
 }
 
-/* Where nothing is known there is nothing to go by. */
+/* Without links and NUMA nodes, the lowest slots are taken. */
 static void without_links_the_lowest_are_taken(void **state)
 {
     struct machine machine = {0};
@@ -256,7 +256,7 @@ static void equal_hosts_go_by_slot(void **state)
     world_finish(&world);
 }
 
-/* A host that is partly taken anyway is used before one that is whole. */
+/* A host in use comes before an empty host. */
 static void whole_hosts_stay_whole(void **state)
 {
     struct machine machine = {0};
@@ -297,7 +297,7 @@ static void vendors_mix_by_one_scale(void **state)
     world_finish(&world);
 }
 
-/* ---- Links that are told later ---- */
+/* ---- Links that become known later ---- */
 
 static void tell_link(struct world *world, size_t one, size_t other, enum link_kind kind,
                       uint32_t lanes)
@@ -393,9 +393,9 @@ static void links_of_a_report_reach_the_slots(void **state)
     world_finish(&world);
 }
 
-/* ---- In words ---- */
+/* ---- Explanations ---- */
 
-/* What a plan of `count` devices says after what is free. */
+/* Checks the policy's part of a plan's explanation. */
 static void check_words(const struct machine *machine, uint32_t count, const char *wanted)
 {
     static const char lead[] = "; topology takes the best-connected devices: ";
@@ -448,7 +448,7 @@ static void words_say_how_devices_are_connected(void **state)
     machine_finish(&machine);
 }
 
-/* ---- No memory ---- */
+/* ---- Out of memory ---- */
 
 static int prepare(void *context)
 {
@@ -484,7 +484,7 @@ static int tell_some(void *context)
     return engine_set_links(context, &list, NULL);
 }
 
-/* Requests that could not be compiled again are when there is memory. */
+/* Requests that could not be compiled again are compiled later, when there is memory. */
 static void links_need_memory(void **state)
 {
     struct world world;
