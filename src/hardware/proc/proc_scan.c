@@ -142,7 +142,7 @@ static bool is_device_file(const struct proc_walk *walk, int descriptors, const 
            S_ISCHR(status.st_mode) && status.st_rdev == node->number;
 }
 
-/* Returns whether this process and the other one are both probes, whoever started them. A probe
+/* Returns whether this process and the other one are both probes, of any user. A probe
  * opens a device only to query its driver. */
 static bool is_probe(const struct proc_walk *walk, uint64_t pid)
 {

@@ -21,8 +21,8 @@
 #include "hardware/vendors.h"
 
 /* Serves the client at the other end of the stream socket until the client closes it. Closes the
- * socket. `tables` ends with NULL. Returns 0, BERTH_ERROR_MEMORY or _SYNTAX. Blocks; the process
- * must have only one thread, because workers are forked. */
+ * socket. `tables` ends with NULL. Returns 0, BERTH_ERROR_MEMORY, _SYNTAX or _LIMIT. Blocks; the
+ * process must have only one thread, because workers are forked. */
 int supervisor_run(int socket, const struct sysroot *root, const struct vendor_table *const *tables,
                    struct berth_error *error);
 

@@ -276,7 +276,7 @@ static void what_cuda_does_not_show_is_not_found(void **state)
     free(driver);
 }
 
-/* If another device has the UUID's slot, the PCI address must not decide. */
+/* If another card is in the same slot, the PCI address must not decide. */
 static void another_card_in_the_same_slot_is_not_it(void **state)
 {
     struct driver *driver = cuda_driver_start(*state);
