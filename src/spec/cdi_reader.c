@@ -8,21 +8,21 @@
 #include "base/text/quote.h"
 #include "spec/document.h"
 
-/* A file as it is read. */
+/* A file that is being read. */
 struct cdi_reading {
     const struct document *document;
     struct berth_error *error;
     const char *kind;
-    struct string_list shared; /* device files of all its entries */
+    struct string_list shared; /* device files that all entries have */
     struct cdi_registry entries;
-    size_t bytes; /* of names of device files so far */
+    size_t bytes; /* size of the device files' names so far */
 };
 
-/* Its value is written out for the sake of analyzers. */
+/* Sets the error and has the value `code`, so that static analyzers know it. */
 #define fail(reading, node, code, ...) \
     (document_error((reading)->document, node, (reading)->error, code, __VA_ARGS__), (code))
 
-/* Finds the value of a key of a mapping; NULL: it is not there, or null. */
+/* Finds the value of a key of a mapping; NULL: the key is missing, or its value is null. */
 static int find_member(const struct cdi_reading *reading, const struct document_node *mapping,
                        const char *key, const struct document_node **ret_value)
 {
@@ -42,7 +42,7 @@ static int find_member(const struct cdi_reading *reading, const struct document_
     return 0;
 }
 
-/* The same for one of a kind; it may be missing all the same. */
+/* The same, and requires this kind of node; NULL as above. */
 static int find_kind(const struct cdi_reading *reading, const struct document_node *mapping,
                      const char *key, enum node_kind kind, const struct document_node **ret_value)
 {
@@ -83,7 +83,7 @@ static int need_text(const struct cdi_reading *reading, const struct document_no
     return 0;
 }
 
-/* Whether it is made of letters, digits and, between them, these. */
+/* Returns whether the text consists of letters, digits and, between them, these characters. */
 static bool is_name(const char *text, size_t length, const char *between)
 {
     if (length == 0 || !isalnum((unsigned char)text[0]) ||
@@ -105,8 +105,8 @@ static bool is_kind(const char *kind)
            is_name(class, strlen(class), "_-") && isalpha((unsigned char)class[0]);
 }
 
-/* Where a device file is on the host. A driver that is in a directory of its own has a /dev of its
- * own below it, with the same files. */
+/* Returns the path of a device file on the host. A driver in its own directory has its own /dev
+ * below it, with the same files. */
 static const char *host_path(const struct document_node *path)
 {
     const char *below = path->text;
@@ -116,7 +116,8 @@ static const char *host_path(const struct document_node *path)
     return below;
 }
 
-/* Few bytes can say much: what all entries share is copied to each. */
+/* Appends the path within CDI_BYTES_MAX: a short file can get large, because shared paths are
+ * copied to each entry. */
 static int keep_path(struct cdi_reading *reading, const char *path, struct string_list *nodes)
 {
     reading->bytes += strlen(path) + sizeof(char *) + 1;
@@ -151,7 +152,7 @@ static int add_node(struct cdi_reading *reading, const struct document_node *nod
     return keep_path(reading, host_path(path), nodes);
 }
 
-/* Adds the device files that the containerEdits of a mapping bring. */
+/* Adds the device files in the containerEdits of a mapping. */
 static int add_nodes(struct cdi_reading *reading, const struct document_node *mapping,
                      struct string_list *nodes)
 {
@@ -168,7 +169,7 @@ static int add_nodes(struct cdi_reading *reading, const struct document_node *ma
     return code;
 }
 
-/* An entry that changes nothing is none. */
+/* Refuses an entry without containerEdits. */
 static int check_edits(const struct cdi_reading *reading, const struct document_node *device)
 {
     const struct document_node *edits = NULL;
@@ -180,7 +181,7 @@ static int check_edits(const struct cdi_reading *reading, const struct document_
     return code;
 }
 
-/* The qualified name of an entry, which the file must not have yet. */
+/* Sets the qualified name of an entry. Fails if another entry has it. */
 static int name_entry(const struct cdi_reading *reading, const struct document_node *device,
                       struct cdi_entry *entry)
 {

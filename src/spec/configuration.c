@@ -108,7 +108,7 @@ static const struct field configuration_fields[] = {
     {"history_keep", &field_duration, MEMBER(history_keep), .min = DURATION_SECOND},
 };
 
-/* Who asks for no time would be refused for the one that is put in its place. */
+/* Refuses a default_time above the maximum: it would refuse all requests without a time limit. */
 static int check_default_time(const struct field_reading *reading, const struct document_node *node,
                               const struct configuration *configuration)
 {
@@ -125,7 +125,7 @@ static int check_default_time(const struct field_reading *reading, const struct 
                           quantity_format_duration(configuration->default_time).text);
 }
 
-/* Nothing is taken back before its owner was told. */
+/* Refuses to end a lease before its user is warned. */
 static int check_idle_times(const struct field_reading *reading, const struct document_node *node,
                             const struct configuration *configuration)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices that are preferred, and those that are some people's only.
+ * Reads preferred and reserved devices.
  */
 #include <string.h>
 
@@ -62,7 +62,7 @@ static bool is_reserved(const struct reserved_list *list, struct device_id id)
     return false;
 }
 
-/* For nobody at all, in a word; the user of this name stands in a list. */
+/* Returns whether a device is reserved for no user. A user called nobody is written in a list. */
 static bool is_nobody(const struct document_node *node)
 {
     return node->kind == NODE_SCALAR && strcmp(node->text, "nobody") == 0 &&

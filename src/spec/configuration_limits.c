@@ -36,7 +36,7 @@ static const struct record allowance_record = {
     .field_count = COUNT(allowance_fields),
 };
 
-/* A number of devices, or a mapping that says at least one of the two. */
+/* Reads a number of devices, or a mapping with devices, longest_time or both. */
 static int read_allowance(const struct field_reading *reading, const struct field *field,
                           const struct document_node *node, void *target)
 {
@@ -96,7 +96,7 @@ static int read_limit(const struct field_reading *reading, const struct field *f
     return 0;
 }
 
-/* A mapping of names to limits. */
+/* Reads a mapping of names to limits. */
 static int read_limits(const struct field_reading *reading, const struct field *field,
                        const struct document_node *node, bool is_group, struct limit_list *list)
 {

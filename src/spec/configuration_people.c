@@ -14,16 +14,16 @@
 #include "base/text/suggest.h"
 #include "spec/configuration_types.h"
 
-/* How many known names are looked at for what somebody meant; directories of large organisations
- * have more than anybody wants to wait for. */
+/* The maximum number of known names to compare for a suggestion. Directories of large organisations
+ * are too long to read them all. */
 enum { NAMES_MAX = 10000 };
 
-/* What this machine knows: its users, or its groups. */
+/* The database of users or of groups. */
 struct registry {
     const char *what;
     bool (*find)(const char *name, uint32_t *ret_number);
     void (*begin)(void);
-    const char *(*next)(void); /* NULL: no more; good until the next call */
+    const char *(*next)(void); /* NULL: no more; valid until the next call */
     void (*end)(void);
 };
 

@@ -12,7 +12,7 @@
 #include "base/text/quote.h"
 #include "spec/configuration_types.h"
 
-/* As long as a path may be. */
+/* The maximum length of a path. */
 enum { WORD_MAX = 4095 };
 
 /* ---- Names ---- */
@@ -121,7 +121,7 @@ const struct record configuration_epilog = {
     .field_count = COUNT(check_fields),
 };
 
-/* ---- Whether they are there ---- */
+/* ---- Checks ---- */
 
 const char *configuration_program_fault(const char *path)
 {
@@ -138,7 +138,7 @@ const char *configuration_program_fault(const char *path)
     return (status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0 ? "is not executable" : NULL;
 }
 
-/* The word that names the program, in a configuration that was accepted; NULL: none. */
+/* Returns the node of the program in a command that was accepted; NULL: no program. */
 static const struct document_node *find_program(const struct document_node *root, const char *key)
 {
     const struct document_node *value = field_record_value(root, key);

@@ -14,16 +14,16 @@
 #include "base/text/quote.h"
 #include "spec/document_builder.h"
 
-/* What YAML has beside values. */
+/* The state of the YAML parser. */
 struct yaml_builder {
     struct document_builder to;
     size_t aliases;
-    bool ended; /* the one document is complete */
+    bool ended; /* the document is complete */
     struct string_list anchors;
-    struct document_node_list anchored; /* what each of them names */
+    struct document_node_list anchored; /* the node of each name */
 };
 
-/* What the parser reads from. */
+/* The text that libyaml reads. */
 struct yaml_source {
     const yaml_parser_t *parser;
     const char *text;
@@ -46,7 +46,7 @@ static int fail_directives(const struct yaml_builder *builder, yaml_mark_t mark)
                    DOCUMENT_DIRECTIVES_MAX);
 }
 
-/* Keeps the anchor's name and refuses tags, which nothing here gives a meaning to. */
+/* Keeps the anchor's name. Refuses tags, which have no meaning here. */
 static int read_properties(struct yaml_builder *builder, struct document_node *node,
                            const yaml_char_t *anchor, const yaml_char_t *tag, yaml_mark_t mark)
 {
@@ -102,8 +102,7 @@ static int open_collection(struct yaml_builder *builder, enum node_kind kind,
     return code;
 }
 
-/* What an alias of this name stands for. An anchor may be given anew; the latest before the alias
- * counts. */
+/* Returns the node of an alias: that of the last anchor with this name before the alias. */
 static const struct document_node *find_anchored(const struct yaml_builder *builder,
                                                  const char *name)
 {
@@ -150,7 +149,7 @@ static int add_alias(struct yaml_builder *builder, const yaml_event_t *event)
     return document_builder_attach(&builder->to, node, position_of(event->start_mark));
 }
 
-/* One document only, and not too many directives before it. */
+/* Allows one document only, with a limited number of directives before it. */
 static int start_document(const struct yaml_builder *builder, const yaml_event_t *event)
 {
     if (builder->ended)
@@ -190,11 +189,11 @@ static int handle_event(struct yaml_builder *builder, const yaml_event_t *event)
     }
 }
 
-/* Those that libyaml adds: ! and !!. */
+/* The tag directives that libyaml adds itself: ! and !!. */
 enum { OWN_DIRECTIVES = 2 };
 
-/* Gives the parser more text. libyaml compares each %TAG directive with all before it, so that many
- * take for ever; it asks for text every few KiB, and so can be stopped here. */
+/* Gives libyaml more text, which it requests every few KiB. Stops a text with many %TAG directives:
+ * libyaml compares each with all others, which takes quadratic time. */
 static int supply_text(void *context, unsigned char *buffer, size_t size, size_t *ret_given)
 {
     struct yaml_source *source = context;
@@ -210,7 +209,7 @@ static int supply_text(void *context, unsigned char *buffer, size_t size, size_t
     return !source->stopped;
 }
 
-/* The reader of libyaml knows the byte that it stumbled over, but not the line. */
+/* Finds the line and column of a byte: libyaml reports only the byte of a reader error. */
 static yaml_mark_t mark_of_byte(const struct yaml_source *source, size_t offset)
 {
     yaml_mark_t mark = {0};
@@ -223,14 +222,14 @@ static yaml_mark_t mark_of_byte(const struct yaml_source *source, size_t offset)
             (byte == '\r' && i + 1 < source->length && source->text[i + 1] != '\n')) {
             mark.line++;
             mark.column = 0;
-        } else if ((byte & 0xC0) != 0x80) { /* not within a character */
+        } else if ((byte & 0xC0) != 0x80) { /* the first byte of a character */
             mark.column++;
         }
     }
     return mark;
 }
 
-/* Text that is not UTF-8 or UTF-16, or a character that may not stand in YAML. */
+/* Reports text that is not UTF-8 or UTF-16, or a character that YAML does not allow. */
 static int fail_reader(const struct yaml_builder *builder, const struct yaml_source *source)
 {
     const yaml_parser_t *parser = source->parser;
@@ -260,7 +259,7 @@ static int fail_parser(const struct yaml_builder *builder, const struct yaml_sou
     if (parser->buffer.pointer != NULL && *parser->buffer.pointer == '\t' &&
         strstr(problem, "cannot start any token") != NULL)
         problem = "found a tab, wanted spaces to indent";
-    /* Where it began tells more than where it failed to end. */
+    /* The start of the construct is more useful than the end of the text. */
     if (parser->context != NULL && parser->context_mark.index < parser->problem_mark.index)
         return fail_at(builder, parser->problem_mark, BERTH_ERROR_SYNTAX,
                        "expected YAML or JSON: %s (%s from %zu:%zu on)", problem, parser->context,
@@ -316,7 +315,7 @@ int document_parse(struct document *ret_document, const char *file, const char *
         return error_set(error, BERTH_ERROR_LIMIT, "%s: larger than %s", file,
                          quantity_format_size(DOCUMENT_BYTES_MAX).text);
     code = document_json_read(&builder, text, length);
-    if (code == 0) { /* What is no JSON is YAML, or wrong. */
+    if (code == 0) { /* not JSON, so it is YAML or an error */
         document_finish(&document);
         code = read_yaml(&document, text, length, error);
     }

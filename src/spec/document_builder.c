@@ -99,7 +99,7 @@ void document_builder_open(struct document_builder *builder, struct document_nod
     builder->path[builder->depth++] = node;
 }
 
-/* Only now is it known how heavy and how deep the collection is. */
+/* Computes weight and height of the collection, which is complete now. */
 void document_builder_close(struct document_builder *builder)
 {
     struct document_node *node = builder->path[--builder->depth];

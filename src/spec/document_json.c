@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nearly all JSON is YAML. For the rest, and for the places in it, JSON is read as what it is.
+ * Parses JSON. Most JSON is also YAML, but not all of it, and libyaml reports other positions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +12,15 @@
 
 enum {
     FOUND = 1,
-    NOT_JSON = 0, /* and negative codes for what failed */
+    NOT_JSON = 0, /* failures have negative codes */
 };
 
 struct json_reader {
     struct document_builder *builder;
     const char *at;
     const char *end;
-    struct text_position place; /* of `at` */
-    struct text text;           /* of the string that is being read */
+    struct text_position place; /* the position of `at` */
+    struct text text;           /* the string that is being read */
 };
 
 static char peek_byte(const struct json_reader *reader)
@@ -28,7 +28,7 @@ static char peek_byte(const struct json_reader *reader)
     return reader->at < reader->end ? *reader->at : '\0';
 }
 
-/* Goes on by `length` bytes of one line. */
+/* Advances by `length` bytes within one line. */
 static void skip_bytes(struct json_reader *reader, size_t length)
 {
     for (; length > 0; length--, reader->at++)
@@ -86,7 +86,7 @@ static bool read_unit(struct json_reader *reader, uint32_t *ret_unit)
     return true;
 }
 
-/* Reads what follows \u; characters beyond 16 bits are written as a pair. */
+/* Reads the digits after \u; a character above 16 bits is a surrogate pair. */
 static bool read_escaped_character(struct json_reader *reader)
 {
     uint32_t unit, low;
@@ -119,7 +119,7 @@ static bool read_escape(struct json_reader *reader)
     return true;
 }
 
-/* Reads to the closing quote into the reader's text. */
+/* Reads a string up to its closing quote into the reader's text. */
 static bool read_string(struct json_reader *reader)
 {
     text_clear(&reader->text);
@@ -176,7 +176,7 @@ static size_t digits_at(const char *at, const char *end)
     return count;
 }
 
-/* How long the number at `start` is; 0 when there is none. */
+/* Returns the length of the number at `start`; 0 if there is none. */
 static size_t number_length(const char *start, const char *end)
 {
     const char *at = start + (start < end && *start == '-');
@@ -234,7 +234,7 @@ static int take_pair(struct json_reader *reader)
     return take_value(reader);
 }
 
-/* The depth of calls is that of the document, which is limited. */
+/* Recursive; the depth is that of the document, which is limited. */
 static int take_items(struct json_reader *reader, enum node_kind kind)
 {
     char closing = kind == NODE_LIST ? ']' : '}';

@@ -14,7 +14,7 @@
 enum {
     CPUS_MAX = 65536,
     LANES_MAX = 1024,
-    MINOR_MAX = 1048575, /* of a Linux device number */
+    MINOR_MAX = 1048575, /* the maximum of Linux */
     NUMA_MAX = 1023,
 };
 
@@ -39,7 +39,7 @@ static int parse_device_id(const struct field *field, const char *text, void *ta
     return device_id_parse(text, target, error);
 }
 
-/* CPU lists are kept as the kernel would write them. */
+/* Reads a CPU list and writes it in the form of the kernel. */
 static int parse_cpus(const struct field *field, const char *text, void *target,
                       struct berth_error *error)
 {
@@ -60,7 +60,7 @@ static int parse_cpus(const struct field *field, const char *text, void *target,
     return *(char **)target == NULL ? error_set_memory(error) : 0;
 }
 
-/* A size that somebody declared to be free. */
+/* Reads the size of the free memory. */
 static int parse_free(const struct field *field, const char *text, void *target,
                       struct berth_error *error)
 {
@@ -72,7 +72,7 @@ static int parse_free(const struct field *field, const char *text, void *target,
     return code;
 }
 
-/* A figure with a decimal point, kept in units of 10^-decimals. */
+/* Reads a number with a decimal point, in units of 10^-decimals. */
 static int parse_figure(const struct field *field, const char *text, void *target,
                         struct berth_error *error)
 {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* Slots in the order of something about their devices. */
+/* Slots sorted by a property of their devices. */
 struct slot_order_list {
     size_t *slots;
     size_t count;
@@ -59,13 +59,14 @@ static bool has_uuid(const struct device *device)
     return device->uuid != NULL;
 }
 
-/* Partitions share the address of their GPU. */
+/* Returns whether the device has its own address: partitions share that of their GPU. */
 static bool has_own_pci(const struct device *device)
 {
     return device->pci.known && device->parent == NULL;
 }
 
-/* Equal devices stay in the order of their slots, so that the later one is the double. */
+/* Compares slots by device, then by slot, so that the later of two equal devices is the
+ * duplicate. */
 static int compare_slots(const void *one, const void *other, void *context)
 {
     const struct device_ordering *ordering = context;
@@ -76,7 +77,7 @@ static int compare_slots(const void *one, const void *other, void *context)
     return order != 0 ? order : (a > b) - (a < b);
 }
 
-/* The slots of the devices that have something, in its order; the caller frees ret_order->slots. */
+/* Sorts the slots of the devices that have the property. The caller frees ret_order->slots. */
 static int sort_slots(const struct device_list *devices, bool (*has)(const struct device *),
                       int (*compare)(const struct device *, const struct device *),
                       struct slot_order_list *ret_order)
@@ -95,7 +96,7 @@ static int sort_slots(const struct device_list *devices, bool (*has)(const struc
     return 0;
 }
 
-/* The first slot whose device compares equal to `wanted`; the device count when there is none. */
+/* Returns the first slot whose device compares equal to `wanted`, or the device count. */
 static size_t find_slot(const struct device_list *devices, const struct slot_order_list *order,
                         int (*compare)(const struct device *, const struct device *),
                         const struct device *wanted)
@@ -116,9 +117,9 @@ static size_t find_slot(const struct device_list *devices, const struct slot_ord
     return devices->count;
 }
 
-/* A field that no two devices may share. */
+/* A field that must be unique among devices. */
 struct unique {
-    const char *field; /* where a double shows */
+    const char *field; /* the field for the position of a duplicate */
     const char *what;
     int (*compare)(const struct device *, const struct device *);
 };
@@ -139,7 +140,7 @@ static int check_unique(const struct field_reading *reading, const struct docume
         const struct document_node *later = list->items[order->slots[i]];
 
         if (unique->compare(earlier, &devices->items[order->slots[i]]) == 0)
-            /* A device that is an alias shares its fields with another, so the place is its own. */
+            /* An alias of a device shares its fields, so use the position of the alias. */
             return document_error(
                 reading->document,
                 later->is_alias ? later : field_record_value(later, unique->field), reading->error,
@@ -280,7 +281,7 @@ static int resolve_link(const struct field_reading *reading, const struct descri
     return 0;
 }
 
-/* Two links of one pair that say the same kind of thing compare equal. */
+/* Compares links by pair and by whether they are fabric links. */
 static int compare_links(const struct link *one, const struct link *other)
 {
     for (size_t i = 0; i < 2; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What makes an inventory whole: rules between fields, devices and links, and links from ids to
- * slots. All in O(n log n), since a cluster's inventory is long.
+ * Checks the rules between fields, devices and links of an inventory, and resolves links from ids
+ * to slots. All of it takes O(n log n), because the inventory of a cluster is long.
  */
 #ifndef SPEC_INVENTORY_CHECKS_H
 #define SPEC_INVENTORY_CHECKS_H
@@ -11,7 +11,7 @@
 
 struct described_link {
     struct device_id between[2];
-    const struct document_node *nodes[2]; /* where the ids stand */
+    const struct document_node *nodes[2]; /* the nodes of the ids, for messages */
     enum link_kind kind;
     uint32_t lanes;
 };
@@ -20,22 +20,22 @@ struct described_link_list {
     VECTOR_OF(struct described_link);
 };
 
-/* The file as it stands, links still by id. */
+/* The contents of the file; links have device ids. */
 struct described_machine {
     struct device_list devices;
     struct described_link_list links;
 };
 
-/* Checks of records, as struct record asks for. */
+/* Checks for struct record. */
 int inventory_check_device(const struct field_reading *reading, const struct document_node *node,
                            void *target);
 int inventory_check_link(const struct field_reading *reading, const struct document_node *node,
                          void *target);
-/* Also marks the devices that others name as their parent. */
+/* Also marks the devices that are the parent of another device. */
 int inventory_check_machine(const struct field_reading *reading, const struct document_node *node,
                             void *target);
 
-/* Fills machine->links; machine->devices is already there. Fails with BERTH_ERROR_SYNTAX for an
+/* Fills machine->links; machine->devices must be complete. Fails with BERTH_ERROR_SYNTAX for an
  * unknown device or a pair given twice, or with BERTH_ERROR_MEMORY. */
 int inventory_checks_resolve_links(const struct field_reading *reading,
                                    const struct described_machine *described,

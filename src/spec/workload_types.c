@@ -133,8 +133,8 @@ const struct field_type workload_share = {
 
 /* ---- Sizes and durations ---- */
 
-/* How many digits of the number a unit of a size leaves, by its first letter; 0 for those that are
- * too large whatever the number. */
+/* Returns the maximum number of digits before the unit of a size; 0 for a unit that is too large
+ * for any number. */
 static size_t digits_before_unit(const char *unit)
 {
     static const char prefixes[] = "kmgt";
