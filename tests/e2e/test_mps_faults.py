@@ -139,7 +139,7 @@ def test_no_program_in_the_usual_directories(pool_of, sandbox):
         pytest.skip(f"this machine has {name}")
     done = pool_of(1).berth("run", "--sharing", "mps", "true")
     assert done.code == 120
-    assert f"cannot use MPS: {name}: not in /usr/bin, " in done.stderr
+    assert f"cannot use MPS: {name}: not found in /usr/bin, " in done.stderr
 
 
 def try_claim(client):

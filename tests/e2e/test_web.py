@@ -221,7 +221,7 @@ WRONG_USAGE = [
     (["--listen", "example.org:80"], "--listen: expected ADDRESS:PORT"),
     (["--listen", "127.0.0.1:65536"], "--listen: expected ADDRESS:PORT"),
     (["--listen", "::1:80"], "--listen: expected ADDRESS:PORT"),
-    (["--listen", "203.0.113.7:0", "--token", "TOKEN"], "--listen: 203.0.113.7:0: "),
+    (["--listen", "203.0.113.7:0", "--token", "TOKEN"], "--listen: cannot listen on 203.0.113.7:0: "),
     (["--listen", "0.0.0.0:0"], "--listen 0.0.0.0:0: other machines can reach this address, so --token FILE is required"),
     (["--listen", "[::]:0"], "--listen [::]:0: other machines can reach this address, so --token FILE is required"),
     (["--host", ""], "--host: expected a name"),
