@@ -108,7 +108,7 @@ static void check_together(const struct world *world, size_t which, size_t other
     assert_int_equal(bitset_intersects(&world->sets[which], &world->sets[other]), intersect);
 }
 
-/* That what is written is read again as the same set. */
+/* Checks that parsing the formatted set gives the same set. */
 static void check_ranges(const struct world *world, size_t which)
 {
     struct text text = {0};

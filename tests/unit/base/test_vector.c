@@ -144,7 +144,7 @@ static void out_of_memory_is_reported(void **state)
     size_t count = 500;
 
     (void)state;
-    /* Growth in doubling steps is what keeps a long list cheap. */
+    /* Doubling keeps appending to a long list cheap. */
     assert_in_range(failing_allocator_try_all(fill, &count), 2, 12);
 }
 

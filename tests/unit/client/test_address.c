@@ -178,7 +178,7 @@ static void wrong_paths_are_refused(void **state)
     assert_null(address.socket);
 }
 
-/* What we may not look at is not passed by. */
+/* A directory that is not accessible is an error. */
 static void a_closed_directory_of_the_machine_is_an_error(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -226,7 +226,7 @@ static void within_a_lease_the_socket_may_be_our_own(void **state)
     (void)state;
     setenv("BERTH_RUNTIME_DIR", "/else/where", 1);
     setenv("BERTH_SOCKET", "/else/where/berth.sock", 1);
-    /* Whoever sets it by hand means a daemon that is there. */
+    /* A user who sets BERTH_SOCKET means a running daemon. */
     assert_int_equal(pool_address_find_with_machine_socket("/no/machine", NULL, &address, &error),
                      0);
     assert_false(address.own || address.machine);

@@ -9,7 +9,7 @@
 
 enum { STRANGER = 12345 };
 
-/* Somebody who listens at the path, of this process; -1 for one who has gone. */
+/* A listening socket of this process at the path; -1: closed. */
 static int listen_at(const char *directory, bool stays)
 {
     int place = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -101,7 +101,7 @@ static void an_untrusted_directory_is_refused(void **state)
     pool_address_finish(&address);
 }
 
-/* Also when somebody answers in it. */
+/* Also when a process listens in it. */
 static void an_untrusted_directory_with_a_daemon_is_refused(void **state)
 {
     struct pool_address address = fake_address(state);
@@ -160,7 +160,7 @@ static void somebody_elses_daemon_is_refused(void **state)
     skip_unless_root();
     assert_int_equal(mkdir(address.directory, 0700), 0);
     listening = listen_at(address.directory, true);
-    /* Who listens is who last said so. */
+    /* SO_PEERCRED has the user at the time of listen(). */
     assert_int_equal(seteuid(STRANGER), 0);
     assert_int_equal(listen(listening, 5), 0);
     assert_int_equal(seteuid(0), 0);
@@ -215,7 +215,7 @@ static void a_socket_that_is_not_ours_is_never_replaced(void **state)
     pool_address_finish(&address);
 }
 
-/* A daemon that starts anew beside the test. */
+/* A daemon that restarts while the test runs. */
 struct replacing {
     const struct pool_address *address;
     int listening;

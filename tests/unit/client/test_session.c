@@ -8,7 +8,7 @@
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
 
-/* A session with a daemon of that behaviour, and what is needed around it. */
+/* A session with a fake daemon of some behaviour. */
 struct scene {
     struct pool_address address;
     struct session session;
@@ -17,7 +17,7 @@ struct scene {
     struct wire_message answer;
 };
 
-static void begin(struct scene *scene, void **state, const char *behaviour)
+static void begin_scene(struct scene *scene, void **state, const char *behaviour)
 {
     *scene = (struct scene){.address = fake_address(state), .question = {.type = WIRE_HELLO}};
     setenv("BERTH_TEST_DAEMON", behaviour, 1);
@@ -31,7 +31,7 @@ static void end(struct scene *scene)
     pool_address_finish(&scene->address);
 }
 
-static int ask(struct scene *scene)
+static int send_hello(struct scene *scene)
 {
     return session_request(&scene->session, &scene->question, WIRE_POOL, &scene->answer,
                            &scene->error);
@@ -39,7 +39,7 @@ static int ask(struct scene *scene)
 
 static void check_answers(struct scene *scene)
 {
-    int code = ask(scene);
+    int code = send_hello(scene);
 
     assert_string_equal(scene->error.message, "");
     assert_int_equal(code, 0);
@@ -54,7 +54,7 @@ static void check_fails(struct scene *scene, int code, const char *message)
     char *whole;
 
     assert_true(asprintf(&whole, "%s%s", scene->address.socket, message) > 0);
-    assert_fails(ask(scene), code, &scene->error, whole);
+    assert_fails(send_hello(scene), code, &scene->error, whole);
     assert_int_equal(scene->answer.type, 0);
     free(whole);
 }
@@ -63,7 +63,7 @@ static void answers_reach_who_asked(void **state)
 {
     struct scene scene;
 
-    begin(&scene, state, "good");
+    begin_scene(&scene, state, "good");
     for (uint64_t i = 1; i < 4; i++) {
         check_answers(&scene);
         assert_int_equal(scene.question.number, i);
@@ -76,7 +76,7 @@ static void what_others_asked_is_passed_over(void **state)
 {
     struct scene scene;
 
-    begin(&scene, state, "chatty");
+    begin_scene(&scene, state, "chatty");
     check_answers(&scene);
     check_answers(&scene);
     end(&scene);
@@ -86,14 +86,14 @@ static void a_question_outlives_the_daemon(void **state)
 {
     struct scene scene;
 
-    begin(&scene, state, "dies once");
-    assert_int_equal(ask(&scene), 0);
+    begin_scene(&scene, state, "dies once");
+    assert_int_equal(send_hello(&scene), 0);
     assert_int_equal(scene.answer.type, WIRE_POOL);
     wire_message_finish(&scene.answer);
     assert_int_equal(fake_end_all(scene.address.directory), 2);
     /* Between two questions. */
     scene.session.how = DIAL_ONLY;
-    assert_int_equal(ask(&scene), 0);
+    assert_int_equal(send_hello(&scene), 0);
     wire_message_finish(&scene.answer);
     assert_int_equal(fake_end_all(scene.address.directory), 3);
     end(&scene);
@@ -103,7 +103,7 @@ static void a_question_that_kills_every_daemon_ends(void **state)
 {
     struct scene scene;
 
-    begin(&scene, state, "dies always");
+    begin_scene(&scene, state, "dies always");
     dial_settings.reconnect_timeout = DURATION_SECOND / 20;
     check_fails(&scene, BERTH_ERROR_IO, ": the daemon is gone");
     assert_in_range(fake_end_all(scene.address.directory), 2, 20);
@@ -117,8 +117,8 @@ static void what_it_says_when_it_closes_is_the_error(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct scene scene;
 
-        begin(&scene, state, behaviours[i]);
-        assert_fails(ask(&scene), BERTH_ERROR_LIMIT, &scene.error, "too many");
+        begin_scene(&scene, state, behaviours[i]);
+        assert_fails(send_hello(&scene), BERTH_ERROR_LIMIT, &scene.error, "too many");
         assert_true(scene.session.closed);
         assert_int_equal(scene.session.socket, -1);
         assert_int_equal(session_reconnect(&scene.session, &scene.error), 0);
@@ -132,12 +132,12 @@ static void garbage_is_refused(void **state)
 {
     struct scene scene;
 
-    begin(&scene, state, "garbage");
+    begin_scene(&scene, state, "garbage");
     check_fails(&scene, BERTH_ERROR_SYNTAX, ": message: expected version 1, got 103");
     assert_int_equal(scene.session.socket, -1);
     assert_int_equal(fake_end_all(scene.address.directory), 1);
     end(&scene);
-    begin(&scene, state, "long");
+    begin_scene(&scene, state, "long");
     check_fails(&scene, BERTH_ERROR_LIMIT, ": message: expected at most 131072 bytes, got 131073");
     end(&scene);
 }
@@ -146,12 +146,12 @@ static void a_refusal_is_an_error(void **state)
 {
     struct scene scene;
 
-    begin(&scene, state, "refuses");
-    assert_fails(ask(&scene), BERTH_ERROR_BUSY, &scene.error, "it is taken");
+    begin_scene(&scene, state, "refuses");
+    assert_fails(send_hello(&scene), BERTH_ERROR_BUSY, &scene.error, "it is taken");
     assert_true(scene.session.socket >= 0);
     fake_end_all(scene.address.directory);
     end(&scene);
-    begin(&scene, state, "other answer");
+    begin_scene(&scene, state, "other answer");
     check_fails(&scene, BERTH_ERROR_SYNTAX, ": expected the answer 'pool', got 'done'");
     end(&scene);
 }
@@ -178,7 +178,7 @@ static void nothing_comes_in_time(void **state)
 {
     struct scene scene;
 
-    begin(&scene, state, "good");
+    begin_scene(&scene, state, "good");
     assert_int_equal(session_receive(&scene.session, 0, &scene.answer, &scene.error),
                      SESSION_NOTHING);
     assert_int_equal(session_receive(&scene.session, 1000000, &scene.answer, &scene.error),
@@ -206,7 +206,7 @@ static void a_signal_ends_the_waiting(void **state)
     struct sigaction before;
     struct scene scene;
 
-    begin(&scene, state, "good");
+    begin_scene(&scene, state, "good");
     assert_int_equal(sigaction(SIGALRM, &waking, &before), 0);
     assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
     assert_int_equal(session_receive(&scene.session, -1, &scene.answer, &scene.error),
@@ -224,7 +224,7 @@ static void a_lost_daemon_is_seen_and_found_again(void **state)
 {
     struct scene scene;
 
-    begin(&scene, state, "good");
+    begin_scene(&scene, state, "good");
     fake_end_all(scene.address.directory);
     assert_int_equal(session_send(&scene.session, &scene.question, &scene.error), BERTH_ERROR_IO);
     assert_int_equal(scene.session.socket, -1);
@@ -237,7 +237,7 @@ static void a_lost_daemon_is_seen_and_found_again(void **state)
     assert_int_equal(scene.session.reconnecting.until, 0);
     fake_end_all(scene.address.directory);
     assert_int_equal(chmod(scene.address.directory, 0777), 0);
-    assert_int_equal(ask(&scene), BERTH_ERROR_PERMISSION);
+    assert_int_equal(send_hello(&scene), BERTH_ERROR_PERMISSION);
     assert_int_equal(scene.error.code, BERTH_ERROR_PERMISSION);
     end(&scene);
 }
@@ -246,7 +246,7 @@ static void a_daemon_that_stays_away_is_an_error(void **state)
 {
     struct scene scene;
 
-    begin(&scene, state, "good");
+    begin_scene(&scene, state, "good");
     fake_end_all(scene.address.directory);
     scene.address.own = false;
     dial_settings.reconnect_timeout = DURATION_SECOND / 20;

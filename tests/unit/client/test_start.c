@@ -98,7 +98,7 @@ static void an_inventory_has_a_directory_below(void **state)
     pool_address_finish(&address);
 }
 
-/* What a child does: waits until all are there, then dials. */
+/* Runs in a child: waits until all children are ready, then dials. */
 static void race(const struct pool_address *address, int go)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -250,7 +250,7 @@ static void what_cannot_be_made_is_named(void **state)
     pool_address_finish(&address);
 }
 
-/* As somebody whom modes mean something to. */
+/* As an ordinary user, because root ignores modes. */
 static void an_unwritable_directory_is_named(void **state)
 {
     struct pool_address address = fake_address(state);
@@ -270,7 +270,7 @@ static void an_unwritable_directory_is_named(void **state)
     pool_address_finish(&address);
 }
 
-/* In a child, since it is left without what a test needs. */
+/* In a child, which loses things that a test needs. */
 static void check_in_child(const struct pool_address *address, void (*spoil)(void))
 {
     pid_t child = fork();

@@ -15,7 +15,7 @@
 #define UUID "GPU-5a3f7c1e-0000-1111-2222-333344445555"
 
 /* An entry "name node node ...", words apart by blanks. */
-static void add(struct cdi_registry *registry, const char *line)
+static void add_entry(struct cdi_registry *registry, const char *line)
 {
     struct cdi_entry *entry = vector_append(registry);
     char *words = copy_of(line);
@@ -51,7 +51,7 @@ static struct device *give(struct machine *machine, const char *id, const char *
     return device;
 }
 
-/* What is found for a device among these entries, ended by NULL. */
+/* Returns the entry of a device among these entries, terminated by NULL. */
 static void check(const char *id, const char *uuid, const char *nodes, const char *wanted,
                   const char *const *entries)
 {
@@ -62,7 +62,7 @@ static void check(const char *id, const char *uuid, const char *nodes, const cha
 
     device->pci = (struct pci_address){.known = true, .bus = 3};
     for (; *entries != NULL; entries++)
-        add(&registry, *entries);
+        add_entry(&registry, *entries);
     found = cdi_registry_find(&registry, device);
     if (wanted == NULL)
         assert_null(found);
@@ -86,7 +86,7 @@ static void nvidia_by_its_file(void **state)
     /* Minor and index need not be the same. */
     CHECK("nvidia1", NULL, NVIDIA0, "nvidia.com/gpu=1", "nvidia.com/gpu=0 /dev/nvidia1",
           "nvidia.com/gpu=1 /dev/nvidia0");
-    /* What belongs to all says nothing, nor do files for a display. */
+    /* Files of all GPUs and files for displays are ignored. */
     CHECK("nvidia0", NULL, NVIDIA0, "nvidia.com/gpu=0",
           "nvidia.com/gpu=0 /dev/nvidia0 /dev/nvidiactl /dev/nvidia-modeset /dev/dri/card1 "
           "/dev/dri/renderD129");
@@ -160,11 +160,11 @@ static void other_vendors(void **state)
     CHECK("dri0", NULL, "", NULL, "any.com/gpu=0 /dev/dri/renderD128");
 }
 
-static void take(struct cdi_registry *registry, unsigned level, const char *line)
+static void merge_file(struct cdi_registry *registry, unsigned level, const char *line)
 {
     struct cdi_registry file = {0};
 
-    add(&file, line);
+    add_entry(&file, line);
     assert_int_equal(cdi_registry_merge(registry, &file, level), 0);
     assert_int_equal(file.count, 0);
 }
@@ -187,11 +187,11 @@ static void a_higher_level_wins(void **state)
     const struct device *device = give(&machine, "nvidia0", NULL, NVIDIA0);
 
     (void)state;
-    take(&registry, 0, "nvidia.com/gpu=0 /dev/nvidia0");
+    merge_file(&registry, 0, "nvidia.com/gpu=0 /dev/nvidia0");
     check_found(&registry, device, "nvidia.com/gpu=0");
-    take(&registry, 1, "nvidia.com/gpu=0 /dev/nvidia5");
+    merge_file(&registry, 1, "nvidia.com/gpu=0 /dev/nvidia5");
     check_found(&registry, device, NULL);
-    take(&registry, 2, "nvidia.com/gpu=0 /dev/nvidia0");
+    merge_file(&registry, 2, "nvidia.com/gpu=0 /dev/nvidia0");
     check_found(&registry, device, "nvidia.com/gpu=0");
     assert_int_equal(registry.count, 1);
     cdi_registry_finish(&registry);
@@ -205,13 +205,13 @@ static void twice_in_one_level_is_neither(void **state)
     const struct device *device = give(&machine, "nvidia0", NULL, NVIDIA0);
 
     (void)state;
-    take(&registry, 0, "nvidia.com/gpu=0 /dev/nvidia0");
-    take(&registry, 0, "nvidia.com/gpu=0 /dev/nvidia0");
+    merge_file(&registry, 0, "nvidia.com/gpu=0 /dev/nvidia0");
+    merge_file(&registry, 0, "nvidia.com/gpu=0 /dev/nvidia0");
     check_found(&registry, device, NULL);
-    /* Also where another level has it once more: runtimes keep to what they saw. */
-    take(&registry, 1, "nvidia.com/gpu=0 /dev/nvidia0");
+    /* Also when another level has the name again, as in container runtimes. */
+    merge_file(&registry, 1, "nvidia.com/gpu=0 /dev/nvidia0");
     check_found(&registry, device, NULL);
-    take(&registry, 1, "nvidia.com/gpu=zero /dev/nvidia0");
+    merge_file(&registry, 1, "nvidia.com/gpu=zero /dev/nvidia0");
     check_found(&registry, device, "nvidia.com/gpu=zero");
     cdi_registry_finish(&registry);
     machine_finish(&machine);
@@ -226,10 +226,10 @@ static void there_is_a_limit(void **state)
     (void)state;
     for (unsigned i = 0; i < CDI_ENTRIES_MAX; i++) {
         snprintf(name, sizeof(name), "a.com/gpu=%u", i);
-        add(&file, name);
+        add_entry(&file, name);
     }
     assert_int_equal(cdi_registry_merge(&registry, &file, 0), 0);
-    add(&file, "a.com/gpu=more");
+    add_entry(&file, "a.com/gpu=more");
     assert_int_equal(cdi_registry_merge(&registry, &file, 0), BERTH_ERROR_LIMIT);
     assert_int_equal(registry.count, CDI_ENTRIES_MAX);
     cdi_registry_finish(&file);
@@ -243,7 +243,7 @@ static void no_memory(void **state)
     int code;
 
     (void)state;
-    add(&file, "a.com/gpu=0 /dev/nvidia0");
+    add_entry(&file, "a.com/gpu=0 /dev/nvidia0");
     failing_allocator_start(1);
     code = cdi_registry_merge(&registry, &file, 0);
     assert_true(failing_allocator_stop());

@@ -161,7 +161,7 @@ static void random_ids_come_back(void **state)
     }
 }
 
-/* Changes a byte of a good id: what is still read must be the one spelling of what it is. */
+/* Changes a byte of a valid id: a result that still parses must be formatted the same way. */
 static void random_texts_have_one_spelling(void **state)
 {
     static const char bytes[] = "0123456789.-, aditnvp";

@@ -17,8 +17,8 @@ static const struct {
     {LINK_NODE, "node", false},    {LINK_SYS, "sys", false},
 };
 
-static void add(struct link_list *links, size_t low, size_t high, enum link_kind kind,
-                uint32_t lanes)
+static void add_link(struct link_list *links, size_t low, size_t high, enum link_kind kind,
+                     uint32_t lanes)
 {
     struct link *link = vector_append(links);
 
@@ -53,7 +53,7 @@ static void without_a_link_nothing_is_known(void **state)
 
     (void)state;
     assert_null(link_list_best(&links, 0, 1));
-    add(&links, 0, 1, LINK_NVLINK, 12);
+    add_link(&links, 0, 1, LINK_NVLINK, 12);
     assert_null(link_list_best(&links, 0, 2));
     assert_null(link_list_best(&links, 1, 2));
     assert_null(link_list_best(&links, 0, 0));
@@ -66,7 +66,7 @@ static void a_link_is_found_from_both_ends(void **state)
     struct link_list links = {0};
 
     (void)state;
-    add(&links, 2, 5, LINK_PIX, 0);
+    add_link(&links, 2, 5, LINK_PIX, 0);
     assert_ptr_equal(link_list_best(&links, 2, 5), &links.items[0]);
     assert_ptr_equal(link_list_best(&links, 5, 2), &links.items[0]);
     vector_finish(&links);
@@ -81,8 +81,8 @@ static void fabric_is_better_than_every_path(void **state)
 
             if (!kinds[i].is_fabric || kinds[j].is_fabric)
                 continue;
-            add(&links, 0, 1, kinds[i].kind, 0);
-            add(&links, 0, 1, kinds[j].kind, 0);
+            add_link(&links, 0, 1, kinds[i].kind, 0);
+            add_link(&links, 0, 1, kinds[j].kind, 0);
             assert_ptr_equal(link_list_best(&links, 0, 1), &links.items[0]);
             links.items[0].kind = kinds[j].kind;
             links.items[1].kind = kinds[i].kind;
@@ -94,7 +94,7 @@ static void fabric_is_better_than_every_path(void **state)
 
 enum { SLOTS = 5 };
 
-/* What a pair of slots was given; -1: nothing. */
+/* The link of a pair of slots; -1: none. */
 struct pair {
     int fabric;
     int path;
@@ -114,7 +114,7 @@ static void make_links(struct test_random *random, struct link_list *links,
                 if (test_random_below(random, 2) == 0)
                     kind = -1;
                 else
-                    add(links, low, high, (enum link_kind)kind, 0);
+                    add_link(links, low, high, (enum link_kind)kind, 0);
                 *(fabric ? &pairs[low][high].fabric : &pairs[low][high].path) = kind;
             }
         }

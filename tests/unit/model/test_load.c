@@ -160,7 +160,7 @@ static void loads_are_equal_when_all_is(void **state)
     other.power.sampled_at = 3;
     assert_false(load_equals(&one, &other));
     other.power = one.power;
-    other.frequency.value = 9; /* of what is not known it says nothing */
+    other.frequency.value = 9; /* the value of an unknown figure has no meaning */
     assert_true(load_equals(&one, &other));
 }
 

@@ -167,7 +167,7 @@ static void shares_are_parts_of_a_device(void **state)
     check_bad(request, "share: expected more than 0 and at most 1, got 9223372036854.775807");
     request->share = optional_number_of(UINT64_MAX);
     check_bad(request, "share: expected more than 0 and at most 1, got 9223372036854.775807");
-    /* A share that nobody gave is none, whatever stands there. */
+    /* The value of an unknown share is ignored. */
     request->share.known = false;
     check_good(request);
 }

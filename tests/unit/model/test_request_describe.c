@@ -83,7 +83,7 @@ static void sharing_and_time_are_described(void **state)
     check_described(request, "1 device, shared by time-slice, for at most 106751d23h");
 }
 
-/* What does not choose devices is left out. */
+/* Members that do not select devices are not described. */
 static void the_rest_is_not_described(void **state)
 {
     struct request *request = *state;

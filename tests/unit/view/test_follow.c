@@ -14,13 +14,13 @@
 #include "support/pool_views.h"
 #include "view/follower.h"
 
-/* The daemon's end, and who follows it. */
+/* The daemon's end of a connection, and its follower. */
 struct stage {
     int daemon;
     struct follower follower;
 };
 
-static struct stage *begin(struct follower_settings settings)
+static struct stage *begin_stage(struct follower_settings settings)
 {
     struct stage *stage = malloc(sizeof(*stage));
     int ends[2];
@@ -70,7 +70,7 @@ static void say(struct stage *stage, const struct wire_message *message)
     text_finish(&out);
 }
 
-/* Answers the first questions: who we are. Returns the number of FOLLOW. */
+/* Answers the first requests. Returns the number of FOLLOW. */
 static uint64_t introduce(struct stage *stage)
 {
     say(stage, &(struct wire_message){
@@ -92,8 +92,8 @@ static int step(struct stage *stage)
     return news;
 }
 
-static void tell(struct stage *stage, uint64_t follow, uint64_t epoch, uint64_t after,
-                 uint32_t kinds)
+static void send_news(struct stage *stage, uint64_t follow, uint64_t epoch, uint64_t after,
+                      uint32_t kinds)
 {
     say(stage, &(struct wire_message){
                    .type = WIRE_NEWS,
@@ -104,7 +104,7 @@ static void tell(struct stage *stage, uint64_t follow, uint64_t epoch, uint64_t 
                });
 }
 
-/* Answers a look with a view's items, as one page, and forgets the view. */
+/* Answers LOOK with a view's items as one page, and finishes the view. */
 static void show(struct stage *stage, uint64_t snapshot, struct pool_view view)
 {
     view.snapshot.type = WIRE_PAGE;
@@ -128,13 +128,13 @@ static struct pool_view busy(void)
     return view;
 }
 
-/* Everything is looked at once. Returns the number of the next FOLLOW. */
+/* Completes the first snapshot. Returns the number of the next FOLLOW. */
 static uint64_t settle(struct stage *stage)
 {
     uint64_t follow = introduce(stage);
     uint64_t snapshot;
 
-    tell(stage, follow, 5, 1, WIRE_NEWS_ALL);
+    send_news(stage, follow, 5, 1, WIRE_NEWS_ALL);
     assert_int_equal(step(stage), 0);
     snapshot = hear(stage, WIRE_LOOK).number;
     follow = hear(stage, WIRE_FOLLOW).number;
@@ -146,7 +146,7 @@ static uint64_t settle(struct stage *stage)
 
 static void everything_is_looked_at_first(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL});
 
     (void)state;
     assert_false(stage->follower.has_view);
@@ -162,13 +162,13 @@ static void everything_is_looked_at_first(void **state)
 
 static void only_what_changed_is_looked_at(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL});
     uint64_t follow = settle(stage);
     struct pool_view loads = view_of(2);
     struct wire_message snapshot;
 
     (void)state;
-    tell(stage, follow, 5, 2, WIRE_NEWS_LOAD);
+    send_news(stage, follow, 5, 2, WIRE_NEWS_LOAD);
     assert_int_equal(step(stage), 0);
     snapshot = hear(stage, WIRE_LOOK);
     assert_int_equal(snapshot.sections, 1U << WIRE_SECTION_DEVICES);
@@ -176,7 +176,7 @@ static void only_what_changed_is_looked_at(void **state)
     show(stage, snapshot.number, loads);
     assert_int_equal(step(stage), WIRE_NEWS_LOAD);
     assert_int_equal(stage->follower.view.snapshot.slots.items[1].state, SLOT_STATE_SICK);
-    /* What was not looked at is as it was, and belongs to the devices that are there now. */
+    /* Other sections are unchanged, and are indexed with the new devices. */
     assert_int_equal(stage->follower.view.snapshot.leases.count, 1);
     assert_int_equal(stage->follower.view.snapshot.claims.count, 2);
     assert_int_equal(stage->follower.view.uses.count, 1);
@@ -185,7 +185,7 @@ static void only_what_changed_is_looked_at(void **state)
 
 static void it_asks_on_from_where_it_is(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){
+    struct stage *stage = begin_stage((struct follower_settings){
         .kinds = WIRE_NEWS_LEASE, .interval = 9, .epoch = 4, .ended_known = 3});
     struct wire_message follow;
 
@@ -213,16 +213,16 @@ static void it_asks_on_from_where_it_is(void **state)
 
 static void what_changes_while_it_looks_is_looked_at_again(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL});
     uint64_t follow = settle(stage);
     struct wire_message snapshot;
 
     (void)state;
-    tell(stage, follow, 5, 2, WIRE_NEWS_QUEUE);
+    send_news(stage, follow, 5, 2, WIRE_NEWS_QUEUE);
     step(stage);
     snapshot = hear(stage, WIRE_LOOK);
     assert_int_equal(snapshot.sections, 1U << WIRE_SECTION_QUEUE);
-    tell(stage, hear(stage, WIRE_FOLLOW).number, 5, 3, WIRE_NEWS_LOAD);
+    send_news(stage, hear(stage, WIRE_FOLLOW).number, 5, 3, WIRE_NEWS_LOAD);
     assert_int_equal(step(stage), 0);
     hear(stage, WIRE_FOLLOW);
     assert_true(hears_nothing(stage));
@@ -230,7 +230,7 @@ static void what_changes_while_it_looks_is_looked_at_again(void **state)
     assert_int_equal(step(stage), WIRE_NEWS_QUEUE);
     assert_int_equal(stage->follower.view.snapshot.claims.count, 0);
     assert_int_equal(stage->follower.view.snapshot.slots.count, 2);
-    /* What came meanwhile is told when it was looked at, and not before. */
+    /* News that came meanwhile are reported after their snapshot, not before. */
     snapshot = hear(stage, WIRE_LOOK);
     assert_int_equal(snapshot.sections, 1U << WIRE_SECTION_DEVICES);
     show(stage, snapshot.number, view_of(3));
@@ -241,7 +241,7 @@ static void what_changes_while_it_looks_is_looked_at_again(void **state)
 
 static void who_wants_to_know_now_need_not_wait_for_news(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){
+    struct stage *stage = begin_stage((struct follower_settings){
         .kinds = WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE, .interval = DURATION_HOUR, .claims_max = 1});
     struct duration_histogram waited = {.counts = {[1] = 2}};
     struct pool_tally tally = {.busy = 3, .waited = &waited};
@@ -251,7 +251,7 @@ static void who_wants_to_know_now_need_not_wait_for_news(void **state)
     struct pool_view front = busy();
 
     (void)state;
-    tell(stage, introduce(stage), 5, 1, WIRE_NEWS_LEASE);
+    send_news(stage, introduce(stage), 5, 1, WIRE_NEWS_LEASE);
     step(stage);
     show(stage, hear(stage, WIRE_LOOK).number, busy());
     hear(stage, WIRE_FOLLOW);
@@ -259,7 +259,7 @@ static void who_wants_to_know_now_need_not_wait_for_news(void **state)
     assert_int_equal(stage->follower.seen, 1);
     assert_int_equal(follower_refresh(&stage->follower, false), 2);
     first = hear(stage, WIRE_LOOK);
-    /* Another one, who came later, sees something later, and all of the queue. */
+    /* A later refresh gets a later snapshot, with the whole queue. */
     assert_int_equal(follower_refresh(&stage->follower, true), 3);
     assert_true(hears_nothing(stage));
     counted.snapshot.tally = &tally;
@@ -289,14 +289,14 @@ static void who_wants_to_know_now_need_not_wait_for_news(void **state)
 static void a_long_queue_is_cut(void **state)
 {
     struct stage *stage =
-        begin((struct follower_settings){.kinds = WIRE_NEWS_ALL, .claims_max = 2});
+        begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL, .claims_max = 2});
     uint64_t follow = introduce(stage);
     struct pool_view first = busy();
     struct pool_view last = view_of(0);
     struct wire_message snapshot;
 
     (void)state;
-    tell(stage, follow, 5, 1, WIRE_NEWS_ALL);
+    send_news(stage, follow, 5, 1, WIRE_NEWS_ALL);
     step(stage);
     first.snapshot.section = WIRE_SECTION_QUEUE;
     first.snapshot.after = 2;
@@ -313,7 +313,7 @@ static void a_long_queue_is_cut(void **state)
     end(stage);
 }
 
-/* A lease that ended, told with `lost` others. */
+/* An ended lease, and `lost` forgotten ones. */
 static void tell_ended(struct stage *stage, uint64_t follow)
 {
     struct lease_info lease = {.id = 3, .name = (char *)"over", .replicas = 1};
@@ -336,7 +336,7 @@ static void tell_ended(struct stage *stage, uint64_t follow)
 static void what_has_ended_is_kept_until_it_is_forgotten(void **state)
 {
     struct stage *stage =
-        begin((struct follower_settings){.kinds = WIRE_NEWS_LEASE, .keeps_ended = true});
+        begin_stage((struct follower_settings){.kinds = WIRE_NEWS_LEASE, .keeps_ended = true});
 
     (void)state;
     tell_ended(stage, introduce(stage));
@@ -354,7 +354,7 @@ static void what_has_ended_is_kept_until_it_is_forgotten(void **state)
 
 static void who_does_not_want_them_has_none(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_LEASE});
+    struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_LEASE});
 
     (void)state;
     tell_ended(stage, introduce(stage));
@@ -365,12 +365,12 @@ static void who_does_not_want_them_has_none(void **state)
 
 static void only_some_sections(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_LEASE,
-                                                           .sections = 1U << WIRE_SECTION_LEASES});
+    struct stage *stage = begin_stage((struct follower_settings){
+        .kinds = WIRE_NEWS_LEASE, .sections = 1U << WIRE_SECTION_LEASES});
     uint64_t follow = introduce(stage);
 
     (void)state;
-    tell(stage, follow, 5, 1, WIRE_NEWS_LEASE);
+    send_news(stage, follow, 5, 1, WIRE_NEWS_LEASE);
     step(stage);
     assert_int_equal(hear(stage, WIRE_LOOK).sections, 1U << WIRE_SECTION_LEASES);
     end(stage);
@@ -378,7 +378,7 @@ static void only_some_sections(void **state)
 
 static void other_kinds_from_now_on(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_LEASE});
+    struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_LEASE});
     struct wire_message follow;
 
     (void)state;
@@ -395,7 +395,7 @@ static void other_kinds_from_now_on(void **state)
 
 static void a_connection_that_was_given_is_not_dialled_again(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL});
     struct berth_error error = BERTH_ERROR_INIT;
 
     (void)state;
@@ -412,7 +412,7 @@ static void a_connection_that_was_given_is_not_dialled_again(void **state)
 
 static void an_older_daemon_says_no(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL});
     struct berth_error error = BERTH_ERROR_INIT;
 
     (void)state;
@@ -433,11 +433,11 @@ static void pages_that_come_again_and_answers_that_are_none(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
+        struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL});
         uint64_t follow = introduce(stage);
         uint64_t snapshot;
 
-        tell(stage, follow, 5, 1, WIRE_NEWS_ALL);
+        send_news(stage, follow, 5, 1, WIRE_NEWS_ALL);
         step(stage);
         snapshot = hear(stage, WIRE_LOOK).number;
         if (i == 0)
@@ -452,7 +452,7 @@ static void pages_that_come_again_and_answers_that_are_none(void **state)
     }
 }
 
-/* Whoever looks at a long queue looks less often. */
+/* A follower of a long queue takes fewer snapshots. */
 static void looking_is_a_small_part_of_the_time(void **state)
 {
     static const struct {
@@ -465,8 +465,8 @@ static void looking_is_a_small_part_of_the_time(void **state)
         {DURATION_SECOND, 2 * DURATION_SECOND},
         {INT64_MAX, 2 * DURATION_SECOND},
     };
-    struct stage *stage =
-        begin((struct follower_settings){.kinds = WIRE_NEWS_ALL, .interval = DURATION_SECOND / 5});
+    struct stage *stage = begin_stage(
+        (struct follower_settings){.kinds = WIRE_NEWS_ALL, .interval = DURATION_SECOND / 5});
     uint64_t follow = settle(stage);
 
     (void)state;
@@ -474,7 +474,7 @@ static void looking_is_a_small_part_of_the_time(void **state)
         struct wire_message asked;
 
         stage->follower.snapshot_duration = rows[i].snapshot_duration;
-        tell(stage, follow, 5, 2 + i, WIRE_NEWS_ALL);
+        send_news(stage, follow, 5, 2 + i, WIRE_NEWS_ALL);
         assert_int_equal(step(stage), 0);
         show(stage, hear(stage, WIRE_LOOK).number, busy());
         asked = hear(stage, WIRE_FOLLOW);
@@ -484,9 +484,9 @@ static void looking_is_a_small_part_of_the_time(void **state)
         assert_int_equal(step(stage), WIRE_NEWS_ALL);
         assert_true(stage->follower.snapshot_duration >= DURATION_MINUTE);
     }
-    /* But for who must not miss what has ended. */
+    /* Except a follower that must not miss ended leases. */
     stage->follower.settings.keeps_ended = true;
-    tell(stage, follow, 5, 20, WIRE_NEWS_LOAD);
+    send_news(stage, follow, 5, 20, WIRE_NEWS_LOAD);
     assert_int_equal(step(stage), 0);
     hear(stage, WIRE_LOOK);
     assert_int_equal(hear(stage, WIRE_FOLLOW).duration, DURATION_SECOND / 5);
@@ -496,7 +496,7 @@ static void looking_is_a_small_part_of_the_time(void **state)
 /* Nothing has happened for ten seconds, and the daemon was heard of seven seconds ago. */
 static void the_time_goes_on_as_long_as_the_daemon_answers(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL});
     struct follower *follower = &stage->follower;
     int64_t passed;
 
@@ -514,11 +514,11 @@ static void the_time_goes_on_as_long_as_the_daemon_answers(void **state)
 
 static void answers_to_nothing_are_passed_over(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL});
 
     (void)state;
     settle(stage);
-    tell(stage, 4711, 9, 9, WIRE_NEWS_ALL);
+    send_news(stage, 4711, 9, 9, WIRE_NEWS_ALL);
     say(stage, &(struct wire_message){.type = WIRE_DONE, .number = 4712});
     assert_int_equal(step(stage), 0);
     assert_int_equal(stage->follower.epoch, 5);
@@ -527,7 +527,7 @@ static void answers_to_nothing_are_passed_over(void **state)
 
 static void it_says_when_it_is_to_be_called(void **state)
 {
-    struct stage *stage = begin((struct follower_settings){.kinds = WIRE_NEWS_ALL});
+    struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL});
 
     (void)state;
     settle(stage);

@@ -37,7 +37,7 @@ static bool answer_one(const struct peer *peer, const struct wire_message *quest
     return go_on;
 }
 
-static void *talk(void *context)
+static void *run_peer(void *context)
 {
     struct peer *peer = context;
     static unsigned char in[WIRE_MESSAGE_MAX];
@@ -56,7 +56,7 @@ static void *talk(void *context)
     return NULL;
 }
 
-/* Takes a look while the peer answers by the rule. */
+/* Fetches a view while the peer answers by the rule. */
 static int look_at(bool (*rule)(const struct wire_message *, struct wire_message *),
                    struct pool_view *ret_view, struct berth_error *error)
 {
@@ -69,7 +69,7 @@ static int look_at(bool (*rule)(const struct wire_message *, struct wire_message
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     session.socket = pair[0];
     peer.socket = pair[1];
-    assert_int_equal(pthread_create(&peer.thread, NULL, talk, &peer), 0);
+    assert_int_equal(pthread_create(&peer.thread, NULL, run_peer, &peer), 0);
     code = pool_view_fetch(&session, ret_view, error);
     session_close(&session);
     pthread_join(peer.thread, NULL);
@@ -86,7 +86,7 @@ static void check_refused(bool (*rule)(const struct wire_message *, struct wire_
     assert_null(view.snapshot.slots.items);
 }
 
-/* Moves what a view of the tests holds into an answer. */
+/* Moves the items of a test view to an answer. */
 static void give(struct pool_view view, struct wire_message *answer)
 {
     uint64_t number = answer->number;
@@ -142,7 +142,7 @@ static void pages_are_put_together(void **state)
     pool_view_finish(&view);
 }
 
-/* A later version may have more to tell after what we know. */
+/* A later version may have more sections. */
 static bool with_more_sections(const struct wire_message *question, struct wire_message *answer)
 {
     answer->section = question->section == WIRE_SECTION_DEVICES ? 17 : WIRE_SECTION_DEVICES;

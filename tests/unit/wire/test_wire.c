@@ -97,7 +97,7 @@ static void check_bytes(const struct wire_message *message, const char *wanted)
     text_finish(&bytes);
 }
 
-/* What other programs speak: when one of these fails, the code is wrong. */
+/* The bytes that other programs send: when one of these fails, the code is wrong. */
 static void bytes_stay_as_they_are(void **state)
 {
     struct request plain;
@@ -132,7 +132,7 @@ static void bytes_stay_as_they_are(void **state)
         "1d000100000003");
 }
 
-/* Reads a packet that somebody else made and writes the same bytes. */
+/* Decodes a given packet, and encodes it to the same bytes. */
 static struct wire_message check_others(const struct text *packet)
 {
     struct wire_message message = decoded(packet);
@@ -228,7 +228,7 @@ static void types_have_names(void **state)
     assert_null(wire_type_name((enum wire_type)(WIRE_NEWS + 1)));
 }
 
-/* What a later daemon may say is kept, and shown as well as can be. */
+/* Values of a later daemon are kept. */
 static void numbers_of_later_versions_are_kept(void **state)
 {
     struct wire_message message;

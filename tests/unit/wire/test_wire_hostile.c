@@ -149,7 +149,7 @@ static void later_versions_are_understood_as_far_as_known(void **state)
                            "32768 at byte 16");
 }
 
-/* What the daemon has to act by must be known to it. */
+/* The daemon refuses unknown values that it would act on. */
 static void values_to_act_by_are_checked(void **state)
 {
     static const struct {
@@ -370,7 +370,7 @@ static void cut_packets_are_refused(void **state)
     }
 }
 
-/* Cut, with a length in the header that says so: it may end between fields, never within. */
+/* Packets that are cut, with a matching length: they may end between fields, never within. */
 static void repaired_packets_do_no_harm(void **state)
 {
     struct text packet = full_packet(WIRE_PAGE);

@@ -197,7 +197,7 @@ static void names_cannot_steer_a_terminal(void **state)
     check_failure("a\nb", LIMIT, BERTH_ERROR_NOT_FOUND, "a?b: No such file or directory");
 }
 
-/* What the other end of a pipe sends, and how many signals must arrive before it does. */
+/* The bytes that the other end of a pipe sends, and the number of signals before that. */
 struct feed {
     const char *bytes;
     size_t length;

@@ -23,8 +23,8 @@ static bool write_file(const char *path, const char *text)
     return is_written;
 }
 
-/* Goes into a new one, where the user has the number that he had: only who has one there can make
- * the next. */
+/* Enters a new user namespace, where the user keeps the uid: a user without a uid there could not
+ * create the next one. */
 static bool go_deeper(void)
 {
     uid_t uid = geteuid();
@@ -40,8 +40,8 @@ static bool go_deeper(void)
     return write_file("/proc/self/gid_map", map);
 }
 
-/* A child of this user in so many user namespaces within each other, which waits to be killed; 0:
- * the kernel allows none here. */
+/* Starts a child of this user in `depth` nested user namespaces, which waits to be killed. Returns 0
+ * when the kernel does not allow that here. */
 static pid_t start_child(uid_t uid, int depth)
 {
     int ready[2];
@@ -135,7 +135,7 @@ static void in_our_own_there_is_nothing_to_say(void **state)
     assert_int_equal(owner, 7);
 }
 
-/* Who is within a namespace does not see whose those around it are. */
+/* A process within a namespace does not see the owners of the outer ones. */
 static void from_within_it_is_not_known(void **state)
 {
     pid_t outside = getpid();
@@ -160,8 +160,8 @@ static void from_within_it_is_not_known(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* The number that a child in a pid namespace of its own has for us; it waits to be killed, and so
- * does its parent. 0: we may not make one. */
+/* Starts a child in its own pid namespace. The child and its parent wait to be killed. Returns the
+ * child's pid outside, or 0 when that is not permitted. */
 static pid_t start_with_pids(int user_namespace, pid_t *ret_parent)
 {
     int ready[2];

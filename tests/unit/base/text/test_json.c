@@ -12,7 +12,7 @@
 #include "support/aborts.h"
 #include "support/failing_allocator.h"
 
-/* Writes what `write` writes as one document and compares it. */
+/* Writes one document with `write` and compares it. */
 static void check(void (*write)(struct json *json), enum json_layout layout, const char *wanted)
 {
     struct text text = {0};
@@ -249,7 +249,7 @@ static void nests_to_the_limit(void **state)
     text_finish(&text);
 }
 
-/* What a misuse writes to; never freed, as the process ends. */
+/* The output of a misuse; never freed, because the process ends. */
 static struct json *misused(void)
 {
     static struct text text;

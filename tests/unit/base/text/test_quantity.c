@@ -18,7 +18,7 @@ __extension__ typedef unsigned __int128 wide;
 #define SIZE_WANTED     "expected a size such as 8GiB or 512M, got "
 #define DURATION_WANTED "expected a duration such as 90s, 1h30m or 2-00:00:00, got "
 
-/* What results hold before a call, to see whether a failure leaves it. */
+/* The value of results before a call, to check that a failure leaves it untouched. */
 #define UNTOUCHED 4711
 
 /* A string and why it is refused. */

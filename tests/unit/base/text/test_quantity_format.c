@@ -50,7 +50,7 @@ static void sizes_are_written(void **state)
         assert_string_equal(quantity_format_size(cases[i].bytes).text, cases[i].text);
 }
 
-/* That what is shown is there, and what is not shown is less than one in the last digit. */
+/* Checks that the text is rounded down, by less than one unit of its last digit. */
 static void random_sizes_are_rounded_down(void **state)
 {
     struct test_random random = {4};

@@ -112,7 +112,7 @@ static int smallest(int one, int two, int three)
     return smaller < three ? smaller : three;
 }
 
-/* The definition, word for word: what is left after the last step is one of these. Exponential. */
+/* Computes the distance by its definition: the last step is one of these. Exponential time. */
 static int naive_distance(const char *one, size_t i, const char *other, size_t j)
 {
     bool same;

@@ -169,7 +169,7 @@ static void leaves_out_what_matters_least(void **state)
     CHECK(devices, cells, (&(struct terminal){.width = 27}),
           "DEVICE   MEMORY  HOL~  NOTE\n"
           "nvidia0  80 GiB  ann~  cool\n");
-    /* What one leaves free, those that stay may use. */
+    /* The other columns use the room of a column that is left out. */
     CHECK(devices, cells, (&(struct terminal){.width = 26}),
           "DEVICE   MEMORY  HOLDER\n"
           "nvidia0  80 GiB  anna-mar~\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What must hold for any table at any width.
+ * Properties of every table at every width.
  */
 #include "support/unit.h"
 
@@ -104,7 +104,7 @@ static size_t find_sign(const struct line *line, char sign)
     return LINE_WIDTH;
 }
 
-/* Reads the next line and returns what follows it. */
+/* Reads the next line and returns the text after it. */
 static const char *read_line(const char *from, struct line *ret_line)
 {
     const char *end = strchr(from, '\n');
@@ -183,7 +183,7 @@ static void check_gap(const struct table_column *column, size_t position, const 
     }
 }
 
-/* Whether column `first` is to be left out before `second`. */
+/* Returns whether column `first` must be left out before `second`. */
 static bool goes_before(const struct world *world, size_t first, size_t second)
 {
     unsigned char priority = world->columns[first].priority;

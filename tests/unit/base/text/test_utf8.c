@@ -44,7 +44,7 @@ static size_t oracle_encode(uint32_t character, unsigned char bytes[4])
     }
     for (size_t i = length; i-- > 0; character /= 64)
         bytes[i] = (unsigned char)(128 + character % 64);
-    /* As many ones as bytes, before what the division left in the first. */
+    /* As many one bits as bytes, before the remaining bits in the first byte. */
     bytes[0] = (unsigned char)(bytes[0] - 128 + (0xFF00 >> length) % 256);
     return length;
 }
@@ -220,7 +220,7 @@ static void misuse_aborts(void **state)
     assert_aborts(decode_nothing);
 }
 
-/* Broken bytes, how they are repaired, and what is left of them in plain text. */
+/* Invalid bytes, their replacement, and their form in plain text. */
 static const struct {
     const char *broken;
     const char *inert;
@@ -256,7 +256,7 @@ static const struct {
     /* Unicode's own example, table 3-8 */
     {"\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64",
      "a\uFFFD\uFFFD\uFFFDb\uFFFDc\uFFFD\uFFFDd", "a??????b?c??d"},
-    /* what would steer a terminal */
+    /* characters that control a terminal */
     {"\033[31mred\a\n\x7F", "\uFFFD[31mred\uFFFD\uFFFD\uFFFD", "?[31mred???"},
     {"\xC2\x9B"
      "31m",
@@ -303,7 +303,7 @@ static void boundary_is_never_inside_a_character(void **state)
     (void)state;
     assert_int_equal(COUNT(starts), sizeof(string));
     for (size_t limit = 0; limit < sizeof(string); limit++) {
-        /* A copy that ends at the limit: nothing behind it may be looked at. */
+        /* A copy that ends at the limit: no byte after it may be read. */
         char *copy = malloc(limit > 0 ? limit : 1);
 
         assert_non_null(copy);
