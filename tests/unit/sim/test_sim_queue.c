@@ -218,8 +218,8 @@ static void a_job_that_no_cluster_of_this_size_could_run_is_refused(void **state
         settings.order = (enum queue_order)order;
         assert_int_equal(queue_replay("jobs.csv", &jobs, &settings, &outcome, &error),
                          BERTH_ERROR_INVALID);
-        assert_string_equal(error.message, "jobs.csv:3: expected a job that 2 nodes of 8 GPUs have "
-                                           "room for, got one of 17 GPUs");
+        assert_string_equal(error.message, "jobs.csv:3: expected a job that fits on 2 nodes of 8 "
+                                           "GPUs, got one with 17 GPUs");
         assert_int_equal(outcome.jobs, 77);
     }
     vector_finish(&jobs);
