@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CDI documents of devices whose files are some that every machine has.
+ * CDI documents of devices whose files exist on every machine.
  */
 #include "support/unit.h"
 
@@ -19,7 +19,7 @@ static void give_node(struct machine *machine, const char *id, const char *node)
     assert_int_equal(string_list_append(&machine_device(machine, id)->nodes, node), 0);
 }
 
-/* Two devices that share a file, one without any, and one that is not leased itself. */
+/* Two devices that share a file, one without files, and one that cannot be leased. */
 static struct machine make_machine(void)
 {
     struct machine machine = {0};
@@ -65,7 +65,7 @@ static const char wanted[] =
                                                                                                "7")) "\n  ],\n  \"containerEdits\": {\n    \"env\": [\n      "
                                                                                                      "\"NVIDIA_VISIBLE_DEVICES=void\"\n    ]\n  }\n}\n";
 
-/* Whether these files are here as they are on every machine, which containers may not have. */
+/* Skips the test if these common device files are missing, as in some containers. */
 static void need_usual_files(void)
 {
     static const char *const paths[] = {"/dev/null", "/dev/zero", "/dev/full"};

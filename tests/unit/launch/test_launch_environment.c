@@ -7,7 +7,7 @@
 
 struct setting {
     const char *name;
-    const char *value; /* NULL: not there */
+    const char *value; /* NULL: not set */
 };
 
 static void no_lease_hides_all(void **state)
@@ -85,7 +85,7 @@ static void uuids_of_the_others(void **state)
     launched.facts.uuid = true;
     launch(&launched, nothing);
     check_value(&launched, "ROCR_VISIBLE_DEVICES", "GPU-2f");
-    /* Level Zero takes none. */
+    /* Level Zero accepts no UUIDs. */
     check_value(&launched, "ZE_AFFINITY_MASK", "0");
     launched_finish(&launched);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Supervisors in processes of their own: as jobs of a shell, on a terminal, killed.
+ * Supervisors in their own processes: as jobs of a shell, on a terminal, and killed.
  */
 #include "support/unit.h"
 
@@ -13,8 +13,8 @@
 
 #include "support/child_output.h"
 
-/* A supervisor in a process of its own: runs copies of a part until all is done, says "turn" after
- * each turn, and exits with their code. */
+/* Runs a supervisor in its own process: runs copies of a part until all have ended, prints "turn"
+ * after each dispatch, and exits with their code. */
 static _Noreturn void supervise_alone(const char *part, int copies)
 {
     struct launch_supervisor *supervisor;
@@ -71,12 +71,12 @@ static void it_stops_when_the_commands_do(void **state)
 
     (void)state;
     if (alone == 0) {
-        /* As a shell's job: nobody stops in a group without one. */
+        /* As a job of a shell: the kernel does not stop an orphaned process group. */
         setpgid(0, 0);
         supervise_alone("hear", 2);
     }
     until_printed(&output, "hears", 2);
-    /* Passed on; the commands stop by it. */
+    /* The signal is forwarded and stops the commands. */
     kill(alone, SIGTSTP);
     assert_int_equal(waitpid(alone, &status, WUNTRACED), alone);
     assert_true(WIFSTOPPED(status));
@@ -110,7 +110,7 @@ static void nobodys_job_does_not_stop(void **state)
     child_output_close(&output);
 }
 
-/* A shell with one job, on its terminal: a stopped job goes on when SIGUSR1 comes. */
+/* Acts as a shell with one job on its terminal. SIGUSR1 continues a stopped job. */
 static _Noreturn void be_shell(void)
 {
     pid_t job;

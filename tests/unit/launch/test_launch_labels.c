@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Labelled output, with pipes at both ends and nobody else.
+ * Labelled output, with pipes at both ends and no other process.
  */
 #include "support/unit.h"
 
@@ -23,12 +23,12 @@
 
 enum { COPIES_MAX = 12, OUTPUT = 0, ERROR = 1, PIPE_ROOM = 65536 };
 
-/* What reads, and what writes. */
+/* The readers and writers of one test. */
 struct scene {
     struct labelled_output *labels;
-    int heard[2];                /* where the output and the error come out; -1: closed */
-    int spoken[2];               /* our ends of the same, as those of a process are; -1: none */
-    int commands[COPIES_MAX][2]; /* the ends of the commands; -1: closed */
+    int heard[2];                /* read ends of output and error; -1: closed */
+    int spoken[2];               /* write ends of the same; -1: none */
+    int commands[COPIES_MAX][2]; /* the commands' ends; -1: closed */
     struct text said[2];
 };
 
@@ -39,7 +39,7 @@ static void shut(int *descriptor)
     *descriptor = -1;
 }
 
-/* Begins with sinks that are open already. */
+/* Begins with open sinks. */
 static void begin(struct scene *scene, uint32_t copies, uint32_t numbers)
 {
     const struct labelled_output_options facts = {copies, numbers, scene->spoken[OUTPUT],
@@ -62,7 +62,7 @@ static void begin(struct scene *scene, uint32_t copies, uint32_t numbers)
     }
 }
 
-/* The usual: a pipe for each. */
+/* Opens a scene with a pipe for each sink. */
 static struct scene scene_open(uint32_t copies, uint32_t numbers)
 {
     struct scene scene = {0};
@@ -90,7 +90,7 @@ static void speak(struct scene *scene, uint32_t copy, int stream, const char *wo
     speak_bytes(scene, copy, stream, words, strlen(words));
 }
 
-/* Lets the labels do all that they can do now. Returns how many turns that took. */
+/* Processes until nothing is left to do now. Returns the number of rounds. */
 static size_t turn(struct scene *scene)
 {
     struct pollfd *polls = calloc(labelled_output_poll_max(scene->labels), sizeof(*polls));
@@ -108,7 +108,7 @@ static size_t turn(struct scene *scene)
     return turns;
 }
 
-/* Reads what has come out. */
+/* Reads the output so far. */
 static void hear(struct scene *scene)
 {
     char bytes[4096];
@@ -194,7 +194,7 @@ static void only_whole_lines_appear(void **state)
     check_heard(&scene, "1: other\n", "");
     speak(&scene, 0, OUTPUT, " line\n");
     check_heard(&scene, "0: one line\n", "");
-    /* The last is given an end. */
+    /* The last line gets a newline. */
     shut(&scene.commands[1][OUTPUT]);
     check_heard(&scene, "1: ano\n", "");
     speak(&scene, 0, OUTPUT, "end");
@@ -216,7 +216,8 @@ static void zero_bytes_pass(void **state)
     scene_close(&scene);
 }
 
-/* Feeds a line of this length, in parts as pipes have them, and checks in how many it comes. */
+/* Writes a line of this length in the pieces that a pipe allows, and checks how many lines come
+ * out. */
 static void check_long_line(size_t length)
 {
     struct scene scene = scene_open(1, 1);
@@ -263,7 +264,7 @@ static void long_lines_are_broken(void **state)
     check_long_line(3 * LABELLED_LINE_MAX + 7);
 }
 
-/* Writes until there is no room, without waiting. Returns how much there was. */
+/* Writes until the pipe is full. Returns the number of bytes. */
 static size_t fill(int descriptor)
 {
     static const char line[] = "123456789\n";
@@ -289,13 +290,13 @@ static void who_does_not_read_slows_down_who_writes(void **state)
         turn(&scene);
         assert_true(written < 16 * PIPE_ROOM);
     }
-    /* Nothing is to be done until somebody reads, but the others are served. */
+    /* Nothing can be done until the reader reads, but the other streams are served. */
     assert_int_equal(turn(&scene), 0);
     speak(&scene, 1, ERROR, "alive\n");
     turn(&scene);
     hear(&scene);
     assert_string_equal(text_string(&scene.said[ERROR]), "1: alive\n");
-    /* Once it is read, all comes. */
+    /* After reading, all output arrives. */
     for (size_t before = 0; before < scene.said[OUTPUT].length;) {
         before = scene.said[OUTPUT].length;
         turn(&scene);
@@ -307,7 +308,7 @@ static void who_does_not_read_slows_down_who_writes(void **state)
     scene_close(&scene);
 }
 
-/* A reader that never catches up makes nothing grow; and nobody else is left out meanwhile. */
+/* A reader that never catches up does not make memory grow or block the other streams. */
 static void a_slow_reader_gets_all_in_the_end(void **state)
 {
     struct scene scene = scene_open(3, 3);
@@ -365,7 +366,7 @@ static void who_writes_finds_out_that_nobody_reads(void **state)
     scene_close(&scene);
 }
 
-/* One queue, so that a line is never inside another one. */
+/* One queue, so that lines do not mix. */
 static void one_place_for_both(void **state)
 {
     struct scene scene = {0};
@@ -410,7 +411,7 @@ static void files_and_sockets_will_do(void **state)
     turn(&scene);
     scene.heard[OUTPUT] = open("log", O_RDONLY | O_CLOEXEC);
     check_heard(&scene, "0: to a file\n", "0: to a socket\n");
-    /* A socket that nobody reads any more is like a pipe. */
+    /* A socket without a reader is like a pipe. */
     shut(&scene.heard[ERROR]);
     speak(&scene, 0, ERROR, "for nobody\n");
     turn(&scene);
@@ -461,7 +462,7 @@ static void a_full_disk_is_told(void **state)
     scene_close(&scene);
 }
 
-/* Somebody who got hold of a pipe and goes on writing does not keep us. */
+/* Another process that holds a pipe and keeps writing does not delay the end. */
 static void what_is_left_is_collected(void **state)
 {
     struct scene scene = scene_open(1, 1);
@@ -480,7 +481,7 @@ static void what_is_left_is_collected(void **state)
     scene_close(&scene);
 }
 
-/* In a hurry, who does not read is waited for a few seconds and no longer. */
+/* In a hurry, a reader that does not read is given up after a few seconds. */
 static void a_hurry_ends(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -497,7 +498,7 @@ static void a_hurry_ends(void **state)
     scene_close(&scene);
 }
 
-/* What others share must go on blocking. */
+/* Descriptors that other processes share must keep blocking. */
 static void inherited_descriptors_are_as_before(void **state)
 {
     struct scene scene = scene_open(1, 1);

@@ -15,7 +15,7 @@
 
 #define COMPOSITE "ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE"
 
-/* Up to four masks, and what they leave: ids, "" for nothing, NULL: they are no limit. */
+/* Up to four masks, and the ids that they leave; "": none; NULL: no limit. */
 struct row {
     const char *masks[4];
     const char *left;
@@ -98,7 +98,7 @@ static void the_container_runtime(void **state)
         {{"NVIDIA_VISIBLE_DEVICES=1,2"}, "nvidia1,nvidia2"},
         {{"NVIDIA_VISIBLE_DEVICES=/var/run/nvidia-container-devices"}, NULL},
         {{"NVIDIA_VISIBLE_DEVICES=k8s.device-plugin.nvidia.com/gpu=0"}, NULL},
-        /* Three of the host's are the three that are here. */
+        /* Three GPUs of the host are the three that are visible here. */
         {{"NVIDIA_VISIBLE_DEVICES=4,5,6"}, NULL},
         {{"NVIDIA_VISIBLE_DEVICES=2,3,4"}, NULL},
         {{"NVIDIA_VISIBLE_DEVICES=4"}, ""},
@@ -136,7 +136,7 @@ static void uuids_and_partitions(void **state)
         {{"CUDA_VISIBLE_DEVICES=MIG-bbbb"}, "amd0,amd1"},
         {{"CUDA_VISIBLE_DEVICES=MIG-bbbb-2222,MIG-bbbb-3333"}, "nvidia0.1,nvidia0.2,amd0,amd1"},
         {{"CUDA_VISIBLE_DEVICES=GPU-aaaa"}, "amd0,amd1"},
-        /* The whole of one, and the beginning of another. */
+        /* A whole UUID, and a prefix of another. */
         {{"CUDA_VISIBLE_DEVICES=gpu-AAAA-4444"}, "nvidia1,amd0,amd1"},
         {{"CUDA_VISIBLE_DEVICES=GPU-aaaa-444"}, "amd0,amd1"},
         {{"CUDA_VISIBLE_DEVICES=GPU-aaaa-444450"}, "amd0,amd1"},
@@ -179,25 +179,25 @@ static void amd_within_amd(void **state)
         {{"HIP_VISIBLE_DEVICES="}, NULL},
         {{"HIP_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES=0"}, "amd0"},
         {{"HIP_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES=0"}, "amd1"},
-        /* Both count what ROCR leaves, not what the other one does. */
+        /* Both number the devices that ROCR leaves, not those that the other leaves. */
         {{"HIP_VISIBLE_DEVICES=1,2", "GPU_DEVICE_ORDINAL=1"}, "amd1"},
         {{"CUDA_VISIBLE_DEVICES=0,1"}, "amd1,amd0"},
         {{"CUDA_VISIBLE_DEVICES=-1"}, ""},
         {{"GPU_DEVICE_ORDINAL=0"}, "amd0"},
-        /* One list for all of them: Slurm means the devices, once. */
+        /* Slurm sets the same list in all of them and means one selection. */
         {{"ROCR_VISIBLE_DEVICES=1,3", "GPU_DEVICE_ORDINAL=1,3"}, "amd3,amd1"},
         {{"CUDA_VISIBLE_DEVICES=3", "ROCR_VISIBLE_DEVICES=3", "ZE_AFFINITY_MASK=3",
           "GPU_DEVICE_ORDINAL=3"},
          "amd3"},
         {{"ROCR_VISIBLE_DEVICES=1,3", "GPU_DEVICE_ORDINAL=1"}, "amd3"},
         {{"ROCR_VISIBLE_DEVICES=NoDevFiles", "GPU_DEVICE_ORDINAL=NoDevFiles"}, ""},
-        /* Nobody does that but by mistake, and HIP does not take it for one. */
+        /* This is probably a mistake, but HIP applies both. */
         {{"ROCR_VISIBLE_DEVICES=1,3", "HIP_VISIBLE_DEVICES=1,3"}, "amd3"},
         {{"NVIDIA_VISIBLE_DEVICES=void"}, NULL},
     };
 
     (void)state;
-    /* Slots in another order than indices: ordinals count 0, 1, 3. */
+    /* Slots in another order than indices: ordinals are 0, 1, 3. */
     check_rows("amd3,amd1,amd0", rows, COUNT(rows));
 }
 
@@ -266,7 +266,7 @@ static void intel_counts_cards_before_what_is_integrated(void **state)
     machine_finish(&machine);
 }
 
-/* One list for the masks of all vendors, as Slurm sets it where it was not told which are here. */
+/* One list in the masks of all vendors, as Slurm sets it without knowing the vendor. */
 static void slurm(void **state)
 {
     static const struct row rows[] = {
@@ -318,7 +318,7 @@ static void tell_tiles(struct machine *machine)
     }
 }
 
-/* What this lease sets leaves its devices, and no others. */
+/* Checks that the masks of a lease leave exactly its devices. */
 static void check_within(const struct machine *host, const char *leased, const char *hierarchy)
 {
     const char *const inherited[] = {hierarchy, NULL};
@@ -345,7 +345,7 @@ static void check_within(const struct machine *host, const char *leased, const c
     machine_finish(&lease);
 }
 
-/* What a lease sets is what a command within it may see. */
+/* The masks of a lease are the limit of a command inside it. */
 static void a_lease_is_the_world_within(void **state)
 {
     static const char *const leases[] = {
@@ -356,7 +356,7 @@ static void a_lease_is_the_world_within(void **state)
     (void)state;
     machine_add_ids(&host, "nvidia0,nvidia1,nvidia2,amd0,amd1,amd2,intel0,intel1,intel2");
     tell_tiles(&host);
-    /* Level Zero would count it last; what a lease sets does not. */
+    /* Level Zero would number it last; the masks of a lease do not. */
     machine_device(&host, "intel0")->kind = DEVICE_KIND_INTEGRATED;
     for (size_t i = 0; i < COUNT(leases); i++) {
         check_within(&host, leases[i], NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the port of the ranks is chosen by. Nothing here needs a certain port to be free.
+ * How the master port is chosen. No test needs a certain port to be free.
  */
 #include "support/unit.h"
 
@@ -25,8 +25,8 @@ static struct master_port choose(uint16_t wanted)
     return port;
 }
 
-/* Binds a socket to a port, 0: any, without listening. Others may bind to it too, but the kernel
- * gives it to nobody else by itself. Returns the socket, or -1 where it cannot. */
+/* Binds a socket to a port (0: any) without listening. Other sockets can bind it too, but the
+ * kernel does not choose it for another socket. Returns the socket, or -1. */
 static int hold(int family, uint16_t port)
 {
     const int on = 1;
@@ -49,7 +49,7 @@ static int hold(int family, uint16_t port)
 
 static uint16_t port_of(int holder)
 {
-    struct sockaddr_in6 address = {0}; /* has its port where IPv4 has it */
+    struct sockaddr_in6 address = {0}; /* the port is at the same offset as for IPv4 */
     socklen_t length = sizeof(address);
 
     assert_int_equal(getsockname(holder, (struct sockaddr *)&address, &length), 0);
@@ -78,7 +78,7 @@ static void what_is_asked_for_is_used(void **state)
     check_wanted(wanted, true);
     master_port_finish(&port);
     check_wanted(wanted, false);
-    /* Somebody else has. */
+    /* Another process has it. */
     assert_int_equal(listen(holder, 1), 0);
     check_wanted(wanted, true);
     close(holder);
@@ -99,7 +99,7 @@ static void who_listens_on_v6_counts(void **state)
     close(holder);
 }
 
-/* Ports that need privileges may be asked for; ranks will find out. */
+/* Privileged ports may be requested; the ranks will fail if they cannot bind. */
 static void what_cannot_be_tried_is_not_taken(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void a_listener_on_the_default_port_is_left_alone(void **state)
     struct master_port port;
 
     (void)state;
-    /* Where it cannot be had, somebody else listens there. */
+    /* If it cannot be bound, another process listens there. */
     if (holder >= 0)
         listen(holder, 1);
     port = choose(0);

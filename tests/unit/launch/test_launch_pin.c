@@ -14,7 +14,7 @@
 
 enum { CPUS_MAX = 65536 };
 
-/* The CPUs that this process may use, as a list. */
+/* Appends the CPUs that this process may use, as a list. */
 static void append_allowed(struct text *out)
 {
     size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
@@ -33,7 +33,7 @@ static void append_allowed(struct text *out)
     CPU_FREE(set);
 }
 
-/* Two devices with these CPUs near them; NULL: unknown. */
+/* Makes two devices with these CPUs near them; NULL: unknown. */
 static struct machine near(const char *first, const char *second)
 {
     struct machine machine = {0};
@@ -125,7 +125,7 @@ static void a_process_stays_there(void **state)
     text_finish(&allowed);
 }
 
-/* A set that holds nothing that may be used changes nothing. */
+/* A set without any allowed CPU changes nothing. */
 static void what_cannot_be_is_not(void **state)
 {
     struct text before = {0};

@@ -7,14 +7,14 @@
 #include "base/text/text.h"
 #include "support/machines.h"
 
-/* The ids of devices, one after the other. */
+/* Appends the ids of the devices. */
 static void append_ids(const struct device *devices, size_t count, struct text *out)
 {
     for (size_t i = 0; i < count; i++)
         text_append_format(out, "%s%s", i == 0 ? "" : ",", device_id_format(devices[i].id).text);
 }
 
-/* What one copy is told: "RANK/WORLD LOCAL/LOCAL_WORLD GROUP sees DEVICES near DEVICES". */
+/* Describes one copy: "RANK/WORLD LOCAL/LOCAL_WORLD GROUP sees DEVICES near DEVICES". */
 static void describe(const struct rank_plan *plan, uint32_t number, struct text *out)
 {
     struct rank_copy copy = rank_plan_copy(plan, number);
@@ -149,7 +149,7 @@ static void ranks_are_told_where_they_meet(void **state)
     assert_string_equal(copy.rank.interface, "eth0");
 }
 
-/* Nobody has so many, but anybody can ask for them. */
+/* No machine has so many, but a request can ask for them. */
 static void very_many_are_counted(void **state)
 {
     const struct rank_plan plan = {.replicas = 1000000, .each = 1000000, .ranks = true};

@@ -134,7 +134,7 @@ static void signals_are_passed_on(void **state)
     child_output_close(&output);
 }
 
-/* The signals of this process are as they were before. */
+/* Checks that the commands get the original signal settings. */
 static void check_told_signals(void)
 {
     struct child_output output = child_output_open();
@@ -154,7 +154,7 @@ static void signals_are_to_the_command_what_they_were(void **state)
     sigset_t wanted, before, found;
 
     (void)state;
-    /* Whoever runs the tests may ignore some. */
+    /* The process that runs the tests may ignore some. */
     for (int number = 1; number <= CHILD_SIGNALS_MAX; number++) {
         struct sigaction action;
 
@@ -246,7 +246,8 @@ static void a_stopped_command_is_ended_too(void **state)
     start(output.supervisor, "hear", NULL);
     until_printed(&output, "waits", 1);
     until_printed(&output, "hears", 1);
-    /* One goes on, so do we: had we stopped, this test would end here. */
+    /* One command continues, so the supervisor does not stop; otherwise this test would hang here.
+     */
     kill((pid_t)number_printed(&output, "waits "), SIGSTOP);
     kill(getpid(), SIGUSR1);
     until_printed(&output, "signal 10\n", 1);
@@ -302,7 +303,7 @@ static void a_later_copy_is_not_cleared_away(void **state)
 
 static void children_from_before_are_left_alone(void **state)
 {
-    pid_t stranger = fork(); /* before there is a voice that it could have */
+    pid_t stranger = fork(); /* before the output's pipe exists, which it must not inherit */
     struct child_output output;
     int status;
 

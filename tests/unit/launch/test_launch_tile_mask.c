@@ -9,7 +9,7 @@
 static const uint32_t tiles[] = {2, 1, 4};
 static const struct tiles_position places[] = {{0, 0}, {1, 2}, {2, 3}};
 
-/* What a mask leaves of each, as bits. */
+/* The tiles that a mask leaves of each card, as bits. */
 struct row {
     const char *affinity;
     const char *hierarchy;
@@ -31,7 +31,7 @@ static void masks_are_read_as_level_zero_does(void **state)
         {"99999", NULL, {0, 0, 0}},
         {"5,5,1", NULL, {2, 0, 4}},
         {" 1 ,\t2", NULL, {2, 1, 0}},
-        /* There are no tiles of tiles. */
+        /* A tile has no tiles. */
         {"0.0,2", NULL, {0, 1, 0}},
         {"x,0", NULL, {0, 0, 0}},
         {"0,-1,2", NULL, {1, 0, 0}},
@@ -83,9 +83,9 @@ static void a_card_of_the_most_tiles(void **state)
     text_finish(&out);
 }
 
-/* ---- What a lease makes of it ---- */
+/* ---- The masks of a lease ---- */
 
-/* A lease of the first and third card within this mask. */
+/* Checks the mask of a lease of the first and third card under this mask. */
 static void check_lease(const char *affinity, const char *hierarchy, const char *wanted)
 {
     struct launched launched = leased("intel2,intel0", INTEL);
@@ -131,7 +131,7 @@ static void a_lease_has_the_tiles_that_were_left(void **state)
     check_lease("0.1,2.3,2.1", "COMPOSITE", "2.1,2.3,0.1");
     check_lease("0.0,2", "COMPOSITE", "2,0.0");
     check_lease("0.0,0.1,2", "COMPOSITE", "2,0");
-    /* Nothing of the card is in it: whoever set it did not mean this one. */
+    /* The mask names no tile of the card, so it was not made for this host. */
     check_lease("99999", NULL, "3,4,5,6,0,1");
     check_lease("0", NULL, "3,4,5,6,0");
 }
@@ -143,7 +143,7 @@ static void what_the_daemon_did_not_say_is_the_index(void **state)
     (void)state;
     launch(&launched, nothing);
     check_value(&launched, "ZE_AFFINITY_MASK", "4,1");
-    /* As many tiles as no card has are not believed. */
+    /* An impossible number of tiles is ignored. */
     machine_device(&launched.machine, "intel4")->tiles = optional_number_of(UINT32_MAX);
     machine_device(&launched.machine, "intel1")->first_tile = optional_number_of(UINT64_MAX);
     launch(&launched, nothing);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every vendor's lease makes of every variable about GPUs, alone and beside every other
- * vendor: one table, in which no case may be missing.
+ * How a lease of each vendor changes each GPU variable, alone and beside each other vendor: one
+ * table that must be complete.
  */
 #include "support/launch_environments.h"
 
 #include "base/count.h"
 #include "base/text/text.h"
 
-/* What becomes of a variable that the shell had set, but for a new value. */
+/* The result for a variable that the shell has set, other than a new value. */
 static const char kept[] = "as inherited";
 static const char gone[] = "removed";
 
-/* How a lease is had. */
+/* The kind of lease. */
 enum manner {
     BY_INDEX,
     BY_UUID,   /* --uuid */
@@ -26,7 +26,7 @@ enum manner {
  * partitions without UUIDs; intel0 has one tile, intel1 and intel2 have two. */
 static const struct row {
     const char *leased; /* in the order of the lease */
-    uint32_t host;      /* the vendors that are there */
+    uint32_t host;      /* the vendors of the host */
     enum manner manner;
     const char *cuda;      /* CUDA_VISIBLE_DEVICES */
     const char *container; /* NVIDIA_VISIBLE_DEVICES */
@@ -56,7 +56,7 @@ static const struct row {
     {"dri1", DRI, BY_UUID, kept, kept, kept, gone, kept},
     {"", DRI, UNLEASED, kept, kept, kept, gone, kept},
 
-    /* Beside another that is not leased. */
+    /* Beside another vendor that is not leased. */
     {"nvidia1", NVIDIA | AMD, BY_INDEX, "1", "GPU-n1", "-1", gone, kept},
     {"nvidia1", NVIDIA | INTEL, BY_INDEX, "1", "GPU-n1", kept, gone, "99999"},
     {"nvidia1", NVIDIA | APPLE, BY_INDEX, "1", "GPU-n1", kept, gone, kept},
@@ -100,7 +100,7 @@ static const struct row {
     {"dri0,intel2", DRI | INTEL, BY_INDEX, kept, kept, kept, gone, "3,4"},
     {"dri0,apple0", DRI | APPLE, BY_INDEX, kept, kept, kept, gone, kept},
 
-    /* More of them. */
+    /* More devices of each. */
     {"nvidia1,amd4,nvidia2,amd2", NVIDIA | AMD, BY_INDEX, "1,2", "GPU-n1,GPU-n2", "4,2", "0,1",
      kept},
     {"nvidia0.3,amd9,amd2", NVIDIA | AMD, IN_PARTS, "MIG-3", "MIG-3", "9,2", "0,1", kept},
@@ -115,12 +115,12 @@ static const struct row {
     {"", NVIDIA | AMD | INTEL | APPLE | DRI, UNLEASED, "-1", "void", "-1", gone, "99999"},
     {"nvidia0,amd0,intel0,apple0,dri0", NVIDIA | AMD | INTEL | APPLE | DRI, BY_INDEX, "0", "GPU-n0",
      "0", "0", "0"},
-    /* A host that has none, and a vendor that is leased though nobody said that it is there. */
+    /* A host without GPUs, and a leased vendor that is missing in the host's vendors. */
     {"", 0, UNLEASED, kept, kept, kept, gone, kept},
     {"nvidia1", 0, BY_INDEX, "1", "GPU-n1", kept, gone, kept},
 };
 
-/* ---- The table holds ---- */
+/* ---- The rows of the table are true ---- */
 
 static void describe_device(struct device *device)
 {
@@ -224,7 +224,7 @@ static void every_row_holds(void **state)
 
 /* ---- No case is missing ---- */
 
-/* Whether there is a row of these vendors, of which the first device is this one's. */
+/* Returns true if a row leases these vendors, with a first device of this vendor. */
 static bool has_row(uint32_t leased, enum vendor first, uint32_t host, enum manner manner)
 {
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -241,7 +241,7 @@ static void no_vendor_is_missing(void **state)
 {
     static const struct {
         enum manner manner;
-        uint32_t vendors; /* that it is for */
+        uint32_t vendors; /* the vendors that have it */
     } manners[] = {
         {BY_INDEX, UINT32_MAX},   {BY_UUID, UINT32_MAX}, {BY_MPS, NVIDIA},
         {IN_PARTS, NVIDIA | AMD}, {COMPOSITE, INTEL},
@@ -273,7 +273,7 @@ static void no_pair_of_vendors_is_missing(void **state)
     }
 }
 
-/* Whether some row sets the variable, in the first part of a lease and in the second for hiding. */
+/* Checks that some row sets each variable to devices, and some row to its hiding value. */
 static void each_mask_is_set_and_hides(void **state)
 {
     static const struct {

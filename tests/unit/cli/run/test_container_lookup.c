@@ -14,10 +14,16 @@
 static struct container_process processes[] = {
     {.pid = 12, .parent = 11, .started = 12, .container = (char *)ONE},
     {.pid = 11, .parent = 10, .started = 11, .container = (char *)ONE}, /* 10 is its shim */
-    {.pid = 15, .parent = 14, .started = 15, .container = (char *)ONE}, /* put there later */
+    {.pid = 15,
+     .parent = 14,
+     .started = 15,
+     .container = (char *)ONE}, /* joined the container later */
     {.pid = 21, .parent = 1, .started = 21, .container = (char *)OTHER},
     {.pid = 22, .parent = 1, .started = 21, .container = (char *)OTHER},
-    {.pid = 31, .parent = 12, .started = 31, .container = (char *)"web"}, /* within one */
+    {.pid = 31,
+     .parent = 12,
+     .started = 31,
+     .container = (char *)"web"}, /* inside another container */
     {.pid = 41, .parent = 1, .started = 41, .container = (char *)"0123"},
     {.pid = 51, .parent = 51, .started = 51, .container = (char *)"loop"},
 };
@@ -31,7 +37,7 @@ static void the_first_process_is_found(void **state)
         pid_t pid;
     } cases[] = {
         {ONE, 11},     {"01234", 11}, {"0123456789ab", 11}, {OTHER, 21},
-        {"0123f", 21}, {"web", 31},   {"0123", 41}, /* that is its whole name */
+        {"0123f", 21}, {"web", 31},   {"0123", 41}, /* the whole name */
     };
 
     (void)state;

@@ -65,7 +65,7 @@ static void a_log_is_made_with_all_above_it(void **state)
     int log = -1;
 
     (void)state;
-    for (int i = 0; i < 2; i++) { /* the second time it is appended to */
+    for (int i = 0; i < 2; i++) { /* the second call appends */
         assert_int_equal(state_files_create_log(&files, &log, NULL), 0);
         assert_int_equal(write(log, "x", 1), 1);
         close(log);
@@ -89,7 +89,7 @@ static void no_place_for_a_log(void **state)
     write_text("berth", "a file");
     assert_true(state_files_create_log(&files, &log, &error) < 0);
     assert_int_equal(log, -1);
-    assert_string_equal(files.directory, directory); /* whole again */
+    assert_string_equal(files.directory, directory); /* restored */
     free(directory);
     state_files_finish(&files);
 }
@@ -102,7 +102,7 @@ static void exit_codes(void **state)
 
     (void)state;
     assert_int_equal(state_files_read_exit(&files, &code, NULL), BERTH_ERROR_NOT_FOUND);
-    assert_true(state_files_write_exit(&files, 3, NULL) < 0); /* there is no directory */
+    assert_true(state_files_write_exit(&files, 3, NULL) < 0); /* the directory does not exist */
     assert_int_equal(state_files_create_log(&files, &log, NULL), 0);
     close(log);
     for (int wanted = 0; wanted <= 255; wanted += 51) {

@@ -50,7 +50,7 @@ static void what_is_not_known_is_left_out(void **state)
     check(&words, "berth: waiting");
     waiting.position = 2;
     check(&words, "berth: waiting, 2nd");
-    waiting.pending = 1; /* it has changed meanwhile */
+    waiting.pending = 1; /* the queue has changed meanwhile */
     check(&words, "berth: waiting, 2nd");
     waiting.text = (char *)"why";
     waiting.estimate = optional_number_of(UINT64_MAX);
