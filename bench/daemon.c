@@ -4,9 +4,9 @@
  *
  *     daemon SOCKET MODE [WAITING] [PID]
  *
- * Prints one number: nanoseconds for each operation, unless the mode says otherwise. What the modes
- * do is said with their functions. The pool has DEVICES devices, all free. Meant to run on the CPU
- * that the daemon runs on (bench/run sees to that). */
+ * Prints one number: nanoseconds per operation, unless the mode says otherwise. The comments of the
+ * functions describe the modes. The pool has DEVICES devices, all free. Run it on the daemon's CPU,
+ * as bench/run does. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,7 +56,7 @@ static void send_message(struct client *client, size_t connection, struct wire_m
         give_up("the daemon takes no message");
 }
 
-/* What comes next; the caller finishes it. A refusal ends the program. */
+/* Receives the next message; the caller finishes it. A refusal ends the program. */
 static struct wire_message receive(struct client *client, size_t connection)
 {
     ssize_t length = recv(client->sockets[connection], client->in, sizeof(client->in), 0);
@@ -83,7 +83,7 @@ static uint64_t send_claim(struct client *client, size_t connection)
     return message.number;
 }
 
-/* Without a number nobody answers. */
+/* A message without a number gets no answer. */
 static void send_release(struct client *client, size_t connection, uint64_t id, uint64_t number)
 {
     struct wire_message message = {.type = WIRE_RELEASE, .number = number, .id = id};
@@ -91,7 +91,7 @@ static void send_release(struct client *client, size_t connection, uint64_t id, 
     send_message(client, connection, &message);
 }
 
-/* The id of what the next message, which is to be of this type, is about. */
+/* Returns the id in the next message, which must have this type. */
 static uint64_t expect(struct client *client, size_t connection, enum wire_type type)
 {
     struct wire_message message = receive(client, connection);
@@ -105,7 +105,7 @@ static uint64_t expect(struct client *client, size_t connection, enum wire_type 
 
 /* ---- claim, ahead ---- */
 
-/* Claim and release, all devices free, an answer waited for each time. */
+/* Claims and releases with all devices free, and waits for each answer. */
 static int64_t run_claim(void *data, uint64_t count)
 {
     struct client *client = data;
@@ -119,7 +119,7 @@ static int64_t run_claim(void *data, uint64_t count)
     return now() - begin;
 }
 
-/* The same with releases that want no answer. */
+/* The same, but releases want no answer. */
 static int64_t run_ahead(void *data, uint64_t count)
 {
     struct client *client = data;
@@ -135,12 +135,12 @@ static int64_t run_ahead(void *data, uint64_t count)
 /* ---- handoff, memory ---- */
 
 /* Claims on all connections in turn: the first DEVICES from `first` on hold a device, the others
- * wait, longest first. */
+ * wait, the longest wait first. */
 struct queue {
     struct client *client;
     size_t count;
     size_t first;
-    uint64_t *ids; /* of the claim at each place; 0: it was not granted yet */
+    uint64_t *ids; /* of the claim at each position; 0: not granted yet */
 };
 
 static size_t connection_of(size_t place)
@@ -148,8 +148,8 @@ static size_t connection_of(size_t place)
     return place % CONNECTIONS;
 }
 
-/* Reads until the claim at this place is granted. Claims are granted in order, so what else comes
- * on its connection before is the answer to a release or to a claim. */
+/* Reads until the claim at this position is granted. Claims are granted in order, so other messages
+ * on its connection are answers to a release or to a claim. */
 static void await_grant(struct queue *queue, size_t place)
 {
     for (;;) {
@@ -180,7 +180,8 @@ static void queue_up(struct queue *queue)
     }
 }
 
-/* A release that hands its device to whoever has waited longest, and a new claim that waits. */
+/* Releases a device, which goes to the claim that has waited longest, and makes a new claim that
+ * waits. */
 static int64_t run_handoff(void *data, uint64_t count)
 {
     struct queue *queue = data;
@@ -219,7 +220,7 @@ static double time_of_handoff(struct client *client, size_t waiting, const char 
     return time;
 }
 
-/* Bytes of a process that are resident. */
+/* Returns the resident memory of a process, in bytes. */
 static double bytes_resident(const char *pid)
 {
     char path[64];
@@ -234,12 +235,12 @@ static double bytes_resident(const char *pid)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-/* Bytes by which the daemon grows for each claim that waits. */
+/* Returns by how many bytes the daemon grows for each waiting claim. */
 static double memory_of_claim(struct client *client, size_t waiting, const char *pid)
 {
     double before;
 
-    /* What it takes once, it has taken after this. */
+    /* After this, the daemon has made its one-time allocations. */
     run_claim(client, 1000);
     before = bytes_resident(pid);
     free(open_queue(client, waiting).ids);

@@ -4,10 +4,10 @@
  *
  *     local [shared] MODE [COUNT]
  *
- * Prints one number: nanoseconds for each operation, unless the mode says otherwise. What the modes
- * do is said with their functions. A `shared` pool was used by a second thread before: a pool may
- * be quicker as long as there is only one. It only uses what berth/berth.h offers, and is to run on
- * one CPU (bench/run sees to that; by hand, taskset -c 0). */
+ * Prints one number: nanoseconds per operation, unless the mode says otherwise. The comments of the
+ * functions describe the modes. A `shared` pool was used by a second thread before: a pool may be
+ * faster as long as there is only one. It uses only berth/berth.h. Run it on one CPU, as bench/run
+ * does (by hand: taskset -c 0). */
 #include <berth/berth.h>
 #include <errno.h>
 #include <malloc.h>
@@ -26,7 +26,7 @@ enum { DEVICES = 8 };
 
 static struct berth_pool *open_pool(size_t device_count)
 {
-    /* As long as names are in real life. */
+    /* Names as long as real ones. */
     static char names[DEVICES][32];
     struct berth_device devices[DEVICES];
     for (size_t i = 0; i < device_count; i++) {
@@ -44,7 +44,7 @@ static struct berth_pool *open_pool(size_t device_count)
     return pool;
 }
 
-/* Takes devices of the pool that are free and keeps them. */
+/* Takes free devices of the pool and keeps them. */
 static void hold(struct berth_pool *pool, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -64,7 +64,7 @@ static void *claim_once(void *data)
     return NULL;
 }
 
-/* Uses a pool with all devices free from this thread and from another. */
+/* Uses a pool with all devices free, from this thread and from another. */
 static void share(struct berth_pool *pool)
 {
     pthread_t thread;
@@ -76,7 +76,7 @@ static void share(struct berth_pool *pool)
 
 /* ---- claim, try, try-full ---- */
 
-/* Claim and release, all devices free. */
+/* Claims and releases with all devices free. */
 static int64_t run_claim(void *data, uint64_t count)
 {
     struct berth_pool *pool = data;
@@ -90,7 +90,7 @@ static int64_t run_claim(void *data, uint64_t count)
     return now() - begin;
 }
 
-/* Claim without waiting and release, all devices free. */
+/* Tries to claim, and releases, with all devices free. */
 static int64_t run_try(void *data, uint64_t count)
 {
     struct berth_pool *pool = data;
@@ -103,7 +103,7 @@ static int64_t run_try(void *data, uint64_t count)
     return now() - begin;
 }
 
-/* Claim without waiting, no device free. */
+/* Tries to claim with no device free. */
 static int64_t run_try_full(void *data, uint64_t count)
 {
     struct berth_pool *pool = data;
@@ -131,7 +131,7 @@ static int64_t run_snapshot(void *data, uint64_t count)
     return now() - begin;
 }
 
-/* This program's own malloc and its kin stand before glibc's for every library too, and count. */
+/* This program's malloc and its relatives replace those of glibc for every library, and count. */
 static _Thread_local uint64_t allocations;
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -174,7 +174,7 @@ EXPORTED int posix_memalign(void **ret_block, size_t alignment, size_t size)
     return 0;
 }
 
-/* Allocations in each of many snapshots. */
+/* Returns the number of allocations per snapshot, over many snapshots. */
 static double allocations_of_snapshot(struct berth_pool *pool, size_t count)
 {
     (void)count;
@@ -190,9 +190,9 @@ static double allocations_of_snapshot(struct berth_pool *pool, size_t count)
 
 /* ---- handoff ---- */
 
-/* A task that claims, yields and releases for ever, as the tasks of peers/tokio-pool do: it is put
- * in the run queue by its grant, once more by its yield, and when it is taken out after that it
- * releases its lease, which grants that of the task that waited longest, and claims again. */
+/* A task that claims, yields and releases in a loop, like the tasks of peers/tokio-pool. Its grant
+ * puts it into the run queue, and so does its yield. When it runs after that, it releases its
+ * lease, which grants the claim of the task that has waited longest, and claims again. */
 struct task {
     struct task *next;
     struct berth_lease lease;
@@ -245,8 +245,8 @@ static void start_claim(struct task *task)
         give_up("a claim did not start");
 }
 
-/* There are more tasks than devices: every release hands its device to a task that waits. The clock
- * runs from when each task had a device once to `count` hand-offs later. */
+/* There are more tasks than devices: every release hands its device to a waiting task. Timing
+ * starts when each task has had a device once, and ends `count` hand-offs later. */
 static int64_t run_handoff(void *data, uint64_t count)
 {
     struct handoff *handoff = data;
@@ -299,14 +299,14 @@ static void ignore(void *data, struct berth_ticket ticket, int code, struct bert
     (void)data, (void)ticket, (void)code, (void)lease;
 }
 
-/* Bytes that malloc has given out, with what it needs itself for each block. */
+/* Returns the bytes that malloc has allocated, including its overhead per block. */
 static size_t bytes_allocated(void)
 {
     struct mallinfo2 information = mallinfo2();
     return information.uordblks + information.hblkhd;
 }
 
-/* Bytes of memory that is there and nobody else's. */
+/* Returns the bytes of private resident memory. */
 static size_t bytes_resident(void)
 {
     size_t pages = 0, shared_pages = 0;
@@ -317,9 +317,9 @@ static size_t bytes_resident(void)
     return (pages - shared_pages) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Bytes of memory for each of so many waiters: the growth of what malloc gave out, or that of the
- * resident memory should it be larger, because a library may get its memory elsewhere. A waiter is
- * a started claim with a callback; all share one request. */
+/* Returns the bytes of memory per waiter: the growth of malloc's allocations or of the resident
+ * memory, whichever is larger, because a library may get its memory elsewhere. A waiter is a
+ * started claim with a callback; all share one request. */
 static double memory_of_waiter(struct berth_pool *pool, size_t waiters)
 {
     struct berth_request *request;
@@ -360,7 +360,7 @@ static double futex(struct berth_pool *pool, size_t count)
 struct mode {
     const char *name;
     size_t devices;
-    size_t held;                                /* of these, before it begins */
+    size_t held;                                /* run before the measurement */
     size_t min_count;                           /* 0: it takes no count */
     int64_t (*run)(void *pool, uint64_t count); /* timed by quickest(); NULL: `measure` */
     double (*measure)(struct berth_pool *pool, size_t count);

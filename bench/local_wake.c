@@ -12,7 +12,7 @@
 
 #include "measure.h"
 
-/* Turns before the clock starts: by then both threads are there and asleep in turn. */
+/* Turns before the clock starts: by then both threads run and sleep in turn. */
 enum { WARM_UP = 100 };
 
 struct game {
@@ -20,7 +20,7 @@ struct game {
     struct berth_pool *pool;
     _Atomic uint32_t may_go[2];
 
-    /* Belong to the player whose turn it is. */
+    /* Owned by the player whose turn it is. */
     uint64_t turns;
     uint64_t last_turn;
     unsigned last_player;
@@ -34,7 +34,7 @@ struct player {
     unsigned number;
 };
 
-/* How often the threads of this process went to sleep so far. */
+/* Returns how often the threads of this process went to sleep so far. */
 static uint64_t count_sleeps(void)
 {
     struct rusage usage;
@@ -42,7 +42,7 @@ static uint64_t count_sleeps(void)
     return (uint64_t)usage.ru_nvcsw;
 }
 
-/* Counts a turn; false for the last one of each player. */
+/* Counts a turn; returns false for the last turn of each player. */
 static bool take_turn(struct game *game)
 {
     game->turns++;
@@ -67,7 +67,7 @@ static void play_with_pool(struct game *game, unsigned player)
             game->last_player = player;
             goes_on = take_turn(game);
         } else {
-            /* The other thread was not waiting when this one released: no wake, so no turn. */
+            /* The other thread was not waiting at the release: no wake-up, so no turn. */
             while (berth_pool_pending(game->pool) == 0)
                 sched_yield();
         }
@@ -114,16 +114,15 @@ static int64_t run_game(void *data, uint64_t count)
     for (unsigned i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
 
-    /* A turn for which nobody had slept was no wake. */
+    /* A turn before which no thread slept was no wake-up. */
     if ((double)game->sleeps < 0.95 * (double)count)
         give_up("expected a sleep for each turn, got %llu for %llu",
                 (unsigned long long)game->sleeps, (unsigned long long)count);
     return game->end - game->begin;
 }
 
-/* Both threads on one CPU, and neither pushed off it by the other's waking up: each turn is then
- * one call to wake, one to sleep and one switch. On two CPUs it would be the idle states that are
- * measured. */
+/* Pins both threads to one CPU, where waking one does not preempt the other: each turn is then one
+ * call to wake, one to sleep and one switch. On two CPUs this would measure idle states. */
 static double time_of_game(struct game *game)
 {
     cpu_set_t allowed;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the programs of the benchmarks have in common: the clock, and how a number comes about. */
+ * Shared by the benchmarks: the clock, and how a result is computed.
+ */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
@@ -10,8 +11,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* The number is that of the quickest of so many stretches, each about so long: short enough for
- * some of them not to be interrupted on a busy machine. */
+/* The result is the quickest of this many runs of about this length: short enough that some are not
+ * interrupted on a busy machine. */
 #define STRETCHES           100
 #define STRETCH_NANOSECONDS 1e6
 
@@ -32,13 +33,13 @@ static inline int64_t now(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* Makes the compiler believe that what is there is looked at. */
+/* Makes the compiler assume that this memory is read. */
 static inline void use_value(const void *value)
 {
     __asm__ volatile("" : : "r"(value) : "memory");
 }
 
-/* Nanoseconds for each operation, where `run` does `count` of them and returns how long it took. */
+/* Returns the nanoseconds per operation; `run` does `count` operations and returns its time. */
 static inline double quickest(int64_t (*run)(void *data, uint64_t count), void *data)
 {
     uint64_t count = 1000;

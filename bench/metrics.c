@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What it takes to write the pool for Prometheus: `metrics scrape DEVICES` with six figures for
- * each device, of which utilization, memory, temperature and power change from one to the next;
- * `metrics copy DEVICES` copies the same bytes. Prints microseconds: of the quickest of many. */
+ * The cost of writing a pool for Prometheus. `metrics scrape DEVICES` writes six figures per
+ * device, of which utilization, memory, temperature and power differ each time; `metrics copy
+ * DEVICES` copies the same bytes. Prints the microseconds of the quickest run of many.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,7 @@ static void make_view(struct pool_view *view, uint32_t count)
     }
 }
 
-/* Every figure is another one than before. */
+/* Changes every figure. */
 static void sample(struct pool_view *view, uint32_t round)
 {
     struct slot_info *slot;
@@ -59,7 +60,7 @@ static void sample(struct pool_view *view, uint32_t round)
     }
 }
 
-/* Into memory that was written to before, as the scrape's is. */
+/* Copies into memory that was written before, like the scrape's. */
 static double copy(const struct text *from)
 {
     char *to = malloc(from->length);

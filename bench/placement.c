@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What one placement decision costs over many devices: 8 on each node, two thirds of them in use.
+ * The cost of one placement decision over many devices: 8 on each node, two thirds of them in use.
  *
  *     placement scan POLICY NODES    nanoseconds for a decision that asks every node
- *     placement kept POLICY NODES    for a claim and a release where answers are kept
- *     placement read NODES           for one pass over what a decision looks at
+ *     placement kept POLICY NODES    for a claim and a release with kept ratings
+ *     placement read NODES           for one pass over the facts of a decision
  *     placement memory POLICY NODES  bytes for each device
  */
 #include <malloc.h>
@@ -55,7 +55,7 @@ static void add_node(struct machine *machine, uint32_t number)
         add_device(machine, number);
 }
 
-/* Fills the pool evenly but not too evenly. */
+/* Fills the pool evenly, but not perfectly evenly. */
 static void rate(const struct policy *policy, const struct policy_node *node,
                  const struct policy_demand *demand, struct policy_offer *ret_offer)
 {
@@ -104,7 +104,7 @@ static void fill(struct engine *engine, size_t devices)
     }
 }
 
-/* A request that every filter has something to say about. */
+/* A request that uses every filter. */
 static void ask_for_all(struct request *request)
 {
     request_init(request);
@@ -168,7 +168,7 @@ static int64_t claim_and_release(void *data, uint64_t count)
     return now() - start;
 }
 
-/* What a decision looks at, of each device and of its host, summed up. */
+/* Sums up what a decision reads of each device and its host. */
 static int64_t read_fields(void *data, uint64_t count)
 {
     const struct bench *bench = data;
@@ -198,7 +198,7 @@ static int64_t read_fields(void *data, uint64_t count)
     return now() - start;
 }
 
-/* The quickest of a few passes: one takes longer than a stretch. */
+/* The quickest of a few passes: one pass takes longer than a run. */
 static double quickest_pass(int64_t (*run)(void *data, uint64_t count), void *data)
 {
     int64_t best = INT64_MAX;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes down when it started, as now() says it, and waits to be ended. */
+ * Records when it started, as now() tells it, and waits until it is ended.
+ */
 #include <inttypes.h>
 #include <unistd.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long the engine takes at most to choose connected devices.
+ * The longest time that the engine takes to choose connected devices.
  *
  *     topology
  *
  * Prints one number: the milliseconds of the slowest of many requests, each for some of up to 64
- * devices of one machine, whose links are made up in ways that are hard in one way or another. */
+ * devices of one machine, with generated links of several difficult kinds. */
 #include <string.h>
 
 #include "engine/engine.h"
@@ -125,7 +125,7 @@ static struct engine *make_engine(const struct way *way, uint32_t count)
     return engine;
 }
 
-/* Nanoseconds from the claim to the grant. */
+/* Returns the nanoseconds from the claim to the grant. */
 static int64_t time_of(struct engine *engine, uint32_t wanted)
 {
     struct party party = {0};
@@ -150,7 +150,7 @@ static int64_t time_of(struct engine *engine, uint32_t wanted)
     return taken;
 }
 
-/* The work is the same each time; what others do meanwhile is not. */
+/* The work is the same each time; the load of the machine is not. */
 static int64_t quickest_time_of(struct engine *engine, uint32_t wanted)
 {
     int64_t best = INT64_MAX;

@@ -6,9 +6,9 @@
  *     ./context 2                                                      # this machine's GPUs
  *     berth run -n 2 --inventory dgx-a100.yaml -- ./context 2          # no GPU: parts of the CPU
  *
- * A lease says which devices are ours; berth_contexts_of_lease finds these very devices in OpenCL,
- * whatever order OpenCL counts them in, and makes a context on each. It ends with the lease.
- * Exit codes: 0, all is computed; 1, something failed; 120, there are no such devices.
+ * berth_contexts_of_lease finds the devices of a lease in OpenCL, in whatever order OpenCL lists
+ * them, and creates a context on each. The contexts end with the lease. Exit codes: 0, everything
+ * was computed; 1, something failed; 120, there are no such devices.
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -43,7 +43,7 @@ static void complain(const struct berth_error *error)
 
 /* ---- OpenCL: nothing in here knows of berth ---- */
 
-/* What a computation has in its context, to be given back whether it works or not. */
+/* The OpenCL objects of a computation; they are released in any case. */
 struct computation {
     cl_command_queue queue;
     cl_program program;
@@ -83,7 +83,7 @@ static cl_int run(struct computation *in, float *numbers, float factor)
     if (status == CL_SUCCESS)
         status =
             clEnqueueNDRangeKernel(in->queue, in->kernel, 1, NULL, &elements, NULL, 0, NULL, NULL);
-    /* What goes wrong in the kernel shows here, where the queue is waited for. */
+    /* Errors of the kernel appear here, when the program waits for the queue. */
     if (status == CL_SUCCESS)
         status =
             clEnqueueReadBuffer(in->queue, in->memory, CL_TRUE, 0, bytes, numbers, 0, NULL, NULL);
@@ -102,7 +102,7 @@ static void finish(struct computation *in)
         clReleaseCommandQueue(in->queue);
 }
 
-/* Multiplies 0, 1, 2 and so on by 3 and counts what is wrong. */
+/* Multiplies 0, 1, 2 and so on by 3, and counts wrong results. */
 static cl_int compute(cl_context context, cl_device_id device, size_t *ret_wrong)
 {
     struct computation computation = {0};
@@ -126,7 +126,7 @@ static cl_int compute(cl_context context, cl_device_id device, size_t *ret_wrong
 
 /* ---- One device ---- */
 
-/* Tells berth what OpenCL said. Returns whether to try again, in a new context if need be. */
+/* Tells berth the OpenCL error. Returns whether to try again, perhaps in a new context. */
 static bool recover(struct worker *worker, cl_int status)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -155,7 +155,7 @@ static void *work(void *argument)
     cl_int status;
 
     for (int i = 0; i < ATTEMPTS; i++) {
-        /* Anew each time: a context that was rebuilt has other pointers. */
+        /* Read the pointers again each time: a rebuilt context has others. */
         info->size = sizeof(*info);
         if (berth_context_info(pool, worker->context, info, &error) < 0) {
             complain(&error);
@@ -229,7 +229,7 @@ static int compute_on_lease(struct berth_lease lease, struct berth_error *error)
     const struct berth_context_options options = {
         .size = sizeof(options),
         .api = BERTH_API_OPENCL,
-        .stand_in = true, /* of an inventory's devices, never of the hardware */
+        .stand_in = true, /* for devices of an inventory, never for the hardware */
     };
     struct berth_context_set set;
     int code = berth_contexts_of_lease(pool, lease, &options, &set, error);
@@ -249,7 +249,7 @@ static int claim_and_compute(const char *gpus, struct berth_error *error)
         code = berth_claim(pool, request, BERTH_FOR_EVER, &lease, error);
     if (code == 0) {
         code = compute_on_lease(lease, error);
-        berth_release(pool, lease, NULL); /* ends the contexts, then gives the devices back */
+        berth_release(pool, lease, NULL); /* ends the contexts, then releases the devices */
     }
     berth_request_destroy(request);
     return code;

@@ -7,10 +7,10 @@
  *     ./transcode workstation.yaml        # the devices of an inventory
  *     ./transcode workstation.yaml RTX    # videos only on those with RTX in their name
  *
- * Workers take videos from a counter; each claims a device, encodes, and gives the device back.
- * Meanwhile a helper makes thumbnails on a device that is spare, until a worker waits for it.
- * There is no GPU code in here: checksums stand for the work. The program counts who is on which
- * device and fails if there are ever two at once.
+ * Workers take videos from a counter; each claims a device, encodes, and releases the device.
+ * Meanwhile a helper makes thumbnails on a spare device, until a worker waits for it. There is no
+ * GPU code here: checksums stand for the work. The program counts the users of each device and
+ * fails if there are ever two at once.
  */
 #include <berth/berth.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@
 
 enum { WORKERS = 6, VIDEOS = 60, FRAMES = 20, FRAME_BYTES = 1 << 15 };
 
-/* How long a video waits for a device before the CPU has to do. */
+/* How long a video waits for a device before it uses the CPU. */
 static const int64_t timeout = INT64_C(5000000000);
 
 /* A device, or the CPU. */
@@ -45,7 +45,7 @@ static void fail(const struct berth_error *error)
     has_failed = true;
 }
 
-/* Whoever has a lease of a device says so: then nobody else may have it. */
+/* Each holder of a device marks it, so that a second holder would be noticed. */
 static struct place *enter_device(size_t slot)
 {
     if (devices[slot].users++ != 0) {
@@ -108,7 +108,7 @@ static void *work(void *unused)
             encode_on_device(video, lease);
             break;
         case BERTH_ERROR_NO_DEVICE:  /* the pool is empty */
-        case BERTH_ERROR_IMPOSSIBLE: /* no device here could ever do */
+        case BERTH_ERROR_IMPOSSIBLE: /* no device here can ever serve it */
         case BERTH_ERROR_TIMED_OUT:
             encode_video(video, &cpu);
             break;
@@ -119,7 +119,7 @@ static void *work(void *unused)
     return unused;
 }
 
-/* ---- The helper, which has one device at most ---- */
+/* ---- The helper, which has at most one device ---- */
 
 static struct {
     sem_t news; /* posted for a lease, and at the end */
@@ -129,7 +129,8 @@ static struct {
     _Atomic uint64_t checksum;
 } helper;
 
-/* Callbacks run in whatever thread made them due, so they are short: the helper has its own. */
+/* Callbacks run in the thread that caused them, so they must be short: the helper has its own
+ * thread. */
 static bool offer(void *unused, struct berth_lease lease, const struct berth_lease_device *device)
 {
     (void)unused;
@@ -143,7 +144,7 @@ static bool offer(void *unused, struct berth_lease lease, const struct berth_lea
 static void take_back(void *unused, struct berth_lease lease)
 {
     (void)unused;
-    (void)lease; /* the only one that is out */
+    (void)lease; /* the only lease of the helper */
     helper.must_stop = true;
 }
 
@@ -154,7 +155,7 @@ static void *help(void *unused)
         struct place *device;
 
         while (sem_wait(&helper.news) < 0)
-            continue; /* a signal came */
+            continue; /* interrupted by a signal */
         lease = helper.lease;
         if (lease.id == 0)
             return unused;
@@ -197,7 +198,7 @@ static int transcode(struct berth_error *error)
         threads[i] = start(work);
     for (int i = 0; i < WORKERS; i++)
         pthread_join(threads[i], NULL);
-    berth_arbiter_stop(arbiter); /* nothing is offered any more */
+    berth_arbiter_stop(arbiter); /* no more offers */
     helper.must_stop = true;
     sem_post(&helper.news);
     pthread_join(threads[WORKERS], NULL);

@@ -49,7 +49,7 @@ static const char *type_of(const char *path)
     return NULL;
 }
 
-/* Prints the bytes, and returns how many they are. */
+/* Prints the bytes and returns their number. */
 static size_t print_bytes(const char *path, unsigned number, uint64_t *ret_hash)
 {
     FILE *file = fopen(path, "rb");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The least a program can do: what the kernel and the dynamic linker cost alone.
+ * The minimum of a program: the cost of the kernel and the dynamic linker alone.
  */
 int main(void)
 {

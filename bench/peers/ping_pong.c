@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two processes that send a packet to and fro over a SEQPACKET socket: what any daemon costs at
- * least. Prints nanoseconds for one round trip. Meant to run on one CPU. */
+ * Two processes that send a packet back and forth over a SEQPACKET socket: the minimum cost of
+ * any daemon. Prints the nanoseconds per round trip. Run it on one CPU.
+ */
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../measure.h"
 
-/* About as long as a short message. */
+/* About the length of a short message. */
 enum { LENGTH = 64 };
 
 static void echo(int socket)

@@ -45,11 +45,11 @@ static void append_any(struct text *out, size_t count)
     append_times(out, count, count);
 }
 
-/* Digits, `count` of them, that as a number lie between two others of as many. */
+/* Appends a pattern for numbers of `count` digits between two numbers of the same length. */
 static void append_between(struct text *out, const char *min, const char *max, size_t count)
 {
-    bool first_apart, last_apart; /* the digits with which not all others may follow */
-    char first, last;             /* those with which they may */
+    bool first_apart, last_apart; /* leading digits after which not all digits may follow */
+    char first, last;             /* leading digits after which all may follow */
 
     if (count == 0)
         return;
@@ -85,7 +85,7 @@ static void append_between(struct text *out, const char *min, const char *max, s
     text_append_char(out, ')');
 }
 
-/* Numbers of `shortest` to `longest` digits, whatever they are. */
+/* Appends a pattern for all numbers of `shortest` to `longest` digits. */
 static void append_lengths(struct text *out, size_t shortest, size_t longest)
 {
     text_append(out, "[1-9]");
@@ -108,7 +108,7 @@ void pattern_append_whole(struct text *out, uint64_t min, uint64_t max)
     char smallest[WHOLE_DIGITS + 1] = "1"; /* of any number of digits */
     size_t shortest = (size_t)snprintf(from, sizeof(from), "%" PRIu64, min);
     size_t longest = (size_t)snprintf(to, sizeof(to), "%" PRIu64, max);
-    size_t whole_from, whole_to; /* the lengths of which all numbers are meant */
+    size_t whole_from, whole_to; /* the lengths for which all numbers match */
     bool any = false;
 
     assert(min <= max);
@@ -141,7 +141,7 @@ void pattern_append_elastic(struct text *out, uint64_t min, uint64_t max)
     char digits[WHOLE_DIGITS + 1];
     size_t longest = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, max);
 
-    /* Two numbers in bounds ... */
+    /* Two numbers in range ... */
     text_append(out, "(?:(?=");
     pattern_append_whole(out, min, max);
     text_append_char(out, '-');
@@ -150,9 +150,10 @@ void pattern_append_elastic(struct text *out, uint64_t min, uint64_t max)
     /* ... of which the first has fewer digits, ... */
     for (size_t length = 1; length < longest; length++)
         text_append_format(out, "[0-9]{%zu}-[0-9]{%zu,}|", length, length + 1);
-    /* ... or both are the same, ... */
+    /* ... or both are equal, ... */
     text_append(out, "([0-9]+)-\\1(?![0-9])|(?=(?:");
-    /* ... or have as many, begin alike and go on with a smaller and a larger one. */
+    /* ... or have the same length and a common beginning, followed by a smaller and a larger
+     * digit. */
     for (size_t length = 1; length <= longest; length++)
         text_append_format(out, "%s[0-9]{%zu}-[0-9]{%zu}", length == 1 ? "" : "|", length, length);
     text_append(out, ")(?![0-9]))([0-9]*)(?:");

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Regular expressions for schemas. They are written in what ECMA-262 and Python's
- * `re` have in common and mean alike ([0-9], as Python's \d knows the digits of all languages).
- * Each is one group that may stand within a larger expression; a whole text is one between
- * PATTERN_BEGIN and PATTERN_END. Pure.
+ * Regular expressions for schemas. They use only syntax that ECMA-262 and Python's `re` share
+ * ([0-9], because Python's \d matches digits of all scripts). Each pattern is one group and may
+ * be part of a larger expression; PATTERN_BEGIN and PATTERN_END make it match a whole text. Pure.
  */
 #ifndef TOOLS_SPEC_PATTERN_H
 #define TOOLS_SPEC_PATTERN_H
@@ -13,14 +12,14 @@
 #include "base/text/text.h"
 
 #define PATTERN_BEGIN "^"
-/* Python's $ alone also matches before a line feed at the end. */
+/* Python's $ alone also matches before a final line feed. */
 #define PATTERN_END "$(?!\\n)"
 
-/* A whole number without leading zeros. */
+/* Appends a pattern for a whole number without leading zeros. */
 void pattern_append_whole(struct text *out, uint64_t min, uint64_t max);
 
-/* Two of them with a dash between, the first not larger than the second. It holds the groups
- * numbered from 1, so nothing before it may. */
+/* Appends a pattern for two such numbers with a dash between, the first not larger than the second.
+ * It uses groups numbered from 1, so no group may come before it. */
 void pattern_append_elastic(struct text *out, uint64_t min, uint64_t max);
 
 #endif

@@ -16,7 +16,7 @@ static bool is_whole(const char *text, uint64_t *ret_number)
     return quantity_parse_number(text, 0, UINT64_MAX, ret_number, NULL) == 0;
 }
 
-/* What a plain scalar is to YAML; of all notations, those that tables use. */
+/* How YAML reads a plain scalar; only the notations that the tables use. */
 static void write_plain(struct json *json, const char *text)
 {
     enum { DECIMALS = 6 };
@@ -70,15 +70,15 @@ void schema_write_value(struct json *json, const char *text)
 
 /* ---- Conditions ---- */
 
-/* Whether the value is a truth value, in any of YAML's spellings; which one then. */
+/* Returns whether the value is a boolean in any of YAML's spellings, and which. */
 static bool is_boolean(const char *value, bool *ret_truth)
 {
     *ret_truth = strcasecmp(value, "true") == 0;
     return *ret_truth || strcasecmp(value, "false") == 0;
 }
 
-/* The values as texts and, where they can be, as the numbers that they are without quotes. Truth
- * values are never in quotes, and one whatever their spelling. */
+/* Writes the values as texts and, where possible, as numbers without quotes. Booleans are never
+ * quoted, and equal in all spellings. */
 static void write_enum(struct json *json, const struct condition *condition, bool or_null)
 {
     bool written[2] = {false, false};
@@ -104,7 +104,7 @@ static void write_enum(struct json *json, const struct condition *condition, boo
     json_array_end(json);
 }
 
-/* Members for a value that is there. */
+/* Writes the members for a present value. */
 static void write_test(struct json *json, const struct condition *condition)
 {
     if (condition->test == CONDITION_ONE_OF || condition->test == CONDITION_NOT_GIVEN_AS) {
@@ -120,7 +120,7 @@ static void write_test(struct json *json, const struct condition *condition)
     json_object_end(json);
 }
 
-/* Members for an object in which the path leads to a value that passes the test. */
+/* Writes the members for an object in which the path leads to a value that passes the test. */
 static void write_path(struct json *json, const char *path, const struct condition *condition)
 {
     size_t length = strcspn(path, ".");
@@ -156,7 +156,7 @@ static const char *path_within(const struct movable *movable, const char *path)
                                                                             : NULL;
 }
 
-/* The same with the movable record in either place. */
+/* The same, with the movable record in either place. */
 static void write_places(struct json *json, const struct movable *movable,
                          const struct condition *condition)
 {
@@ -181,7 +181,7 @@ static void write_places(struct json *json, const struct movable *movable,
     json_array_end(json);
 }
 
-/* A condition on the whole file, or, when `inside`, on the movable record. */
+/* Writes a condition on the whole file or, if `inside`, on the movable record. */
 static void write_condition(struct json *json, const struct movable *movable, bool inside,
                             const struct condition *condition)
 {
@@ -202,7 +202,7 @@ static void write_condition(struct json *json, const struct movable *movable, bo
     json_object_end(json);
 }
 
-/* Whether all conditions are about fields of the movable record. */
+/* Returns whether all conditions are about fields of the movable record. */
 static bool is_inside(const struct contradiction *row, const struct movable *movable)
 {
     for (size_t i = 0; i < CONDITIONS_MAX && row->conditions[i].test != CONDITION_NONE; i++) {
@@ -229,7 +229,7 @@ static void write_contradiction(struct json *json, const struct movable *movable
     json_object_end(json);
 }
 
-/* The contradictions within the movable record, or all others. */
+/* Writes the contradictions inside the movable record, or all others. */
 static void write_contradictions(struct json *json, const struct schema_source *source, bool inside)
 {
     json_key(json, "allOf");
@@ -243,7 +243,7 @@ static void write_contradictions(struct json *json, const struct schema_source *
 
 /* ---- Records ---- */
 
-/* Whether what is usual is a value and not a phrase. */
+/* Returns whether the default is a value and not a phrase. */
 static bool is_value(const struct field *field, const char *default_text)
 {
     uint64_t number;
@@ -257,7 +257,7 @@ static bool is_value(const struct field *field, const char *default_text)
            strcmp(default_text, "false") == 0;
 }
 
-/* What the field is for, and what it is when left out, where that is not the default. */
+/* Describes the field, and its default where that is not a value. */
 static void write_description(struct json *json, const struct field *field)
 {
     struct text description = {0};
@@ -331,7 +331,7 @@ static void write_record(struct json *json, const struct record *record, bool or
 
 /* ---- Definitions ---- */
 
-/* The records within `record`, each once. */
+/* Lists the records within `record`, each once. */
 struct definitions {
     VECTOR_OF(const struct field *);
     bool failed;

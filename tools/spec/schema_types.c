@@ -19,12 +19,12 @@
         __VA_ARGS__, NULL \
     }
 
-/* Any scalar is a text to berth. */
+/* berth reads any scalar as text. */
 #define SCALARS "string", "number", "boolean"
 
 enum {
     TEXT_MAX = 255,
-    NUMBER_DIGITS = 18, /* that int64_t always holds */
+    NUMBER_DIGITS = 18, /* fits int64_t */
 };
 
 void schema_types_write(struct json *json, bool or_null, const char *const *names)
@@ -48,7 +48,7 @@ static void write_bounds(struct json *json, uint64_t min, uint64_t max)
     json_number_member(json, "maximum", true, max);
 }
 
-/* The length of a text, in characters where berth counts bytes. */
+/* Writes the length limits of a text; the schema counts characters, berth counts bytes. */
 static void write_length(struct json *json, uint64_t min, uint64_t max)
 {
     if (min > 0)
@@ -61,7 +61,7 @@ static void write_without_zero_bytes(struct json *json)
     json_string_member(json, "pattern", "^[^\\u0000]*$");
 }
 
-/* A pattern of whole texts. Empties the text with it. */
+/* Writes a pattern for whole texts. Empties the text that holds it. */
 static void write_pattern(struct json *json, struct text *pattern)
 {
     struct text whole = {0};
@@ -73,7 +73,7 @@ static void write_pattern(struct json *json, struct text *pattern)
     text_finish(pattern);
 }
 
-/* The largest number of so many digits. */
+/* Returns the largest number of this many digits. */
 static uint64_t largest_of(unsigned digits)
 {
     uint64_t number = 0;
@@ -90,7 +90,7 @@ static void write_text(const struct field *field, bool or_null, struct json *jso
     schema_types_write(json, or_null, NAMES(SCALARS));
     write_length(json, 1, longest);
     write_without_zero_bytes(json);
-    /* A short text may be too short for a number that nobody would wonder about. */
+    /* Short texts must still allow plausible numbers. */
     if (longest <= NUMBER_DIGITS) {
         json_key(json, "minimum");
         json_signed(json, -(int64_t)largest_of((unsigned)longest - 1));
@@ -162,7 +162,7 @@ static void write_share(const struct field *field, bool or_null, struct json *js
     json_number_member(json, "maximum", true, 1);
 }
 
-/* That one of the digits is not 0. */
+/* Requires a digit that is not 0. */
 static void append_min(struct text *pattern, uint64_t min)
 {
     if (min > 0)
@@ -190,7 +190,7 @@ static void write_size(const struct field *field, bool or_null, struct json *jso
     write_pattern(json, &pattern);
 }
 
-/* Parts with units in falling order, of which the last may have a fraction. */
+/* Parts with units in falling order; the last part may have a fraction. */
 static void append_parts(struct text *pattern)
 {
     text_append(pattern, "(?=[0-9])");
@@ -216,7 +216,7 @@ static void write_duration(const struct field *field, bool or_null, struct json 
     write_pattern(json, &pattern);
 }
 
-/* A device id, as device_id_parse reads them: only those of NVIDIA have parts. */
+/* A device id, as device_id_parse reads it: only NVIDIA ids have a MIG number. */
 static void append_id(struct text *pattern)
 {
     struct text index = {0};
@@ -260,7 +260,7 @@ static void write_directory(const struct field *field, bool or_null, struct json
     json_string_member(json, "pattern", "^/[^\\u0000]*$");
 }
 
-/* A word of a command; it may be empty unless it is the first. */
+/* A word of a command; only the first must not be empty. */
 static void write_word(struct json *json, bool first)
 {
     json_object_begin(json);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * docs/SPEC.md. What the tables know comes from them; the rest are the paragraphs here.
+ * Writes docs/SPEC.md: tables of fields from the readers' tables, and the paragraphs here.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -158,13 +158,13 @@ struct row {
     struct text cells[COLUMNS];
 };
 
-/* A table of Markdown, whose columns line up in its text, too. */
+/* A Markdown table whose columns are aligned in its source, too. */
 struct rows {
     VECTOR_OF(struct row);
     bool failed;
 };
 
-/* A name and what is like one: as code, since it is to be written so. */
+/* Appends a name as code. */
 static void append_code(struct text *out, const char *word)
 {
     text_append_format(out, "`%s`", word);
@@ -179,7 +179,7 @@ static void append_choices(struct text *out, const struct choice *choices)
     }
 }
 
-/* What may stand there. */
+/* Describes the accepted values. */
 static void append_value(struct text *out, const struct field *field)
 {
     const struct field_type *type = field->type;
@@ -253,7 +253,7 @@ static size_t width_of(const struct rows *rows, size_t field_column)
     return widest;
 }
 
-/* The last column is as wide as each of its cells, so that lines do not end in blanks. */
+/* The last column is not padded, so that lines do not end in blanks. */
 static void append_line(struct text *out, const struct rows *rows, const struct row *row)
 {
     for (size_t field_column = 0; field_column < COLUMNS; field_column++) {
@@ -303,7 +303,7 @@ static void append_table(struct text *out, const struct record *record)
     vector_finish(&rows);
 }
 
-/* The record and those within it, each under the path of the first field that holds it. */
+/* Writes the record and those within it, each under the path of the first field that holds it. */
 static void append_record(struct text *out, const struct record *record, const char *path)
 {
     text_append_format(out, "\n### %s\n\n", *path == '\0' ? "At the top" : path);
