@@ -180,14 +180,14 @@ static void add_lease(struct table *table, const struct top_picture *picture,
     draw_add_job(table, lease, NULL, facts);
 }
 
-/* Appends why a claim waits, with the names of users; nothing where that is unknown. */
-static void append_reason(const struct claim_info *claim, struct user_names *users,
+/* Appends why a claim waits; nothing if that is unknown. */
+static void append_reason(const struct claim_info *claim, const struct top_picture *picture,
                           struct text *out)
 {
     const char *reason = view_claim_reason(claim);
 
     if (reason != NULL)
-        reason_text_append(out, reason, users);
+        reason_text_append(out, reason, picture->users);
 }
 
 static void add_claim(struct table *table, const struct top_picture *picture,
@@ -208,7 +208,7 @@ static void add_claim(struct table *table, const struct top_picture *picture,
                claim->estimate.known ? view_format_start(claim->estimate.value, past).text : NULL);
     table_cell(table, claim->request);
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
-    append_reason(claim, picture->users, &reason);
+    append_reason(claim, picture, &reason);
     table->failed |= text_failed(&reason);
     table_cell(table, reason.length == 0 ? NULL : text_string(&reason));
     text_finish(&reason);
@@ -225,14 +225,14 @@ static void append_lease_detail(const struct lease_info *lease, struct text *out
         text_append_format(out, ": %s", lease->command);
 }
 
-static void append_claim_detail(const struct claim_info *claim, struct user_names *users,
+static void append_claim_detail(const struct claim_info *claim, const struct top_picture *picture,
                                 struct text *out)
 {
     text_append_format(out, "claim %" PRIu64 " wants %s", claim->id,
                        claim->request == NULL ? "-" : claim->request);
     if (view_claim_reason(claim) != NULL)
         text_append(out, ": ");
-    append_reason(claim, users, out);
+    append_reason(claim, picture, out);
 }
 
 void draw_append_detail(const struct top_picture *picture, const struct top_model *model,
@@ -244,7 +244,7 @@ void draw_append_detail(const struct top_picture *picture, const struct top_mode
     if (row == NULL)
         return;
     if (row->claim != TOP_NOTHING) {
-        append_claim_detail(&snapshot->claims.items[row->claim], picture->users, out);
+        append_claim_detail(&snapshot->claims.items[row->claim], picture, out);
         return;
     }
     if (row->slot != TOP_NOTHING) {

@@ -49,7 +49,7 @@ static void add_claim(struct table *table, const struct status_picture *picture,
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
 }
 
-/* Appends why a claim waits, with the names of users; nothing where that is unknown. */
+/* Appends why a claim waits; nothing if that is unknown. */
 static void write_reason(const struct claim_info *claim, const struct status_picture *picture,
                          struct text *out)
 {
