@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth spec check: whether spec files are good.
+ * berth spec check.
  */
 #include <stdio.h>
 
@@ -33,12 +33,12 @@ static const struct option_set check_option_set = {
 
 static const struct option_set *const check_sets[] = {&check_option_set, NULL};
 
-/* What was found in one file. */
+/* The result for one file. */
 struct finding {
     const char *file;
-    struct request_options options; /* when the file is good */
-    struct text description;        /* the request, when it is */
-    struct berth_error error;       /* of another file */
+    struct request_options options; /* if the file is valid */
+    struct text description;        /* the request, if the file is valid */
+    struct berth_error error;       /* otherwise */
 };
 
 static int check_file(const char *path, struct finding *finding)
@@ -82,7 +82,7 @@ static void write_json(struct json *json, const struct finding *finding)
     json_object_end(json);
 }
 
-/* Returns the exit code for the file. */
+/* Prints the result. Returns the exit code for the file. */
 static int print_finding(struct finding *finding)
 {
     struct text line = {0};
@@ -102,7 +102,7 @@ static int print_finding(struct finding *finding)
     return code;
 }
 
-/* Of two exit codes the one that says more: what berth failed at counts most. */
+/* Returns the more serious of two exit codes. A failure of berth is the most serious one. */
 static int worse_exit_code(int one, int other)
 {
     return one > other ? one : other;
@@ -171,11 +171,14 @@ static int run_spec_check_verb(int argc, char **argv)
 const struct verb verb_spec_check = {
     .name = "spec check",
     .usage = "[--json] FILE...",
-    .summary = "whether spec files are good",
-    .description = "Reads spec files and says of each good one what it asks for, and what is wrong "
-                   "with the others: FILE:LINE:COLUMN and a sentence. Notes are about what is "
-                   "taken and does nothing. '-' is standard input. The exit code is 2 when a file "
-                   "is not good.",
+    .summary = "check spec files",
+    .description =
+        "Checks spec files. Prints the request of each valid file, and the position and the reason "
+        "of each error: FILE:LINE:COLUMN: SENTENCE. A note is about a field that has no effect. "
+        "'-' "
+        "is standard input. The exit code is 2 if a file is not valid.",
+    .examples = "berth spec check train.yaml\n"
+                "berth spec check --json jobs/*.yaml\n",
     .sets = check_sets,
     .operand = OPERAND_FILE,
     .run = run_spec_check_verb,

@@ -13,8 +13,8 @@ static void clear_text(char **text)
     *text = NULL;
 }
 
-/* Before the line is read over the file: makes way for what would be added to what the file says,
- * or would contradict it. */
+/* Drops fields of the file that the command line replaces or contradicts. Call this before the
+ * options are parsed over the file, because lists are appended. */
 static void drop_overridden(struct request *file, const struct request_options *line)
 {
     const struct request *said = &line->request;
@@ -33,7 +33,7 @@ static void drop_overridden(struct request *file, const struct request_options *
         file->opportunistic = false;
 }
 
-/* And afterwards: what the file says about sharing does not go with another mode. */
+/* Drops fields of the file about sharing that do not go with the mode of the options. */
 static void drop_sharing(struct request *request, const struct request *said)
 {
     if (request->sharing == SHARING_EXCLUSIVE && !said->share.known)
@@ -56,7 +56,7 @@ static bool is_request_set(const struct option_set *set)
     return *known != NULL;
 }
 
-/* Puts the file below the options of the line, which parsed well before. */
+/* Reads the file and parses the options over it. They were parsed without an error before. */
 static int apply_file(const struct option_binding *bindings, size_t count, size_t which,
                       options_parser *parse, int argc, char **argv, struct berth_error *error)
 {

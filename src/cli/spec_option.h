@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * --spec FILE: the request of a file, with the other options of the line over it.
+ * The option --spec FILE: the request comes from a file, and the other options override it.
  */
 #ifndef CLI_SPEC_OPTION_H
 #define CLI_SPEC_OPTION_H
@@ -9,10 +9,11 @@
 
 #include "cli/options.h"
 
-/* After `parse` has read argv into the bindings: where a request among them names a spec file, it
- * becomes the file's, and its options are read once more over that; all others are left alone. What
- * an option says leaves no doubt counts alone: --sharing exclusive also drops the file's share.
- * Fails as workload_read. */
+/* Applies --spec after `parse` has read argv into the bindings. If a request among them names a
+ * spec file, reads the file into the request and parses the options once more over it; the targets
+ * of all other bindings stay as they are. An option also drops fields of the file that contradict
+ * it:
+ * --sharing exclusive drops the file's share. Returns an options_result. Fails as workload_read. */
 int spec_option_apply(const struct option_binding *bindings, size_t count, options_parser *parse,
                       int argc, char **argv, struct berth_error *error);
 

@@ -138,8 +138,8 @@ static int parse_boolean(const struct field *field, const char *text, void *targ
     return error_set(error, BERTH_ERROR_SYNTAX, "expected true or false, got %s", quote(text).text);
 }
 
-static int wanted_list(const struct field_reading *reading, const struct field *field,
-                       const struct document_node *node)
+static int require_list(const struct field_reading *reading, const struct field *field,
+                        const struct document_node *node)
 {
     if (node->kind == NODE_LIST)
         return 0;
@@ -166,7 +166,7 @@ static int read_texts(const struct field_reading *reading, const struct field *f
                       const struct document_node *node, void *target)
 {
     struct string_list *list = target;
-    int code = wanted_list(reading, field, node);
+    int code = require_list(reading, field, node);
 
     for (size_t i = 0; i < node->count && code == 0; i++) {
         char **place = vector_append(list);
@@ -186,7 +186,7 @@ static int read_record(const struct field_reading *reading, const struct field *
 static int read_records(const struct field_reading *reading, const struct field *field,
                         const struct document_node *node, void *target)
 {
-    int code = wanted_list(reading, field, node);
+    int code = require_list(reading, field, node);
 
     for (size_t i = 0; i < node->count && code == 0; i++) {
         void *item = field->append(target);

@@ -169,7 +169,7 @@ static int find_gpu_block(const struct field_reading *reading, const struct docu
     if (top == NULL && below == NULL)
         return document_error(reading->document, field_record_value(root, "gpu"), reading->error,
                               BERTH_ERROR_INVALID,
-                              "a spec file needs the field 'gpu' (gpu: {} asks for one device)");
+                              "a spec file needs the field 'gpu' (gpu: {} requests one device)");
     if (top != NULL && below != NULL)
         return document_error(reading->document, below, reading->error, BERTH_ERROR_INVALID,
                               "gpu: expected once, got at the top and below resources");

@@ -11,24 +11,24 @@
 #include "write_spec.h"
 
 static const char introduction[] =
-    "<!-- Written by `make docs` from the tables in src/spec that berth reads files by. -->\n"
+    "<!-- Written by `make docs` from the tables in src/spec. Do not edit. -->\n"
     "\n"
     "# Spec files\n"
     "\n"
-    "A spec file says what a workload wants: how many devices, of what kind, shared how, for how "
-    "long,\n"
-    "and which command gets them. It is YAML or JSON.\n"
+    "A spec file describes a job: how many devices of what kind it needs, whether it shares them, "
+    "for how\n"
+    "long, and its command. It is YAML or JSON.\n"
     "\n"
     "```yaml\n"
     "name: finetune\n"
-    "replicas: 2              # each with devices of its own\n"
+    "replicas: 2              # each with its own devices\n"
     "gpu:\n"
     "  count: 4               # or \"all\", or a range such as 2-4\n"
     "  vendor: nvidia\n"
     "  model: H100            # part of the name\n"
     "  min_free: 20GiB\n"
     "  min_cap: \"8.0\"\n"
-    "  distributed:           # one process for each device; {} takes all as usual\n"
+    "  distributed:           # one process per device; {} uses all defaults\n"
     "    backend: nccl\n"
     "    master_port: 29500\n"
     "priority: normal\n"
@@ -37,11 +37,11 @@ static const char introduction[] =
     "```\n"
     "\n"
     "```sh\n"
-    "berth spec check train.yaml      # is it good, and what does it ask for?\n"
-    "berth run --spec train.yaml      # claim what it says, run its command\n"
+    "berth spec check train.yaml      # is it valid, and what does it request?\n"
+    "berth run --spec train.yaml      # wait for the devices, then run the command\n"
     "```\n"
     "\n"
-    "A part of a device is asked for like this:\n"
+    "This file requests a part of a device:\n"
     "\n"
     "```yaml\n"
     "name: notebook\n"
@@ -53,75 +53,74 @@ static const char introduction[] =
     "command: [jupyter, lab]\n"
     "```\n"
     "\n"
-    "The block `gpu` takes every field of ZLayer's `GpuSpec` unchanged, at the top or below "
+    "The block `gpu` accepts every field of ZLayer's `GpuSpec` unchanged, at the top or below "
     "`resources`.\n"
-    "Fields that are not in the tables below are refused, with the nearest known name.\n";
+    "Unknown fields are refused; the message suggests the nearest known name.\n";
 
 static const char using_files[] =
     "\n"
     "## Using a file\n"
     "\n"
-    "- `berth run --spec FILE` takes the request and the command from the file, and so does every "
-    "other\n"
-    "  verb that takes a request. `-` is standard input. Options on the command line win over the "
-    "file,\n"
-    "  each over the field of its own: `berth run --spec train.yaml -n 2 --time 1h`. A command on "
-    "the\n"
-    "  command line is run in place of the file's.\n"
-    "- `berth spec check FILE...` says of each good file what it asks for. What is wrong with "
-    "another is\n"
-    "  told as `FILE:LINE:COLUMN: sentence`, and the exit code is 2. `--json` is for programs. No "
-    "device\n"
-    "  is looked for: what the machine can give, `berth plan --spec FILE` tells.\n"
-    "- `berth spec schema` prints a JSON Schema (draft 2020-12) that accepts and refuses the same "
-    "files.\n"
+    "- `berth run --spec FILE` and the other verbs that take a request read it from the file. `-` "
+    "is\n"
+    "  standard input. Options on the command line override the fields of the file:\n"
+    "  `berth run --spec train.yaml -n 2 --time 1h`. A command on the command line replaces the "
+    "file's\n"
+    "  command.\n"
+    "- `berth spec check FILE...` prints the request of each valid file. Errors have the form\n"
+    "  `FILE:LINE:COLUMN: sentence`, and the exit code is 2. `--json` prints JSON. The command "
+    "does not\n"
+    "  look at devices: `berth plan --spec FILE` shows which devices the request would get.\n"
+    "- `berth spec schema` prints a JSON Schema (draft 2020-12) that accepts the same files.\n"
     "\n"
-    "A file differs from the command line in what is usual: `vendor` is nvidia, as in ZLayer, not "
-    "any one\n"
-    "vendor, and `scheduling` is best-effort, not gang.\n";
+    "Two defaults differ from the command line: `vendor` is nvidia, as in ZLayer, and `scheduling` "
+    "is\n"
+    "best-effort, not gang.\n";
 
 static const char values[] =
     "\n"
     "## Values\n"
     "\n"
-    "- Nothing (`null`, `~` or an empty value) is the same as leaving the field out.\n"
-    "- A **text** may be written without quotes, also when it looks like a number or a truth "
-    "value. It\n"
-    "  has at most 255 bytes unless the table says otherwise.\n"
-    "- A **number** is written in plain decimal digits without quotes: no sign, no leading zeros, "
-    "no\n"
-    "  exponent, not `0x10`, `1_000` or `4.0`. Versions of YAML disagree about most of these.\n"
+    "- Null (`null`, `~` or an empty value) is the same as leaving the field out.\n"
+    "- A **text** may be written without quotes, also if it looks like a number or a truth value. "
+    "It has\n"
+    "  at most 255 bytes unless the table says otherwise.\n"
+    "- A **number** has plain decimal digits without quotes: no sign, no leading zeros, no "
+    "exponent, not\n"
+    "  `0x10`, `1_000` or `4.0`. Versions of YAML disagree about most of these.\n"
     "- A **truth value** is `true` or `false`; `yes`, `no`, `on` and `off` are texts.\n"
     "- A **size** is a whole number of bytes, or a number with a unit: `K`, `M`, `G`, `T` and "
     "`KiB` to\n"
-    "  `TiB` count by 1024, `KB` to `TB` by 1000; in any case, with one blank before it or none, "
-    "and with\n"
-    "  up to three digits behind a point: `1.5 TiB`. It is below 1000T.\n"
-    "- A **duration** is a whole number of seconds; or numbers with units, the largest first, of "
-    "which\n"
-    "  the last may have up to three digits behind a point: `1h30m`, `2d12h`, `1.5h`, `500ms`; or "
+    "  `TiB` are powers of 1024, `KB` to `TB` are powers of 1000. The unit is in upper or lower "
+    "case,\n"
+    "  with at most one blank before it. The number may have up to three decimals: `1.5 TiB`. The "
+    "maximum\n"
+    "  is below 1000T.\n"
+    "- A **duration** is a whole number of seconds; or numbers with units, from the largest unit "
+    "to the\n"
+    "  smallest, the last with up to three decimals: `1h30m`, `2d12h`, `1.5h`, `500ms`; or hours, "
+    "minutes\n"
+    "  and seconds, with or without days: `1:30:00`, `2-00:00:00`. The maximum is 9999 days, 99999 "
     "hours,\n"
-    "  minutes and seconds with days before them or without: `1:30:00`, `2-00:00:00`. The most is "
-    "9999\n"
-    "  days, 99999 hours, 9999999 minutes or 999999999 seconds.\n"
-    "- A **device id** is what `berth devices` shows: `nvidia0`, `amd3`, or `nvidia0.1` for a "
-    "part.\n";
+    "  9999999 minutes or 999999999 seconds.\n"
+    "- A **device id** is a name from `berth devices`: `nvidia0`, `amd3`, or `nvidia0.1` for a "
+    "partition.\n";
 
 static const char schema[] =
     "\n"
     "## The schema in an editor\n"
     "\n"
-    "Editors that know JSON Schema complete the fields, explain them and mark mistakes while a "
-    "file is\n"
-    "written. Keep the schema beside the file:\n"
+    "Editors that support JSON Schema complete and explain the fields and mark errors. Save the "
+    "schema next\n"
+    "to the file:\n"
     "\n"
     "```sh\n"
     "berth spec schema >berth-spec.json\n"
     "```\n"
     "\n"
-    "and name it in the file's first line, for editors with yaml-language-server (VS Code with its "
-    "YAML\n"
-    "extension, Neovim, Emacs, Helix and others):\n"
+    "Then name it in the first line of the file, for editors with yaml-language-server (VS Code "
+    "with its\n"
+    "YAML extension, Neovim, Emacs, Helix and others):\n"
     "\n"
     "```yaml\n"
     "# yaml-language-server: $schema=berth-spec.json\n"
@@ -129,26 +128,26 @@ static const char schema[] =
     "  count: 2\n"
     "```\n"
     "\n"
-    "In VS Code, the settings can name it for all files of a kind instead: `\"yaml.schemas\":\n"
-    "{\"berth-spec.json\": \"*.berth.yaml\"}`. In programs, any validator that knows draft 2020-12 "
-    "and the\n"
-    "regular expressions of ECMA-262 will do; the file is to be read as YAML 1.2 (core schema) or "
-    "JSON.\n"
+    "In VS Code, the settings can name it for many files: `\"yaml.schemas\": "
+    "{\"berth-spec.json\":\n"
+    "\"*.berth.yaml\"}`. Programs can use any validator with draft 2020-12 and the regular "
+    "expressions of\n"
+    "ECMA-262. They must read the file as YAML 1.2 (core schema) or JSON.\n"
     "\n"
-    "A schema judges what a reader has made of the text, so there is a little that it cannot say. "
-    "These\n"
-    "pass the schema, and `berth spec check` refuses them:\n"
+    "A schema sees only the values, not the text, so it cannot find all errors. It accepts these, "
+    "but\n"
+    "`berth spec check` refuses them:\n"
     "\n"
-    "- a number in another notation: to a schema, `4.0`, `04`, `+4`, `0x4` and `4e0` are all 4, "
+    "- a number in another notation: for a schema, `4.0`, `04`, `+4`, `0x4` and `4e0` are all 4, "
     "and `.5`\n"
     "  is 0.5;\n"
     "- a text with more bytes than the table allows, but not more characters, such as 200 times "
     "`é`, and\n"
     "  a number with more digits than a text may have bytes.\n"
     "\n"
-    "Nor does it see a key that stands twice, a YAML tag such as `!!str`, or a second document in "
-    "the file.\n"
-    "Most readers refuse the first themselves; berth refuses them all.\n";
+    "It also does not see a repeated key, a YAML tag such as `!!str`, or a second document in the "
+    "file. Most\n"
+    "YAML readers refuse repeated keys themselves; berth refuses all three.\n";
 
 /* ---- Cells ---- */
 
@@ -324,19 +323,21 @@ static void append_record(struct text *out, const struct record *record, const c
 
 static void append_sentences(struct text *out)
 {
-    text_append(out,
-                "\n## What does not go together\n\n"
-                "A file is refused with one of these sentences, at the place of the field:\n\n");
-    for (const struct contradiction *row = spec_rules; row->sentence != NULL; row++)
-        text_append_format(out, "- %s\n", row->sentence);
+    text_append(out, "\n## What does not go together\n\n"
+                     "A file that breaks one of these rules is refused. The message has the "
+                     "position of the field:\n\n");
+    for (const struct contradiction *row = spec_rules; row->sentence != NULL; row++) {
+        if (row == spec_rules || strcmp(row->sentence, row[-1].sentence) != 0)
+            text_append_format(out, "- %s\n", row->sentence);
+    }
     text_append(
         out, "\n## Notes\n\n"
-             "These are good, but do nothing. `berth spec check` says so, and `berth run -v`:\n\n");
+             "These fields are accepted, but have no effect. `berth spec check` and `berth run -v` "
+             "print a note:\n\n");
     for (const struct workload_note *note = workload_notes; note->sentence != NULL; note++)
         text_append_format(out, "- %s\n", note->sentence);
-    text_append(
-        out, "- device: an id has no effect when its vendor is not the one that is wanted\n"
-             "- vendor: a name is not known, so devices with only a DRI render node are meant\n");
+    text_append(out, "- device: an id of another vendor than that of the request has no effect\n"
+                     "- vendor: an unknown name means devices that have just a DRI render node\n");
 }
 
 void spec_document_write(struct text *out)

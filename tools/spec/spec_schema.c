@@ -28,7 +28,7 @@
 static const struct movable gpu_block = {.path = "gpu", .elsewhere = "resources.gpu"};
 
 const struct contradiction spec_rules[] = {
-    {.sentence = "a spec file needs the field 'gpu' (gpu: {} asks for one device)",
+    {.sentence = "a spec file needs the field 'gpu' (gpu: {} requests one device)",
      .conditions = {LEFT_OUT("gpu"), LEFT_OUT("resources.gpu")}},
     {.sentence = "gpu: expected once, got at the top and below resources",
      .conditions = {GIVEN("gpu"), GIVEN("resources.gpu")}},
@@ -66,7 +66,7 @@ void spec_schema_write(struct text *out)
     schema_write(&json, &(struct schema_source){
                             .id = "urn:berth:spec:1",
                             .title = "berth spec file",
-                            .description = "What a workload wants of a pool of GPUs, for berth run "
+                            .description = "The devices and the command of a job, for berth run "
                                            "--spec and the other verbs that take a request.",
                             .record = &workload_record,
                             .contradictions = spec_rules,
