@@ -11,7 +11,7 @@
 #include "support/exact_copy.h"
 #include "support/failing_allocator.h"
 
-/* What nvidia-ctk writes, in short. */
+/* A shortened file of nvidia-ctk. */
 static const char nvidia[] = "---\n"
                              "cdiVersion: 0.5.0\n"
                              "containerEdits:\n"

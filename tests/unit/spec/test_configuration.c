@@ -14,7 +14,7 @@
 #include "support/documents.h"
 #include "support/temporary_directory.h"
 
-/* Root, 0 by number and name, is everywhere. */
+/* Root exists everywhere, by name and as 0. */
 static const char every_key[] = "policy: round-robin\n"
                                 "grace: 1m30s\n"
                                 "age_step: 2h\n"
@@ -47,7 +47,7 @@ static const char every_key[] = "policy: round-robin\n"
                                 "history: /srv/berth/past.db\n"
                                 "history_keep: 365d\n";
 
-/* Reads a configuration, which must be good; the caller finishes it. */
+/* Reads a configuration, which must be valid; the caller finishes it. */
 static struct configuration parse(const char *string)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -61,7 +61,8 @@ static struct configuration parse(const char *string)
     return configuration;
 }
 
-/* Reads one that must be refused with this code and, after the file's name, message. */
+/* Reads a configuration that must fail with this code, and with this message after the file's
+ * name. */
 static void check_refused(const char *bytes, size_t length, int code, const char *message)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -118,7 +119,7 @@ static void check_limit(const struct device_limit *limit, uint32_t key, bool is_
     assert_true(limit->allowance.devices == max);
 }
 
-/* Whether the numbers are these, with blanks between them. */
+/* Compares the numbers with a text that has them with blanks between. */
 static void check_numbers(const struct number_list *list, const char *wanted)
 {
     struct text found = {0};
@@ -149,7 +150,7 @@ static void check_reserved(const struct reserved_device *reserved, const char *i
     check_numbers(&reserved->people.groups, groups);
 }
 
-/* ---- Good ones ---- */
+/* ---- Valid files ---- */
 
 static void every_key_is_read(void **state)
 {
@@ -302,9 +303,9 @@ static void zeroed_memory_is_finished(void **state)
     configuration_finish(&configuration);
 }
 
-/* ---- Bad ones ---- */
+/* ---- Invalid files ---- */
 
-/* The words of each message are those of tests/data/configuration/bad; here are the codes. */
+/* Checks the codes; the messages are in tests/data/configuration/bad. */
 static const struct {
     const char *text;
     int code;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs over the files in tests/data/configuration. What is wanted of a good one is all in it that
- * is not as usual, of a bad one the message without the file's name.
+ * Reads the files in tests/data/configuration. Each names the expected result: for a valid file all
+ * values other than the defaults, for an invalid file the message without the file's name.
  */
 #include "support/unit.h"
 
@@ -18,7 +18,7 @@
 #include "support/temporary_directory.h"
 #include "support/wanted_files.h"
 
-/* ---- What is not as usual, in words ---- */
+/* ---- Values other than the defaults, as text ---- */
 
 #define MEMBER(member)                                  \
     {                                                   \
@@ -176,7 +176,7 @@ static void describe(const struct configuration *configuration,
         text_append(out, "as usual");
 }
 
-/* ---- Good and bad files ---- */
+/* ---- Valid and invalid files ---- */
 
 static void check_good(const char *path)
 {
@@ -260,7 +260,7 @@ static void memory_runs_out_at_every_step(void **state)
     assert_true(for_each_source_file("tests/data/configuration/bad", ".yaml", try_bad) > 0);
 }
 
-/* ---- Programs that have to be there ---- */
+/* ---- Programs that must exist ---- */
 
 static void write_file(const char *path, const char *content, mode_t mode)
 {
@@ -272,7 +272,7 @@ static void write_file(const char *path, const char *content, mode_t mode)
     assert_int_equal(chmod(path, mode), 0);
 }
 
-/* Adds the text with the directory for each @. */
+/* Appends the text, with the directory in place of each @. */
 static void append_filled(struct text *out, const char *text, const char *directory)
 {
     for (; *text != '\0'; text++) {
@@ -283,8 +283,8 @@ static void append_filled(struct text *out, const char *text, const char *direct
     }
 }
 
-/* The programs of the configuration are good (NULL), or not for this reason. In both, @ is the
- * directory of this test. */
+/* Checks the programs of a configuration: they must pass (NULL) or fail for this reason. In both
+ * texts @ is the directory of this test. */
 static void check_programs(const char *configuration, const char *reason)
 {
     struct berth_error error = BERTH_ERROR_INIT;

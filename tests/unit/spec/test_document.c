@@ -11,7 +11,7 @@
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
 
-/* What a text is read as. */
+/* A text and the expected document. */
 struct sample {
     const char *text;
     const char *wanted;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JSON that is not YAML, JSON that is both, and what only looks like it.
+ * JSON that is not YAML, JSON that is also YAML, and text that only looks like JSON.
  */
 #include "support/unit.h"
 
@@ -26,7 +26,7 @@ static void what_yaml_refuses_is_read(void **state)
     check_tree(BYTES("\xEF\xBB\xBF \n {\"a\": \"\\/\"}\n\n"), "@2:2{@2:3'a' @2:8'/'}");
 }
 
-/* YAML takes these for the ends of lines, and folds them. */
+/* In YAML these end a line, and are folded. */
 static void separators_of_lines_are_characters(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void json_has_the_limits_of_yaml(void **state)
     text_finish(&text);
 }
 
-/* ---- What both read ---- */
+/* ---- Texts that are both ---- */
 
 static void append_blanks(struct text *text, struct test_random *random)
 {
@@ -191,7 +191,7 @@ static void show(const struct text *value, const char *end, struct text *out)
     text_finish(&list);
 }
 
-/* A comment makes YAML of the same JSON. */
+/* With a comment, the same text is YAML and not JSON. */
 static void yaml_reads_the_same(void **state)
 {
     struct test_random random = {1};

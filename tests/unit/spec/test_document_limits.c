@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts that are refused: for what they say, and for what they would cost.
+ * Texts that are refused: for their contents, or because they are too expensive.
  */
 #include "support/unit.h"
 
@@ -12,7 +12,7 @@
 #include "base/count.h"
 #include "support/documents.h"
 
-/* A text and what is said about it, after the file's name. */
+/* A text and the expected message after the file's name. */
 struct refusal {
     const char *bytes;
     size_t length;
@@ -255,7 +255,7 @@ static void aliases_reach_the_depth_too(void **state)
     text_finish(&text);
 }
 
-/* A text whose aliases stand for a billion of something: "billion laughs". */
+/* A text whose aliases expand to a billion values ("billion laughs"). */
 static void append_laughs(struct text *text, const char *laugh)
 {
     text_append_format(text, "- &a0 %s\n", laugh);
@@ -352,7 +352,7 @@ static void the_number_of_directives_is_limited(void **state)
     text_finish(&text);
 }
 
-/* Each is compared with all before it, by the parser that we stand on. */
+/* libyaml compares each directive with all others. */
 static void many_directives_are_refused_quickly(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;

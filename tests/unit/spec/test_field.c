@@ -78,7 +78,7 @@ static const struct field crate_fields[] = {
      .append = append_part},
 };
 
-/* What one field alone cannot tell. */
+/* A check of several fields together. */
 static int check_crate(const struct field_reading *reading, const struct document_node *node,
                        void *target)
 {
@@ -122,7 +122,7 @@ static int read_crate(const struct document *document, struct crate *crate,
     return field_read_record(&reading, &crate_record, document->root, crate);
 }
 
-/* Reads a crate, which must be good. */
+/* Reads a crate, which must be valid. */
 static struct crate good_crate(const char *text)
 {
     struct berth_error error = BERTH_ERROR_INIT;

@@ -300,7 +300,7 @@ static void append_ring(struct text *text, unsigned count)
                            (i + 1) % count);
 }
 
-/* The processor time that it takes to read so many devices. */
+/* Returns the processor time for reading so many devices. */
 static double seconds_to_read(unsigned devices)
 {
     struct text text = {0};
@@ -320,8 +320,8 @@ static double seconds_to_read(unsigned devices)
     return seconds;
 }
 
-/* Sanitizers and valgrind take their time, so what counts is how it grows: ten times as many would
- * take a hundred times as long in quadratic time. */
+/* Compares two sizes, because sanitizers and valgrind are slow: quadratic time would be a hundred
+ * times as long for ten times as many devices. */
 static void a_cluster_is_read_in_reasonable_time(void **state)
 {
     double few;

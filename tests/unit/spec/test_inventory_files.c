@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs over the files in tests/data/inventory. What is wanted of a good one is its ids and the
- * number of its links, of a bad one the message without the file's name.
+ * Reads the files in tests/data/inventory. Each names the expected result: for a valid file its ids
+ * and the number of its links, for an invalid file the message without the file's name.
  */
 #include "support/unit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The letters of a schema of made-up tables. That the schema of spec files judges as berth does is
- * tested end to end.
+ * The text of a schema of small tables. End-to-end tests compare the schema of spec files with the
+ * reader.
  */
 #include "support/unit.h"
 

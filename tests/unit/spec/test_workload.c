@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Spec files by their tables: what is taken makes sense as a request, whatever it is put together
- * from, and sizes, durations and shares mean what they mean elsewhere.
+ * Spec files: every accepted file, of any combination of fields, is a valid request, and sizes,
+ * durations and shares have the same values as on the command line.
  */
 #include "support/unit.h"
 
@@ -50,7 +50,7 @@ static int try_parse(const char *text)
     return 0;
 }
 
-/* ---- What is usual ---- */
+/* ---- Defaults ---- */
 
 static void what_is_left_out_is_as_in_zlayer(void **state)
 {
@@ -75,7 +75,7 @@ static void what_is_left_out_is_as_in_zlayer(void **state)
     request_options_finish(&options);
 }
 
-/* A flag may ask for ranks where the file does not. */
+/* An option may request ranks when the file does not. */
 static void what_is_usual_gives_way(void **state)
 {
     struct request_options options = parse("{replicas: 2, gpu: {}}");
@@ -106,7 +106,7 @@ static void notes_cannot_steer_a_terminal(void **state)
     request_options_finish(&options);
 }
 
-/* ---- Where it is read from ---- */
+/* ---- Files and standard input ---- */
 
 static void write_file(const char *path, const char *content)
 {
@@ -172,7 +172,7 @@ static void standard_input_is_read(void **state)
     assert_string_equal(error.message, "<stdin>: is a directory");
 }
 
-/* ---- Anything that can be put together ---- */
+/* ---- Random files ---- */
 
 static const char *const any_values[] = {
     "1",     "2",           "0",      "1-1",     "2-4",    "4-2", "all",        "true",
@@ -186,7 +186,7 @@ static const char *const any_values[] = {
 static void append_record(struct text *out, const struct record *record, struct test_random *random,
                           unsigned likely);
 
-/* Any of the choices there are. */
+/* Returns a random choice. */
 static const char *any_choice(const struct choice *choices, struct test_random *random)
 {
     size_t count = 0;
@@ -196,7 +196,7 @@ static const char *any_choice(const struct choice *choices, struct test_random *
     return choices[test_random_below(random, count)].name;
 }
 
-/* Seven of eight values are good by themselves. */
+/* Writes a random value; seven of eight are valid by themselves. */
 static void append_field(struct text *out, const struct field *field, struct test_random *random,
                          unsigned likely)
 {
@@ -211,7 +211,8 @@ static void append_field(struct text *out, const struct field *field, struct tes
         text_append(out, field->example);
 }
 
-/* Each field is there in `likely` of ten records, but for the block that nearly all need. */
+/* Writes a record; each field is present in `likely` of ten records, the block `gpu` in nearly
+ * all. */
 static void append_record(struct text *out, const struct record *record, struct test_random *random,
                           unsigned likely)
 {
@@ -252,7 +253,7 @@ static void what_is_taken_makes_sense(void **state)
     assert_true(contradictory > 2000);
 }
 
-/* Every pair of values of every pair of fields that contradictions are about. */
+/* Tries every pair of values of every pair of fields that may contradict each other. */
 static void every_combination_makes_sense_or_is_refused(void **state)
 {
     static const char *const counts[] = {"", "count: '1'", "count: 1-1", "count: 2", "count: all"};
@@ -316,7 +317,7 @@ static struct optional_number read_with(const struct request_options *options, s
     return *(const struct optional_number *)((const char *)options + offset);
 }
 
-/* Writes a number of up to `most` digits, perhaps with a fraction. */
+/* Writes a random number of up to so many digits, some with a fraction. */
 static void append_digits(struct text *text, struct test_random *random, uint64_t max)
 {
     for (uint64_t left = 1 + test_random_below(random, max); left > 0; left--)
@@ -328,7 +329,7 @@ static void append_digits(struct text *text, struct test_random *random, uint64_
         text_append_char(text, (char)('0' + test_random_below(random, 10)));
 }
 
-/* Reads `value` in this place of a file. Returns false when it is refused. */
+/* Reads `value` at this place of a file. Returns false if it is refused. */
 static bool read_value(const char *format, const char *value, size_t offset,
                        struct optional_number *ret_number)
 {

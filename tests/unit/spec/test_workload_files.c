@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs over the files in tests/data/spec. What is wanted of a good one is all that it says, in
- * words, of a bad one the message without the file's name. Together they have every field, every
- * contradiction and every note.
+ * Reads the files in tests/data/spec. Each names the expected result: for a valid file its request
+ * in words, for an invalid file the message without the file's name. Together the files have every
+ * field, every contradiction and every note.
  */
 #include "support/unit.h"
 
@@ -21,7 +21,7 @@
 #define GOOD "tests/data/spec/good"
 #define BAD  "tests/data/spec/bad"
 
-/* ---- What is said of each ---- */
+/* ---- Each file ---- */
 
 static void check_good(const char *path)
 {
@@ -72,9 +72,9 @@ static void bad_files_are_refused_with_the_right_words(void **state)
     assert_true(for_each_source_file(BAD, ".json", check_bad) >= 5);
 }
 
-/* ---- What they have together ---- */
+/* ---- All files together ---- */
 
-/* All words that are wanted of the files, and the fields that good ones have: " gpu.count ". */
+/* The expected results of all files, and the fields of all valid files: " gpu.count ". */
 static struct text all_wanted;
 static struct text all_fields;
 
@@ -86,7 +86,7 @@ static void collect_wanted(const char *path)
     free(wanted);
 }
 
-/* Adds the names of all keys of the mapping that have a value. */
+/* Appends the names of all keys of the mapping that have a value. */
 static void collect_keys(const struct document_node *node, const char *above)
 {
     for (size_t i = 0; node->kind == NODE_MAPPING && i < node->count; i += 2) {
@@ -116,8 +116,8 @@ static void collect(void (*visit)(const char *path), const char *directory)
     for_each_source_file(directory, ".json", visit);
 }
 
-/* Every field of the record is in a good file; and, unless it is a record itself, is the subject of
- * what is said of a bad one. Those that may hold any text have few ways to be wrong. */
+/* Checks that every field of the record is in a valid file and, unless it is a record or a text, in
+ * the message of an invalid file. */
 static void check_record(const struct record *record, const char *above)
 {
     for (size_t i = 0; i < record->field_count; i++) {
@@ -172,7 +172,7 @@ static void every_note_is_there(void **state)
     text_finish(&all_wanted);
 }
 
-/* Messages and docs need all of these. */
+/* Checks the texts that messages and docs/SPEC.md need. */
 static void check_words(const struct record *record)
 {
     assert_non_null(record->what);
