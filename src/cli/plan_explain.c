@@ -63,7 +63,7 @@ static void append_holder(struct text *out, const struct plan_pool *pool, struct
     text_append_format(out, " (lease %llu", (unsigned long long)lease->id);
     if (lease->expires.known)
         text_append_format(
-            out, ", at most %s more",
+            out, ", %s left",
             quantity_format_duration(view_time_between(pool->view.snapshot.time,
                                                        view_time_from_wire(lease->expires.value)))
                 .text);

@@ -190,6 +190,22 @@ static void append_reason(const struct claim_info *claim, const struct top_pictu
         reason_text_append(out, reason, picture->users);
 }
 
+/* Returns the reason without its lead, "needs 4: ". The column WANTS says the same, and a narrow
+ * column must begin with what differs. */
+static const char *skip_need(const char *reason)
+{
+    static const char *const ends[] = {": ", ", but ", ", "};
+    const char *end = reason + strcspn(reason, ":,");
+
+    if (strncmp(reason, "needs ", strlen("needs ")) != 0)
+        return reason;
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        if (strncmp(end, ends[i], strlen(ends[i])) == 0)
+            return end + strlen(ends[i]);
+    }
+    return reason;
+}
+
 static void add_claim(struct table *table, const struct top_picture *picture,
                       const struct top_row *row, const struct pane_facts *facts)
 {
@@ -210,7 +226,7 @@ static void add_claim(struct table *table, const struct top_picture *picture,
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
     append_reason(claim, picture, &reason);
     table->failed |= text_failed(&reason);
-    table_cell(table, reason.length == 0 ? NULL : text_string(&reason));
+    table_cell(table, reason.length == 0 ? NULL : skip_need(text_string(&reason)));
     text_finish(&reason);
 }
 

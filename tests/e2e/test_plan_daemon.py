@@ -50,12 +50,12 @@ def test_who_holds_what_is_wanted(plan):
         0,
         "not now\nwhy: needs 3, 1 free: 3 are busy; "
         "nvidia0,nvidia1 are held by root (lease 12); "
-        "nvidia2 is held by 4294967294 (lease 13, at most 1h more)\n",
+        "nvidia2 is held by 4294967294 (lease 13, 1h left)\n",
     )
     code, answer = plan("--device", "nvidia2", "--json", verdict=BUSY, **pool)
     document = json.loads(answer)
     assert (document["satisfiable"], document["now"], document["devices"]) == (True, False, [])
-    assert document["why"].endswith("; nvidia2 is held by 4294967294 (lease 13, at most 1h more)")
+    assert document["why"].endswith("; nvidia2 is held by 4294967294 (lease 13, 1h left)")
 
 
 def test_many_holders_are_counted(plan):

@@ -169,9 +169,9 @@ static inline struct pool_view view_of_everything(size_t count)
         view_load(&view, i, (int64_t)(i * 130 % 1001));
     slots[7].state = SLOT_STATE_ASLEEP;
     slots[7].device->load = (struct load){0};
-    view_claim(&view, 17, "4 devices", "0 of 8 devices fit and are free")->estimate =
+    view_claim(&view, 17, "4 devices", "needs 4, 1 free: user 0 holds 2, 1 is sick")->estimate =
         optional_number_of(110 * DURATION_MINUTE);
-    view_claim(&view, 18, "1 device", "user 5 holds 1 of at most 1 device")->name =
+    view_claim(&view, 18, "1 device", "needs 1, but user 0 holds 1 of at most 1 device")->name =
         view_text("eval");
     return view;
 }

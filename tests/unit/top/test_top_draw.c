@@ -39,7 +39,7 @@ static void all_is_there_where_there_is_room(void **state)
     assert_shows(screen, "45m");
     assert_shows(screen, " 3 Queue 2 ");
     assert_shows(screen, "in 1h50m  4 devices");
-    assert_shows(screen, "0 of 8 devices fit and are free");
+    assert_shows(screen, " 1 free: root holds 2, 1 is sick");
     assert_shows(screen, "eval");
     assert_shows(screen, "nvidia0: lease 12 (train), pid 77: python train.py --epochs 90");
     assert_shows(screen, "q quit");
