@@ -152,7 +152,7 @@ def reason_after_start(pool, device):
 
 
 @pytest.mark.parametrize(
-    "text, got",
+    "text, found",
     [
         ("kill -SEGV $$\n", "epilog: signal 11 (Segmentation fault)"),
         ("printf 'not\\033[2J a\\001line\\r\\n\\n'; exit 1\n", "epilog: exit code 1: not\ufffd[2J a\ufffdline"),

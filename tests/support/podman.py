@@ -21,6 +21,7 @@ from waiting import until
 COMMANDS = ("cat", "chmod", "dd", "echo", "env", "false", "id", "kill", "ls", "mknod", "mount", "sh", "sleep", "stat")
 COMMANDS += ("test", "trap", "true", "wc")
 LIMIT = 16384
+REMOVAL_TIMEOUT = 30.0  # seconds
 IMAGE = "docker.io/library/busybox:latest"
 
 # podman reads CDI files in /etc/cdi and /var/run/cdi only; the locks of all podmen are in /dev/shm.
@@ -199,10 +200,12 @@ class Podman:
                 yield Path(place) / self.group
 
     def remove_containers(self):
-        """Ends and forgets all containers."""
-        if self.containers():
-            done = self("rm", "--all", "--force", "--time=0")
-            assert done.code == 0, done
+        """Ends and removes all containers. podman fails for one whose `podman run --rm` removes it at the same time."""
+        until(
+            lambda: not self.containers() or self("rm", "--all", "--force", "--time=0").code == 0,
+            lambda: f"the removal of {self.containers()}",
+            REMOVAL_TIMEOUT,
+        )
 
     def close(self):
         """All its processes are to have ended."""
