@@ -58,7 +58,7 @@ def test_a_claim_queues_and_is_granted_while_watching(pool, top):
     seen = screen.shows(r"^nvidia1 .* leased +\d+ +\S+ +\d+s +59m\d*s? +first")
     assert "2 devices: 0 free, 2 leased, nobody waits" in seen
     second = pool.start("run", "-n", "1", "--name", "second", "--", "sh", "-c", "exec cat")
-    seen = screen.shows(r"^ +1 +\d+ +\S+ +\d+s +in \S+ +1 device +second +needs 1: \S+ holds 2")
+    seen = screen.shows(r"^ +1 +\d+ +\S+ +\d+s +in \S+ +1 device +second +\S+ holds 2")
     assert "1 waiting" in seen and " 3 Queue 1 " in seen
     pool.let_go(holder)
     seen = screen.shows("1 free, 1 leased, nobody waits")

@@ -110,9 +110,9 @@ WRONG_FILES = [
     ("0123456789abcde\n", 0o600, "expected a token of 16 to 256 characters in one line, got 15"),
     ("x" * 257, 0o600, "expected a token of 16 to 256 characters in one line, got 257"),
     ("", 0o600, "expected a token of 16 to 256 characters in one line, got 0"),
-    ("0123456789abcdef 0123", 0o600, "expected one token of printable characters"),
-    ("0123456789abcdef\n0123456789abcdef\n", 0o600, "expected one token of printable characters"),
-    ("0123456789abcdé0123", 0o600, "expected one token of printable characters"),
+    ("0123456789abcdef 0123", 0o600, "expected a token of printable characters"),
+    ("0123456789abcdef\n0123456789abcdef\n", 0o600, "expected a token of printable characters"),
+    ("0123456789abcdé0123", 0o600, "expected a token of printable characters"),
     ("0123456789abcdef", 0o604, "expected a file that others cannot read or change, got mode 0604"),
     ("0123456789abcdef", 0o622, "expected a file that others cannot read or change, got mode 0622"),
 ]

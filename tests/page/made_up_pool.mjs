@@ -82,9 +82,9 @@ function lab() {
     squatters: [{ pid: 31337, user: "dennis", uid: 1007, command: "python notebook_kernel.py", container: null, since: time(now - HOUR) }],
   });
   const queue = [
-    claim(442, 1, "katherine", "orbit-sweep", "4 devices, for at most 6h", 22 * MINUTE, "needs 4, 1 free: ada holds 4, grace holds 2, 1 is used without a lease", 6500),
-    claim(443, 2, "grace", "vit-ablation-4", "1 device, 40GiB free, for at most 1h", 9 * MINUTE, "needs 1: ada holds 4, grace holds 2, 1 is used without a lease, 1 is kept for earlier claims; 1 claim is before it", 480),
-    claim(445, 3, "alan", null, "2 devices", 3 * MINUTE, "needs 2: ada holds 4, grace holds 2, 1 is used without a lease, 1 is kept for earlier claims; 2 claims are before it", null, { command: "./enigma --all" }),
+    claim(442, 1, "katherine", "orbit-sweep", "4 devices, for at most 6h", 22 * MINUTE, "needs 4, 1 free: ada holds 2, grace holds 1, other users hold 3, 1 is used without a lease", 6500),
+    claim(443, 2, "grace", "vit-ablation-4", "1 device, 40GiB free, for at most 1h", 9 * MINUTE, "needs 1: ada holds 2, grace holds 1, other users hold 3, 1 is used without a lease, 1 is kept for earlier claims; 1 claim is before it", 480),
+    claim(445, 3, "alan", null, "2 devices", 3 * MINUTE, "needs 2: ada holds 2, grace holds 1, other users hold 3, 1 is used without a lease, 1 is kept for earlier claims; 2 claims are before it", null, { command: "./enigma --all" }),
   ];
   return { name: "lab", devices, leases, queue, pending: 3, problems: [], loads, memory: [0.86, 0.84, 0.52, 0.11, 0.71, 0.44, 0.29, 0.005] };
 }
