@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people read about containers is true: every command of docs/CONTAINERS.md, and the example."""
+"""The documentation of containers is correct: every command of docs/CONTAINERS.md, and the
+example."""
 import re
 import shutil
 
@@ -7,7 +8,7 @@ import pytest
 import yaml
 
 DOCUMENT = "docs/CONTAINERS.md"
-ELSEWHERE = ("nvidia-ctk", "docker")  # programs that a block may need and that are not here
+ELSEWHERE = ("nvidia-ctk", "docker")  # programs that a block may need and that this machine may not have
 
 
 @pytest.fixture
@@ -16,14 +17,14 @@ def machine(container_machine):
 
 
 def plain(text):
-    """What is printed, without what differs from one time to the next: ids of leases and containers."""
+    """Replace what differs from run to run: ids of leases and containers."""
     text = re.sub(r"\b[0-9a-f]{12,64}\b", "CONTAINER", text)
     text = re.sub(r"(LEASE=)\d+", r"\1N", text)
     return re.sub(r"(?m)^\d+$", "N", text).strip()
 
 
 def commands_of(text):
-    """What is typed on its terminals, and what is to be printed."""
+    """Return the commands in the console blocks, each with its expected output."""
     for block in re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         yield from re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
 
@@ -38,9 +39,9 @@ def test_every_command_prints_what_is_shown(machine, source_root):
     assert typed >= 10
 
 
-def test_readme(machine, source_root):
-    readme = (source_root / "README.md").read_text()
-    section = re.search(r"^### Containers\n(.*?)^### ", readme, re.DOTALL | re.MULTILINE)
+def test_guide(machine, source_root):
+    guide = (source_root / "docs/USING.md").read_text()
+    section = re.search(r"^## Containers\n(.*?)^## ", guide, re.DOTALL | re.MULTILINE)
     [block] = re.findall(r"^```sh\n(.*?)^```", section.group(1), re.DOTALL | re.MULTILINE)
     block = block.replace("sudo ", "").replace("IMAGE COMMAND", "busybox ls /dev/dri")
     done = machine.sh(f"set -e\n{block}")
@@ -48,7 +49,8 @@ def test_readme(machine, source_root):
 
 
 def test_what_is_not_tried_says_so(source_root):
-    """Commands in other blocks need a program that is not here, and a mark says so where it is a runtime."""
+    """Commands in other blocks need a program that this machine does not have. A mark names the
+    container runtime that a block needs."""
     text = (source_root / DOCUMENT).read_text()
     blocks = re.findall(r"((?:<!-- needs docker -->\n)?)^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     assert len(blocks) >= 2
@@ -58,21 +60,22 @@ def test_what_is_not_tried_says_so(source_root):
 
 
 def block_of(source_root, language):
-    """The document's only block in this language."""
+    """Return the document's only block in this language."""
     text = (source_root / DOCUMENT).read_text()
     [block] = re.findall(rf"^ *```{language}\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
     return block
 
 
 def test_the_unit(machine, source_root):
-    """Its command, as systemd hands it over."""
+    """The test runs the unit's command as systemd passes it."""
     [command] = re.findall(r"ExecStart=(.*)", block_of(source_root, "ini"))
     command = command.replace("$$", "$").replace("/usr/local/bin/", "").replace("IMAGE", "busybox ls /dev/dri")
     assert machine.sh(command) == (0, "card0\nrenderD128\n", "")
 
 
 def test_the_compose_file(machine, source_root):
-    """It names what a lease sets, and all that marks a container as one of the lease."""
+    """The file names all variables that a lease sets, and everything that marks a container as
+    part of the lease."""
     [service] = yaml.safe_load(block_of(source_root, "yaml"))["services"].values()
     said = machine.pool.berth("run", "--device", "amd0", "berth", "cdi", "--arguments", "cdi").stdout.split()
     given = dict(word.removeprefix("--env=").split("=", 1) for word in said if word.startswith("--env="))

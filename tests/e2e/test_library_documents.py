@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documents of libberth are true: its manual, the programs of docs/LIBRARY.md, the example."""
+"""The documents of libberth are correct: its manual, the programs of docs/LIBRARY.md, the example."""
 import json
 import os
 import re
@@ -16,7 +16,7 @@ VIDEOS = 60
 
 
 def headers(source_root):
-    """The text of the public headers without comments and marks."""
+    """Return the text of the public headers without comments and attributes."""
     paths = sorted((source_root / "include/berth").glob("*.h"))
     text = "".join(re.sub(r" */\*.*?\*/", "", path.read_text(), flags=re.DOTALL) for path in paths)
     return re.sub(r"^BERTH_API ", "", text, flags=re.MULTILINE)
@@ -32,13 +32,13 @@ def public_functions(source_root):
 
 
 def manual(source_root, *pages):
-    """The text of these pages, or of all that are about libberth."""
+    """Return the text of these pages, or of all pages about libberth."""
     names = pages or ("libberth", "berth-contexts")
     return "\n".join((source_root / f"man/{name}.3.scd").read_text() for name in names)
 
 
 def manual_program(source_root, page):
-    """The program of a page."""
+    """Return the example program of a page."""
     blocks = re.findall(r"^```\n(.*?)^```", manual(source_root, page), re.DOTALL | re.MULTILINE)
     [text] = [block for block in blocks if "main(" in block]
     return text.replace(r"\\", "\\")
@@ -53,7 +53,7 @@ def test_manual_names_every_function_and_error(source_root):
 
 
 def test_manual_declares_functions_as_the_header_does(source_root):
-    """The synopses, word by word."""
+    """The synopses declare every function exactly as the headers do."""
 
     def declarations(text):
         return {re.sub(r"\s+", " ", found) for found in re.findall(r"^\w[^;{}#]*?berth_\w+\([^;]*;", text, re.M)}
@@ -64,7 +64,7 @@ def test_manual_declares_functions_as_the_header_does(source_root):
 
 
 def test_manual_names_every_member(source_root):
-    """Every member of the structs that a program fills in or reads."""
+    """The manual names every member of the structs that a program fills in or reads."""
     page = manual(source_root)
     structs = re.findall(r"^struct (berth_\w+) \{\n(.*?)^\};", headers(source_root), re.DOTALL | re.MULTILINE)
     for name, body in structs:
@@ -78,7 +78,7 @@ def test_manual_names_every_member(source_root):
 
 
 class Installed(NamedTuple):
-    """A staged `make install`, and how to build and run programs with it."""
+    """A staged `make install`, and functions to build and run programs with it."""
 
     sandbox: object
     stage: Path
@@ -88,7 +88,7 @@ class Installed(NamedTuple):
         return self.sandbox.run(args, env=self.environment, timeout=60)
 
     def compile(self, text, name):
-        """Builds a program from its text, as docs/LIBRARY.md says. Returns its path."""
+        """Build a program from its text, as docs/LIBRARY.md says. Return its path."""
         source = self.sandbox.directory / f"{name}.c"
         source.write_text(text)
         script = f'cc -Wall -Wextra -Werror -o {name} {source} $(pkg-config --cflags --libs berth)'
@@ -108,7 +108,7 @@ def installed(sandbox, source_root):
         stdout=subprocess.DEVNULL,
     )
     [library] = stage.rglob("libberth.so")
-    # `cc` is the compiler of the build, with its sanitizers: one that knows how to link the library.
+    # `cc` is the compiler of the build, with its sanitizers, so that it can link the library.
     commands = json.loads((BUILD / "compile_commands.json").read_text())
     compiler = shutil.which(commands[0]["command"].split()[0])
     option = subprocess.run(
@@ -132,7 +132,7 @@ def installed(sandbox, source_root):
 
 
 def test_page_commands(installed, source_root):
-    """The documented way to build the example, from the project's directory as it was installed."""
+    """Build the example as documented, from the installed project directory."""
     page = (source_root / "docs/LIBRARY.md").read_text()
     [command] = re.findall(r"^cc .*$", page, re.MULTILINE)
     [examples] = installed.stage.rglob("doc/berth/examples")
@@ -153,9 +153,9 @@ def test_page_program(installed, source_root):
     done = installed.run(program)
     assert (done.code, done.stdout, done.stderr) == (0, "working on Test GPU\n", "")
     del installed.sandbox.environment["BERTH_INVENTORY"]
-    [probe] = installed.stage.rglob("bin/berth-probe")  # where a staged program is, nobody expects it
+    [probe] = installed.stage.rglob("bin/berth-probe")  # a staged program is not in the expected directory
     installed.sandbox.environment["BERTH_PROBE"] = str(probe)
-    done = installed.run(program)  # on the hardware, of which a sandbox has none
+    done = installed.run(program)  # on the hardware; the sandbox has none
     assert (done.code, done.stderr) == (0, "")
     assert re.fullmatch("working on the CPU: .*device.*\n", done.stdout)
 
@@ -171,7 +171,7 @@ def test_manual_program(installed, source_root):
 
 
 def test_manual_program_of_contexts(installed, source_root, sandbox):
-    """No driver need be here: what is missing is said."""
+    """No driver is needed: the program reports what is missing."""
     program = installed.compile(manual_program(source_root, "berth-contexts"), "contexts")
     sandbox.environment["BERTH_INVENTORY"] = str(source_root / "examples/dgx-a100.yaml")
     sandbox.environment["POCL_CACHE_DIR"] = str(sandbox.directory / "pocl")
@@ -180,14 +180,14 @@ def test_manual_program_of_contexts(installed, source_root, sandbox):
     if done.stdout:
         assert (done.stdout, done.stderr) == ("1 context: nvidia0 OpenCL on the CPU\n", "")
     else:
-        assert re.fullmatch(r"no context: nvidia0: lib\w+\.so\.1: expected .*\n", done.stderr)
+        assert re.fullmatch(r"no context: nvidia0: cannot load lib\w+\.so\.1: .*\n", done.stderr)
 
 
 # ---- The example ----
 
 
 def videos_of(table):
-    """What the example's table says: how many videos each place encoded."""
+    """Return how many videos each device encoded, from the example's table."""
     rows = re.findall(r"^(.*?) +(\d+) +(\d+)$", table, re.MULTILINE)
     return {f"{number} {name}": int(videos) for number, (name, videos, _) in enumerate(rows)}
 
@@ -207,7 +207,7 @@ def test_example_shares_devices(sandbox, source_root):
     table = transcode(sandbox, source_root / "examples/workstation.yaml")
     videos = videos_of(table)
     assert sum(videos.values()) == VIDEOS
-    assert videos["3 AMD Radeon RX 7900 XTX"] == 0  # it is sick
+    assert videos["3 AMD Radeon RX 7900 XTX"] == 0  # this device is unhealthy
     assert videos["1 NVIDIA GeForce RTX 4090"] > 0
     assert thumbnails_of(table) > 0
 
