@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth adopt and what a daemon says to it."""
+"""berth adopt, and the messages between it and a daemon."""
 import json
 import os
 import re
@@ -13,7 +13,7 @@ from waiting import until_pending
 
 @pytest.fixture
 def process(sandbox):
-    """A process of its own that runs until the test ends."""
+    """Start a separate process that runs until the test ends."""
     with sandbox.start(["sh", "-c", 'echo up; read line; : "$0"', "a b\x1b[31m"]) as program:
         program.wait_for_line("^up$")
         yield program
@@ -25,7 +25,7 @@ def started(pid):
 
 
 def adopting(sandbox, daemon, *args, env=None):
-    """Starts it; returns it, the connection and its claim."""
+    """Start berth adopt. Return the program, its connection and its claim."""
     program = sandbox.start(["berth", "adopt", *args], env={**daemon.env, **(env or {})})
     client = daemon.accept()
     return program, client, client.expect("CLAIM")
@@ -38,7 +38,7 @@ def test_claim(sandbox, daemon, process):
     assert claim["command"].startswith("sh -c echo up; ")
     assert claim["command"].endswith(" a b\N{REPLACEMENT CHARACTER}[31m")
     assert claim["present"]
-    assert "masks" not in claim  # ours say nothing of it
+    assert "masks" not in claim  # the claim of berth adopt has no masks
     client.grant(claim, lease=12)
     assert program.wait() == 0
     assert (program.text(), program.text("stderr")) == ("12\n", "")
@@ -56,7 +56,7 @@ def test_claim(sandbox, daemon, process):
     ],
 )
 def test_how_is_not_which(sandbox, daemon, process, args):
-    """What the process uses is adopted, with these for how."""
+    """The process decides which devices are adopted; these options only say how they are used."""
     program, client, claim = adopting(sandbox, daemon, process.pid, *args)
     assert claim["present"]
     request = claim["request"]
@@ -159,7 +159,7 @@ def test_no_such_process(sandbox, daemon):
 
 
 def test_process_that_has_ended(sandbox, daemon):
-    """One whose end nobody has taken note of runs no more."""
+    """A zombie counts as a process that has ended."""
     pid = os.fork()
     if pid == 0:
         os._exit(0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""People on one machine with GPUs, not all of whom use berth: told by the double of NVML and a made-up /proc."""
+"""Several users on one machine with GPUs, some without berth. The NVML double and a made-up /proc
+describe the machine."""
 import json
 import os
 import re
@@ -13,7 +14,7 @@ CONTAINER = "3f4e" * 16
 
 
 def squatter(shared_machine, index, uid, **facts):
-    """A process of this user that is on a GPU without berth."""
+    """Start a process of this user that uses a GPU without berth."""
     process = shared_machine.sleeper(uid)
     shared_machine.gpus.use(index, process.pid, uid=uid, command=("python", "train.py"), **facts)
     return process
@@ -23,7 +24,7 @@ def until_state(shared_machine, device, state):
     until(lambda: shared_machine.slots()[device].get("state", 0) == wire.STATES[state], f"{device} {state}")
 
 
-# ---- Who is shown ----
+# ---- Displayed processes ----
 
 
 def test_a_squatter_is_shown_to_everybody(shared_machine):
@@ -133,7 +134,8 @@ def test_adopt_takes_all_that_the_process_and_its_children_use(shared_machine):
 
 
 def test_adopt_goes_past_the_queue(shared_machine):
-    """Whoever waits for the device could not have it anyway."""
+    """Adopting may pass the queue: claims that wait for the device cannot get it while it is
+    squatted."""
     shared_machine.open()
     process = squatter(shared_machine, 0, BOB)
     until_state(shared_machine, "nvidia0", "SQUATTED")

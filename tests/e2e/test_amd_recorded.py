@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AMD's machines as they were recorded: what is known of each device, and how they are linked."""
+"""Recorded AMD machines: the known facts of each device, and the links between them."""
 import itertools
 import json
 import os
@@ -9,7 +9,7 @@ import pytest
 from recorded_machine import Machine, data_file, place_for_many_files, unpack
 from sandbox import Sandbox
 
-# Names come from here, not from what is installed.
+# Device names come from this list, not from the installed one.
 PCI_IDS = """\
 1002  Advanced Micro Devices, Inc. [AMD/ATI]
 \t6860  Vega 10 [Instinct MI25/MI25x2/V340/V320]
@@ -27,7 +27,8 @@ UNKNOWN_LOAD = dict.fromkeys(["memory_free", "utilization", "temperature", "powe
 
 @pytest.fixture(scope="module")
 def look():
-    """What is seen on a recorded machine. Each is unpacked and looked at once."""
+    """Return what the probe reports on a recorded machine. Each machine is unpacked and probed
+    once."""
     sandbox = Sandbox()
     sights = {}
 
@@ -82,7 +83,7 @@ def test_eight_mi210(look):
             "name": "AMD Instinct MI210",
             "cap": "9.0",
             "parent": None,
-            "memory_total": None,  # its banks were not recorded
+            "memory_total": None,  # the recording has no memory banks
             "kind": None,
             "health": None,
             "asleep": False,
@@ -97,7 +98,8 @@ def test_links_of_eight_mi210(look):
     sight = look(MI210)
     near = {*itertools.combinations(ids(0, 1, 2, 3), 2), *itertools.combinations(ids(4, 5, 6, 7), 2)}
     far = {(one, other) for one in ids(0, 1, 2, 3) for other in ids(4, 5, 6, 7)}
-    # One link between any two of four: KFD says 50 GB/s for the pair, and for one link.
+    # There is one link between any two of the four GPUs: KFD reports 50 GB/s for the pair, and for
+    # one link.
     assert pairs(sight, "xgmi") == dict.fromkeys(near, 1)
     assert set(pairs(sight, "node")) == near
     assert set(pairs(sight, "sys")) == far
@@ -107,7 +109,7 @@ def test_links_of_eight_mi210(look):
 def test_mi300_in_63_partitions(look):
     sight = look(MI300)
     assert column(sight, "id") == ids(*range(63))
-    # Eight to a GPU; the last one was not recorded whole.
+    # Each GPU has eight partitions; the recording of the last GPU is incomplete.
     gpus = {
         f"{16404946649897475633:016x}": "0000:05:00.0",
         f"{2472748907779728154:016x}": "0000:27:00.0",
@@ -121,16 +123,16 @@ def test_mi300_in_63_partitions(look):
     assert column(sight, "parent") == [parent for parent in gpus for _ in range(8)][:63]
     assert column(sight, "pci") == [pci for pci in gpus.values() for _ in range(8)][:63]
     assert column(sight, "numa") == [0] * 32 + [1] * 31
-    # The ids are their GPU's, so that they name none of them.
+    # All partitions report the id of their GPU, so this id identifies no partition.
     assert set(column(sight, "uuid")) == {None}
     assert set(column(sight, "cap")) == {"9.4"}
-    assert set(column(sight, "name")) == {"AMD gfx942"}  # no list of names has it
+    assert set(column(sight, "name")) == {"AMD gfx942"}  # the list of names has no entry for it
 
 
 def test_links_of_mi300_in_63_partitions(look):
     sight = look(MI300)
     kinds = Counter(kind for _, _, kind, _ in sight["links"])
-    within = 7 * 28 + 21  # two of eight, and of seven
+    within = 7 * 28 + 21  # pairs within seven GPUs of eight partitions, and within one of seven
     on_numa_nodes = 32 * 31 // 2 + 31 * 30 // 2
     assert kinds == {
         "xgmi": 63 * 62 // 2,
@@ -138,7 +140,7 @@ def test_links_of_mi300_in_63_partitions(look):
         "node": on_numa_nodes - within,
         "sys": 32 * 31,
     }
-    # KFD says neither for two GPUs, and within one it is the memory's figure.
+    # KFD reports neither value for two GPUs. Within one GPU the bandwidth is that of the memory.
     assert set(pairs(sight, "xgmi").values()) == {0}
     assert ("amd0", "amd7") in pairs(sight, "psb")
     assert ("amd7", "amd8") in pairs(sight, "node")
@@ -164,7 +166,8 @@ def test_links_are_those_that_amds_own_plugin_reads(look, source_root, name, top
 
 
 def test_one_gpu_and_its_copy(look):
-    """The second was made from the first by hand, with an id of its own: two GPUs, no partitions."""
+    """The second GPU is a copy of the first, made by hand with an id of its own. berth sees two
+    GPUs, not partitions."""
     sight = look(ONE_GPU)
     assert column(sight, "id") == ["amd0", "amd1"]
     assert column(sight, "uuid") == ["GPU-c34ec50444dd0a6c", "GPU-c34ec50444dd0a6d"]
@@ -215,7 +218,7 @@ def test_vega_10_without_kfd(look):
 
 
 def test_device_files_of_a_recorded_machine(recorded_machine):
-    """By the numbers that KFD says, and only those that are there."""
+    """The device files have the numbers that KFD reports. Only existing files are listed."""
     machine = recorded_machine(MI210)
     for file in ("kfd", "dri/renderD128", "dri/renderD131", "dri/renderD135", "dri/card0"):
         machine.write(f"/dev/{file}", "")
@@ -227,7 +230,7 @@ def test_device_files_of_a_recorded_machine(recorded_machine):
 
 
 def devices(machine, *arguments):
-    """berth devices on the machine, by the probe."""
+    """Run berth devices on the machine, with the real probe."""
     return machine.sandbox.run(["berth", "devices", *arguments], env={"BERTH_SYSROOT": machine.root})
 
 
@@ -267,5 +270,6 @@ def test_a_node_that_hangs_costs_itself(recorded_machine):
 
 
 def test_63_partitions_are_read_at_once(look):
-    """Thousands of small files. The limit is far above what it takes, for slow machines."""
+    """The probe reads thousands of small files. The limit is far above the usual time, for slow
+    machines."""
     assert look(MI300)["cpu_nanoseconds"] < 1_000_000_000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One user cannot have all of the daemon."""
+"""Limits per user: one user cannot take all of the daemon's resources."""
 import contextlib
 import os
 import select
@@ -24,8 +24,8 @@ MALLORY, TRUDY, OSCAR, ALICE = 61001, 61002, 61003, 61004
 LIMIT = wire.ERRORS["LIMIT"]
 WAITING_WORDS = "too many queued claims, pending requests and inner leases of one user: the maximum is {}"
 
-# A user's message takes a few of these milliseconds while others flood the daemon; with sanitizers, a
-# few times as many.
+# A message of a user takes a few milliseconds while other users flood the daemon, and several
+# times as long with sanitizers.
 USUAL = 0.05
 
 
@@ -37,7 +37,7 @@ def machine(sandbox, pool_of):
 
 
 def expect_limit(client, words=""):
-    """It is closed, with these words."""
+    """Expect the daemon to close the connection because of a limit, with these words."""
     with pytest.raises(wire.Closed) as closed:
         client.receive()
     assert closed.value.error == LIMIT
@@ -86,19 +86,19 @@ def test_connections(machine):
 
 
 def test_command_of_one_too_many(machine):
-    """The words reach whoever runs berth."""
+    """berth prints the daemon's message to the user."""
     machine.start("bounds: {connections: 1}\n")
     with machine.connect(MALLORY) as first:
         first.hello()
         done = machine.berth(MALLORY, "run", "true")
     assert (done.code, done.stdout) == (125, "")
     assert done.stderr == "berth: run: too many connections of one user: the maximum is 1\n"
-    # The first is gone when the daemon has seen its end.
+    # The daemon drops the first connection when it notices the close.
     until(lambda: machine.berth(MALLORY, "run", "true").code == 0, "a connection to be had")
 
 
 def test_connections_of_all(sandbox, pool_of):
-    """Users together leave descriptors to the daemon, root and the owner."""
+    """All users together leave descriptors for the daemon, root and the owner."""
     made = MachineDaemon(sandbox, pool_of(1).inventory)
     berthd = subprocess.run(["sh", "-c", "command -v berthd"], env=sandbox.environment, capture_output=True, text=True)
     limited = sandbox.directory / "limited"
@@ -114,7 +114,7 @@ def test_connections_of_all(sandbox, pool_of):
     made.end()
 
 
-# ---- What waits ----
+# ---- Waiting claims ----
 
 
 def test_waiting(machine):
@@ -130,7 +130,7 @@ def test_waiting(machine):
         expect_refusal(words, mallory.watch, mine[1])
         with machine.connect(MALLORY) as another:
             expect_refusal(words, another.claim, {"wanted": ["nvidia0"]})
-        # What is granted at once does not wait.
+        # A claim that is granted at once does not count as waiting.
         mallory.release(mallory.claim({"wanted": ["nvidia1"]})["id"])
         queue_claim(alice, {"wanted": ["nvidia0"]})
         mallory.cancel(mine[5])
@@ -157,7 +157,7 @@ def test_waiting_beyond_a_restart(machine):
 
 
 def test_large_requests(machine):
-    """A thousand lists of four thousand ids each would be a lot."""
+    """A thousand lists of four thousand ids each would use much memory."""
     machine.start()
     machine.root.claim({"wanted": ["nvidia0"]})
     before = resident(machine.daemon.pid)
@@ -191,7 +191,7 @@ def test_leases_within_leases(machine):
 
 
 def test_rules_of_later(machine):
-    """Lower bounds drop nothing; higher ones hold at once."""
+    """Lower limits drop nothing; higher limits apply at once."""
     machine.start()
     machine.root.claim({"gpus_min": 4, "gpus_max": 4})
     clients = [machine.connect(MALLORY) for _ in range(10)]
@@ -200,7 +200,7 @@ def test_rules_of_later(machine):
     machine.reload("bounds: {connections: 5, waiting: 5, messages: 1}\n")
     expect_limit(machine.connect(MALLORY), "too many connections of one user: the maximum is 5")
     assert machine.root.hello()["pending"] == 10
-    numbers = [clients[0].send_claim() for _ in range(30)]  # at one in a second
+    numbers = [clients[0].send_claim() for _ in range(30)]  # at one message per second
     machine.reload("bounds: {connections: 11, waiting: 11, messages: 100000}\n")
     began = time.monotonic()
     answers = [clients[0].receive(number) for number in numbers]
@@ -215,7 +215,8 @@ def test_rules_of_later(machine):
 
 
 def say_often(path, count, connections):
-    """Says hello so often on so many connections, and reads every answer. Returns how long it took."""
+    """Send HELLO `count` times on `connections` connections and read every answer. Return how long
+    it took."""
     clients = [wire.connect(path, timeout=60) for _ in range(connections)]
     began = time.monotonic()
     for _ in range(count // connections // 10):
@@ -229,7 +230,8 @@ def say_often(path, count, connections):
 
 
 def test_messages(machine):
-    """Nobody is refused for speed: it only gets slower, for whoever is too fast."""
+    """The daemon refuses no message because of its rate. It only slows down users that send too
+    fast."""
     machine.start("bounds: {messages: 1000}\n")
     with machine.connect(ALICE) as alice:
         flood = OtherUser(MALLORY, say_often, machine.socket, 2500, 5)
@@ -237,20 +239,21 @@ def test_messages(machine):
         while flood.runs(0.003):
             times.append(timed(alice.hello))
         took = flood.result()
-    # A second's worth comes at once.
+    # The daemon handles a burst of one second's messages at once.
     assert 1.2 < took < 30
     assert statistics.median(times) < USUAL
     check_longest(times)
 
 
 def test_last_words_of_a_fast_one(machine):
-    """Whatever was said before hanging up is heard, however late."""
+    """The daemon handles every message that was sent before the connection closed, even if much
+    later."""
     machine.start("bounds: {messages: 1}\n")
     section = wire.SECTIONS["LEASES"]
     with machine.connect(MALLORY) as fast:
         with machine.connect(MALLORY) as brief:
             lease = brief.claim({})["id"]
-            machine.root.hello()  # so that it does not come first because it was the last to speak
+            machine.root.hello()  # keeps `brief` from being first as the last sender
             os.kill(machine.daemon.pid, signal.SIGSTOP)
             os.waitpid(machine.daemon.pid, os.WUNTRACED)
             for _ in range(20):
@@ -258,7 +261,8 @@ def test_last_words_of_a_fast_one(machine):
             brief.send("RELEASE", number=0, id=lease, exit_code=7)
         number = machine.root.send("LOOK", section=section, sections=1 << section)
         os.kill(machine.daemon.pid, signal.SIGCONT)
-        # It waits for its turn behind the first that was said, and nobody has noticed that it has hung up.
+        # The RELEASE waits for its turn behind the first HELLO. The daemon has not yet noticed that
+        # its connection is closed.
         assert [entry["id"] for entry in machine.root.answer(number, ("PAGE",))["leases"]] == [lease]
         ended = machine.root.watch(lease)
         assert (ended["end"], ended["exit_code"]) == (wire.ENDS["RELEASED"], 7)
@@ -271,7 +275,8 @@ def timed(function, *args):
 
 
 def test_dear_questions(machine):
-    """A thousand different claims that wait, and their reasons asked for again and again; a thousand that test."""
+    """A thousand different claims wait and their reasons are requested repeatedly; a thousand
+    claims only test."""
     machine.start()
     machine.root.claim({"wanted": ["nvidia0"]})
     with machine.connect(MALLORY) as mallory, machine.connect(TRUDY) as trudy:
@@ -293,7 +298,7 @@ def test_dear_questions(machine):
             assert queue[800]["why"] == "it is far back in the queue"
 
 
-# ---- Answers that nobody reads ----
+# ---- Unread answers ----
 
 
 def test_unread_answers(sandbox, pool_of):
@@ -304,7 +309,7 @@ def test_unread_answers(sandbox, pool_of):
     clients = [made.connect(MALLORY) for _ in range(6)]
     clients[0].send("LOOK", section=wire.SECTIONS["DEVICES"])
     size = len(clients[0].socket.recv(wire.MESSAGE_MOST))
-    pages = (7 * 1024 * 1024 // 2) // size  # so that none has 4 MiB, and all have more than 16
+    pages = (7 * 1024 * 1024 // 2) // size  # below 4 MiB for each connection, above 16 MiB for all
     for _ in range(pages):
         for client in clients:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -314,7 +319,7 @@ def test_unread_answers(sandbox, pool_of):
     assert 'reason="the client does not read its answers"' in line
     assert resident(made.daemon.pid) < before + 32 * 1024
     made.root.hello()
-    # The others are as they were, and may read on.
+    # The other connections stay open and can still be read.
     alive = [client for client in clients if is_open(client)]
     until(lambda: len(alive) == len(clients) - len(made.lines("closing")), "the ends of the rest in the log")
     assert len(alive) >= 3
@@ -329,11 +334,12 @@ def is_open(client):
         return False
 
 
-# ---- What is remembered ----
+# ---- Remembered ends of leases ----
 
 
 def test_ends_of_others(machine):
-    """Whoever ends a thousand leases does not make the daemon forget how others' have ended."""
+    """A user who ends a thousand leases does not make the daemon forget how other users' leases
+    ended."""
     machine.start()
     with machine.connect(ALICE) as alice, machine.connect(MALLORY) as mallory:
         lease = alice.claim({})["id"]
@@ -347,7 +353,7 @@ def test_ends_of_others(machine):
 
 
 def test_lines_of_the_log(machine):
-    """What a user can have written without being granted anything is not endless."""
+    """The number of log lines that a user can cause without a grant is limited."""
     machine.start("bounds: {connections: 1}\n")
     with machine.connect(MALLORY):
         for _ in range(200):
@@ -365,13 +371,13 @@ def written_and_left_out(machine):
     return len(machine.lines("closing")) + left_out
 
 
-# ---- Twenty thousand tries ----
+# ---- Twenty thousand attempts ----
 
 TRIES = 20000
 
 
 def connect_often(path):
-    """Some stay and say nothing, some hang up, some say half of something."""
+    """Open many connections: some stay silent, some close, some send half a message."""
     kept, refused = [], 0
     for i in range(TRIES):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -395,7 +401,7 @@ def connect_often(path):
 
 
 def claim_often(path):
-    """Claims what others hold, and cancels it or not, and does not wait for any answer."""
+    """Claim devices that others hold, cancel some of these claims, and wait for no answer."""
     client = wire.connect(path, timeout=60)
     claim = {"gpus_min": 3, "gpus_max": 3, "wanted": ["nvidia0", "nvidia1", "nvidia2"]}
     refused = granted = 0
@@ -412,7 +418,8 @@ def claim_often(path):
 
 
 def talk_often(path):
-    """Asks all that can be asked on many connections, and reads what comes when there is time."""
+    """Send every kind of question on many connections, and read the answers only from time to
+    time."""
     clients = [wire.connect(path, timeout=60) for _ in range(200)]
     kinds = [("HELLO", {}), ("LOOK", {"section": 1}), ("LOOK", {"section": 3}), ("EXPLAIN", {"id": 3})]
     kinds += [("WATCH", {"id": 1}), ("TEST", {"request": {"nonblock": 1}}), ("STOP", {"id": 1}), ("CANCEL", {"id": 2})]
@@ -427,7 +434,7 @@ def talk_often(path):
 
 
 def served_times(machine, alice, goes_on):
-    """How long an ordinary user's claims and commands take, as long as it goes on."""
+    """Measure how long an ordinary user's claims and commands take while `goes_on` returns true."""
     claims, commands = [], []
     while goes_on(len(claims)):
         claims.append(timed(lambda: alice.release(alice.claim({"wanted": ["nvidia3"]})["id"])))
@@ -461,7 +468,7 @@ def test_twenty_thousand_tries(machine):
         assert statistics.median(commands) < 10 * USUAL
         check_longest(claims)
         check_longest(commands)
-        # Nothing is left of it.
+        # The daemon keeps nothing of the attack.
         seen = until(lambda: nothing_waits(machine), "an empty queue")
         assert [lease.get("uid", 0) for lease in seen["leases"]] == [0]
         until(lambda: descriptors(machine.daemon.pid) <= before[0], "the descriptors of before")

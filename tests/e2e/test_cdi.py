@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth cdi: CDI files of devices, vendors' own ones, and what containers of a lease are to be told."""
+"""berth cdi: CDI files for devices, CDI files of vendors, and the arguments for containers of a
+lease."""
 import json
 import os
 import stat
@@ -12,7 +13,7 @@ from fake_machine import FakeMachine, mixed
 from machine_pool import MachinePool
 from small_disk import SmallDisk
 
-# Files that every machine has, as those of devices.
+# Character devices that exist on every machine; they serve as device files.
 NULL, ZERO, FULL = "/dev/null", "/dev/zero", "/dev/full"
 COMMON = f"""devices:
 - {{vendor: nvidia, index: 0, uuid: GPU-0, nodes: [{NULL}, {ZERO}]}}
@@ -36,7 +37,7 @@ def cdi(sandbox, *args, env=HERE):
 
 
 def nodes_of(document):
-    """The device files of each entry, by its name."""
+    """Return the device files of each entry, by the entry's name."""
     return {
         device["name"]: [node["path"] for node in device["containerEdits"]["deviceNodes"]]
         for device in document["devices"]
@@ -44,7 +45,7 @@ def nodes_of(document):
 
 
 def as_on_host(node):
-    """What the entry says of a device file is what the file is."""
+    """Check that the entry describes the device file as it is on the host."""
     status = os.lstat(node.get("hostPath", node["path"]))
     assert stat.S_ISCHR(status.st_mode)
     facts = {
@@ -97,7 +98,7 @@ def test_inventory(sandbox, inventory):
     ],
 )
 def test_rules_of_the_test(sandbox, inventory, good, bad):
-    """What is held against the documents finds what is wrong with one."""
+    """The checks on CDI documents find what is wrong in a bad one."""
     text = cdi(sandbox, "--inventory", inventory).stdout
     assert good in text
     with pytest.raises(AssertionError):
@@ -108,7 +109,7 @@ def test_output(sandbox, inventory):
     place = sandbox.directory / "cdi"
     printed = cdi(sandbox, "--inventory", inventory).stdout
     command = ["sh", "-c", f"umask 077; berth cdi --output {place} --inventory {inventory}"]
-    for _ in range(2):  # into a directory that is made, and in place of the file that is there
+    for _ in range(2):  # first into a directory that berth makes, then over the existing file
         assert sandbox.run(command, env=HERE) == (0, "", LEFT_OUT)
         assert (place / NAME).read_text() == printed
         assert stat.S_IMODE((place / NAME).stat().st_mode) == 0o644
@@ -117,7 +118,7 @@ def test_output(sandbox, inventory):
 
 
 def check_impossible(sandbox, *lines):
-    """There is nothing to write, and nothing is written; the lines say why."""
+    """Check that berth writes nothing and prints these lines as the reason."""
     place = sandbox.directory / "cdi"
     for args in ([], ["--output", place]):
         assert cdi(sandbox, *args, env={}) == (120, "", "".join(f"berth: cdi: {line}\n" for line in lines))
@@ -129,7 +130,7 @@ def test_no_device(sandbox, machine):
 
 
 def test_no_device_files(sandbox, machine):
-    """Of a recorded machine, whose device files are none."""
+    """A recorded machine has no device files."""
     card = machine.add_intel(3)
     (machine.root / f"dev/dri/{card.card}").unlink()
     check_impossible(
@@ -142,7 +143,7 @@ def test_no_device_files(sandbox, machine):
 
 @pytest.fixture
 def real_machine(sandbox):
-    """A made-up machine whose device files are real ones."""
+    """A made-up machine with real device files."""
     if os.geteuid() != 0:
         pytest.skip("only root can make device files")
     made = FakeMachine(sandbox.directory / "machine", os.makedev(1, 7))
@@ -181,7 +182,7 @@ def allow(machine, instance, minor):
 
 @pytest.fixture
 def partitioned(sandbox, real_machine):
-    """A GPU with two MIG instances and one that is whole."""
+    """One GPU with two MIG instances, and one whole GPU."""
     double = nvml_machine.Machine()
     for index in range(2):
         address = real_machine.pci(0x40 + index)
@@ -206,7 +207,7 @@ MIG = {
 
 
 def test_partitions(sandbox, partitioned):
-    """The GPU itself is not leased, and has no entry."""
+    """The GPU with instances cannot be leased, so it has no entry."""
     done = cdi(sandbox, env={})
     assert (done.code, done.stderr) == (0, "")
     found = nodes_of(cdi_rules.check(done.stdout))
@@ -215,7 +216,7 @@ def test_partitions(sandbox, partitioned):
 
 
 def vendor_file(place, kind, devices, shared=(), **more):
-    """A CDI file as vendors write them; YAML unless it is called otherwise."""
+    """Write a CDI file as vendors write it, in YAML unless `place` has another suffix."""
     edits = lambda paths: {"deviceNodes": [{"path": path} for path in paths]}
     document = {
         "cdiVersion": "0.5.0",
@@ -229,7 +230,7 @@ def vendor_file(place, kind, devices, shared=(), **more):
 
 
 def names(pool, *words, env=None):
-    """BERTH_CDI_DEVICES of a command run with these options."""
+    """Return BERTH_CDI_DEVICES of a command that berth run starts with these options."""
     done = pool.berth("run", *words, "--", "sh", "-c", 'echo "$BERTH_CDI_DEVICES"', env=env)
     assert (done.code, done.stderr) == (0, ""), done
     return done.stdout.strip()
@@ -268,7 +269,7 @@ OURS = ["berth/gpu=nvidia0", "berth/gpu=nvidia1", "berth/gpu=amd0", "berth/gpu=i
 
 @pytest.fixture
 def vendors(pool_of):
-    """A pool, with the directories where vendors put their files."""
+    """A pool, and the directories where vendors put their CDI files."""
     pool = pool_of(VENDORS)
     pool.static = pool.sandbox.directory / "sysroot/etc/cdi"
     pool.dynamic = pool.sandbox.directory / "sysroot/var/run/cdi"
@@ -285,7 +286,7 @@ def offer(pool):
 
 
 def test_vendors_entries(vendors):
-    """One for each device, whoever asks for it."""
+    """Every device has one entry, regardless of the client that asks for it."""
     assert names(vendors, *ALL) == ",".join(OURS)
     offer(vendors)
     theirs = ["nvidia.com/gpu=0", "nvidia.com/gpu=1", "amd.com/gpu=0", "intel.com/gpu=0000-03-00-0-0x56c0"]
@@ -301,7 +302,7 @@ def test_vendors_entries(vendors):
     for words in (["--ranks", "--rank-mask=one"], ["--replicas=2", "-n1"]):
         done = vendors.berth("run", "-n2" if "--ranks" in words else "-n1", "--vendor=nvidia", *words, *script)
         assert sorted(done.stdout.split()) == theirs[:2], done
-    # Within a lease, too.
+    # The same holds within a lease.
     outer = ["-n2", "--vendor=nvidia", "--", "berth", "run", "--device=nvidia1"]
     assert vendors.berth("run", *outer, *script).stdout == "nvidia.com/gpu=1\n"
 
@@ -309,7 +310,7 @@ def test_vendors_entries(vendors):
 def test_later_directories_win(vendors):
     offer(vendors)
     vendor_file(vendors.dynamic / "nvidia.yaml", "nvidia.com/gpu", {"0": ["/dev/nvidia1"]})
-    # Entry 0 is the other device now, and so is 1: the first that is called so.
+    # Entries 0 and 1 now both name the other device. The first match counts.
     assert names(vendors, "--device=nvidia0") == "berth/gpu=nvidia0"
     assert names(vendors, "--device=nvidia1") == "nvidia.com/gpu=0"
     turned = {"BERTH_CDI_DIRECTORIES": f"{vendors.dynamic}:{vendors.static}"}
@@ -365,7 +366,7 @@ def arguments(pool, how, *words, env=None):
 
 
 def test_arguments(vendors):
-    """What podman and docker are told of a lease."""
+    """The arguments that podman and docker get for a lease."""
     offer(vendors)
     (vendors.static / "amd.json").unlink()
     found = arguments(vendors, "cdi", "-n2", "--vendor=any", "--device=nvidia1,amd0")
@@ -403,7 +404,7 @@ def test_arguments_of_ranks_and_replicas(vendors):
 
 
 def test_arguments_of_mps(mps_pool):
-    """Who shares a device by MPS finds its server, and its limits hold, in a container, too."""
+    """A container on a device shared with MPS finds the MPS server, and its limits hold."""
     found = arguments(mps_pool, "cdi", "--sharing=mps", "--share=0.25", "--memory=1GiB")
     [pipes] = [line.rpartition("=")[2] for line in found if line.startswith("--env=CUDA_MPS_PIPE_DIRECTORY=")]
     assert {"--ipc=host", f"--volume={pipes}:{pipes}"} < set(found)
@@ -412,7 +413,7 @@ def test_arguments_of_mps(mps_pool):
 
 
 def test_arguments_on_the_cpu(vendors):
-    """Where there is no device, a container gets none, and is told so."""
+    """A lease without devices gives a container no device and says so in the environment."""
     found = arguments(vendors, "cdi", "--or-cpu", "--model=no such")
     assert found == ["--env=BERTH_DEVICES=", "--env=NVIDIA_VISIBLE_DEVICES=void"]
 
@@ -454,7 +455,7 @@ def disk(sandbox):
 
 
 def test_full_disk(sandbox, inventory, disk):
-    """An older file stays, and nothing is beside it."""
+    """On a full disk, the older file stays and no other file is left beside it."""
     place = disk.path / "cdi"
     command = [*disk.inside, "berth", "cdi", "--output", place, "--inventory", inventory]
     disk.fill()

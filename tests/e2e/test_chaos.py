@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everybody is killed at any moment, in any order: no device is ever in use by two."""
+"""Processes of all kinds are killed at any moment, in any order: two commands never use the same
+device."""
 import os
 import random
 import signal
@@ -11,8 +12,9 @@ import pytest
 from steps import test_steps
 from waiting import look, until
 
-# Each command leaves its number, and that of a descendant that ignores what is polite, with each of
-# its devices, after looking whether those who were there before it are gone. Zombies are.
+# Each command writes its pid, and the pid of a descendant that ignores SIGTERM, into the file of
+# each of its devices. Before that, it checks that the processes already listed there have ended.
+# Zombies count as ended.
 COMMAND = """#!/bin/sh
 alive() {
     read -r _ _ state _ <"/proc/$1/stat" && test "$state" != Z
@@ -66,7 +68,7 @@ class Chaos:
         )
 
     def kill_run(self):
-        """Of those that wait, of supervisors, and of commands that were exec'ed."""
+        """Kill a waiting berth run, a supervisor, or a command that replaced berth run."""
         victim = self.chance.choice(self.running)
         victim.send_signal(self.chance.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
 
@@ -80,7 +82,7 @@ class Chaos:
         while len(self.running) < 16:
             self.start()
         self.chance.choice([self.start, self.kill_run, self.kill_run, self.kill_daemon])()
-        time.sleep(0.02 * self.chance.random())  # the moment is what is left to chance
+        time.sleep(0.02 * self.chance.random())  # the moment is random
 
     def finish(self):
         for process in self.running:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prolog and epilog: no holder has a device before the one has succeeded, nobody the next before the other has."""
+"""Prolog and epilog: a holder gets a device only after the prolog has succeeded, and the next
+holder only after the epilog has succeeded."""
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ BLOCK_DIRTY, BLOCK_DRAINED = 2, 4
 
 
 def start(pool):
-    """Has the daemon started."""
+    """Start the pool's daemon."""
     assert pool.berth("status").code == 0
 
 
@@ -114,9 +115,9 @@ def test_nothing_of_the_daemon_is_in_a_program(pool_of, site):
     assert links["0"] == "/dev/null"
     assert set(links) == {"0", "1", "2", "3"}
     assert links["1"].startswith("pipe:") and links["2"].startswith("pipe:")
-    assert links["3"].startswith("/proc/")  # that ls reads
+    assert links["3"].startswith("/proc/")  # the directory that ls reads
     status = dict(line.split(":\t", 1) for line in text("status").splitlines() if ":\t" in line)
-    # The C library keeps signals 32 and 33 for itself: they are as whoever started us left them.
+    # The C library keeps signals 32 and 33 for itself: they are inherited from the parent process.
     for mask in ("SigBlk", "SigIgn"):
         assert int(status[mask], 16) & ~(0b11 << 31) == 0
     assert text("input") == ""
@@ -136,7 +137,7 @@ def test_failed_epilogs_take_the_device_out_of_service(pool_of, site):
     done = pool.berth("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
     assert done.stdout == "nvidia1\n"
     site.until("end", "epilog", "nvidia1")
-    # It is kept over a restart, and people may decide otherwise.
+    # The fault survives a restart, and an administrator may override it.
     kill_daemon(pool)
     assert reason_after_start(pool, "nvidia0") == "epilog: exit code 7: ECC error in bank 3"
     site.does("epilog.nvidia0", None)
@@ -195,7 +196,7 @@ def test_an_epilog_that_hangs_is_killed_with_all_of_its_group(pool_of, site):
     pool = pool_of(1)
     site.does("epilog", "echo resetting; sleep 1000 & echo $! >$!; mv $! child; exec sleep 1000\n")
     child = site.directory / "child"
-    for deadline in ("500ms", "5s"):  # the second where the first was over before it hung
+    for deadline in ("500ms", "5s"):  # 5 s if the machine is too slow for 500 ms
         pool.end_daemon()
         site.configure("epilog", deadline=deadline)
         assert pool.berth("undrain", "nvidia0").code == 0
@@ -209,7 +210,7 @@ def test_an_epilog_that_hangs_is_killed_with_all_of_its_group(pool_of, site):
 
 
 def test_children_that_linger_do_not_count(pool_of, site):
-    """The program has ended: who else has its output open is not waited for."""
+    """The daemon waits only for the program itself, not for children that keep its output open."""
     pool = pool_of(1)
     site.configure("epilog")
     site.does("epilog", "sleep 1000 & echo $! >>children\n")
@@ -221,7 +222,7 @@ def test_children_that_linger_do_not_count(pool_of, site):
     children = [int(line) for line in (site.directory / "children").read_text().split()]
     assert len(children) == 2
     for pid in children:
-        os.kill(pid, signal.SIGKILL)  # it was not killed
+        os.kill(pid, signal.SIGKILL)  # fails if the daemon killed the child
 
 
 def test_many_devices_at_once(pool_of, site):
@@ -242,7 +243,8 @@ def test_many_devices_at_once(pool_of, site):
 
 
 def test_sharers_and_inner_leases(pool_of, site):
-    """The epilog is run when the last lease has left a device, the prolog when the first one comes."""
+    """The epilog runs when the last lease leaves a device, the prolog when the first lease gets
+    it."""
     pool = pool_of(1)
     site.configure("prolog", "epilog")
     start(pool)
@@ -275,7 +277,7 @@ def test_a_restart_in_the_midst_of_an_epilog(pool_of, site):
     until_pending(pool, 1)
     assert site.environment("epilog.nvidia0")["BERTH_NAME"] == "mine"
     assert waiter.text() == ""
-    # Once more, before anything has changed.
+    # Restart once more, before anything has changed.
     kill_daemon(pool)
     start(pool)
     site.until("begin", "epilog", "nvidia0", "1", count=3)
@@ -285,7 +287,7 @@ def test_a_restart_in_the_midst_of_an_epilog(pool_of, site):
     assert waiter.wait() == 0
     site.until("end", "epilog", "nvidia0", "2")
     wait_for(pool.directory / "log", "epilog", id="2", result="ok")
-    # Nothing is run again once it is over.
+    # A finished program does not run again.
     kill_daemon(pool)
     assert pool.berth("run", "true").code == 0
     site.until("end", "epilog", count=3)
@@ -306,7 +308,7 @@ def test_ending_the_daemon_leaves_no_program(pool_of, site):
 
 
 def test_a_pool_of_its_own_does_not_end_in_the_midst(pool_of, site):
-    """A daemon that nobody needs ends, but not before what it runs has."""
+    """An unused daemon exits, but not while it runs a program."""
     pool = pool_of(1)
     site.configure("epilog")
     site.hold("epilog")
@@ -391,7 +393,7 @@ def test_a_failed_prolog_puts_the_claim_back_into_its_place(pool_of, site):
 
 
 def test_one_bad_device_of_several(pool_of, site):
-    """All of them are given back, and those that were all right are cleaned up."""
+    """All devices of the claim are released, and those with a successful prolog get their epilog."""
     pool = pool_of(4)
     site.configure("prolog", "epilog")
     site.does("prolog.nvidia1", "exit 1\n")
@@ -429,7 +431,7 @@ def test_a_prolog_that_hangs(pool_of, site):
     command = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
     assert until_drained(pool, "nvidia0")["reason"] == "prolog: no end within 400ms"
     until_pending(pool, 1)
-    # The other device's prolog has all the time that it needs.
+    # The prolog of the other device may take as long as it needs.
     site.configure("prolog")
     os.kill(pool.daemons()[0], signal.SIGHUP)
     wait_for(pool.directory / "log", "reloaded")
@@ -453,7 +455,7 @@ def test_a_client_that_does_not_wait_for_the_prolog(pool_of, site, how, hold):
             with pytest.raises(wire.Refused) as refusal:
                 client.granted(number)
             assert refusal.value.error == wire.ERRORS["CANCELLED"]
-    # The prolog is not left to run beside what comes next.
+    # The prolog does not keep running beside the epilog.
     site.until("end", "epilog", "nvidia0", str(id))
     assert is_ended(int(begun[4]), 10)
     assert not site.lines("end", "prolog")
@@ -522,7 +524,8 @@ def test_a_restart_in_the_midst_of_a_prolog(pool_of, site, hold):
 
 
 def test_a_claim_that_waited_is_prepared_after_a_restart_too(pool_of, site):
-    """Killed between the grant and the first word: what the journal says is enough."""
+    """The daemon is killed between the grant and the first message. The journal is enough to
+    continue."""
     pool = pool_of(1)
     site.configure("prolog")
     holder = pool.hold()
@@ -554,7 +557,7 @@ def test_rules_that_change(pool_of, site):
     assert pool.berth("run", "--device", "nvidia1", "true").code == 0
     site.until("end", "epilog", "nvidia1")
     assert site.lines("end", "prolog", "nvidia1")
-    # Without an epilog, one that was due is over.
+    # When the epilog is removed from the configuration, a pending epilog counts as finished.
     site.hold("epilog")
     assert pool.berth("run", "--device", "nvidia0", "true").code == 0
     site.until("begin", "epilog", "nvidia0", count=2)

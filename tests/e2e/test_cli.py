@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth as a whole: verbs, help, version, and what happens when the words are off."""
+"""berth as a whole: verbs, help, version, and errors in the command line."""
 import os
 import re
 import signal
@@ -13,7 +13,7 @@ def berth(sandbox, *args, **options):
 
 
 def one_line(text):
-    """That the text is exactly one line of berth's, and that line."""
+    """Check that the text is exactly one line of berth, and return this line."""
     assert text.startswith("berth: ") and text.count("\n") == 1 and text.endswith("\n"), repr(text)
     return text[len("berth: ") : -1]
 
@@ -53,7 +53,7 @@ def test_help_of_a_verb(sandbox, verb):
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
-# The options of a request that only some verbs take.
+# The options of a request that only some verbs accept.
 NOT_FOR_ALL = {
     "replicas": {"run", "submit", "reserve", "wait", "plan"},
     "scheduling": {"run", "submit", "reserve", "wait", "plan"},
@@ -134,7 +134,7 @@ def test_full_disk_is_125(sandbox, args):
 
 
 def test_reader_that_goes_away(sandbox):
-    """Like any filter: ended by SIGPIPE, without a word."""
+    """As other filters, berth ends by SIGPIPE and prints nothing."""
     reader, writer = os.pipe()
     os.close(reader)
     program = subprocess.run(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completion in real shells. It is made from the tables of verbs and options, so all of them are in it."""
+"""Completion in real shells. It is generated from the tables of verbs and options, so it has all
+of them."""
 import re
 
 import pytest
@@ -10,7 +11,7 @@ from waiting import until
 
 @pytest.fixture(params=SHELLS, ids=lambda shell: shell.name)
 def shell(request, sandbox, pool_of):
-    """A shell, which ends before the pool if there is one."""
+    """A shell, which ends before the pool, if there is one."""
     shell = request.param(sandbox)
     yield shell
     shell.close()
@@ -23,7 +24,7 @@ def verbs(sandbox):
 
 
 def words(sandbox, verb):
-    """The words that follow a verb."""
+    """Return the subcommands of a verb."""
     shown = sandbox.run(["berth", "help", verb]).stdout.partition("\nSubcommands:\n")[2].partition("\nExamples:\n")[0]
     return re.findall(r"^  ([a-z]+) ", shown, re.MULTILINE)
 
@@ -53,7 +54,7 @@ def test_words_that_follow(shell, sandbox):
 
 
 def test_every_option_of_every_verb(shell, sandbox):
-    """As help shows them."""
+    """Completion offers the options that the help shows."""
     there = verbs(sandbox)
     there += [f"{verb} {word}" for verb in ("sim", "spec") for word in words(sandbox, verb)]
     for verb in there:
@@ -63,7 +64,7 @@ def test_every_option_of_every_verb(shell, sandbox):
 
 @pytest.mark.parametrize("shell_class", SHELLS, ids=lambda shell: shell.name)
 def test_every_option_is_in_every_file(sandbox, shell_class):
-    """Whether the shell is there or not."""
+    """This test does not need the shell to be installed."""
     text = completion_file(shell_class.file).read_text()
     there = verbs(sandbox)
     there += [f"{verb} {word}" for verb in there for word in words(sandbox, verb)]
@@ -107,7 +108,7 @@ def test_choices(shell):
 
 
 def test_lists(shell, sandbox):
-    """Policies that are compared: after a comma it goes on, without what is there."""
+    """A list of policies continues after a comma, without the policies that are already in it."""
     offered = shell.complete("berth sim place --policy first,f")
     assert [word.rpartition(",")[2] for word in offered] == ["fgd", "frag"]
 
@@ -124,18 +125,18 @@ def test_files_and_directories(shell, sandbox):
 
 
 def test_devices_without_a_daemon(shell, sandbox):
-    """None is started for that, and the inventory of the line counts."""
+    """Completion starts no daemon and uses the inventory of the command line."""
     (sandbox.directory / "two.yaml").write_text(inventory_of(2))
     for option in ("run --device ", "run --avoid=", "drain "):
         for start in ("", "nv"):
             verb, rest = option.split(" ", 1)
             line = f"berth {verb} --inventory two.yaml {rest}{start}"
             assert shell.complete(line) == ["nvidia0", "nvidia1"], line
-    assert shell.complete("berth drain --inventory two.yaml nvidia0 ") == ["nvidia1"]  # once is enough
+    assert shell.complete("berth drain --inventory two.yaml nvidia0 ") == ["nvidia1"]  # a device is offered only once
     assert shell.complete("berth drain --inventory two.yaml nvidia0") == ["nvidia0"]
     offered = shell.complete("berth plan --inventory=two.yaml --device nvidia1,nv")
     assert [word.rpartition(",")[2] for word in offered] == ["nvidia0"]
-    assert shell.complete("berth plan --device nv") == []  # this machine has none
+    assert shell.complete("berth plan --device nv") == []  # this machine has no devices
     assert not (sandbox.directory / "run").exists()
 
 
@@ -146,7 +147,8 @@ def test_ids_without_a_daemon(shell, pool):
 
 
 def until_offered(shell, line, wanted):
-    """Who completes does not wait long for a daemon, and so offers nothing where that is late."""
+    """Repeat the completion until it offers something. It waits only shortly for a daemon, so it
+    offers nothing when the daemon is slow."""
     offered = until(lambda: shell.complete(line), f"an offer for {line!r}")
     assert offered == wanted, line
 
@@ -184,7 +186,7 @@ STARTS = ["run ", "run -- ", "run -n 2 ", "run --gpus=2 -v -- ", "run -n A100:2 
 
 
 def test_command_of_run(shell, sandbox):
-    """As if berth were not before it."""
+    """The command behind berth run completes as it does without berth."""
     place = sandbox.directory / "place"
     place.mkdir()
     (place / "some-file").touch()
@@ -198,7 +200,7 @@ def test_command_of_run(shell, sandbox):
 
 
 def test_completion_of_the_command_itself(shell, sandbox):
-    """berth's own within berth's."""
+    """berth completes its own options when the command of berth run is berth."""
     assert shell.complete("berth run berth stat") == ["status"]
     assert shell.complete("berth run -n 2 -- berth run --vendor a") == ["amd", "any", "apple"]
 

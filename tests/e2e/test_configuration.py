@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of a pool: --check-config, what counts from the start, what SIGHUP changes."""
+"""The configuration of a pool: --check-config, the effect at the start, and changes by SIGHUP."""
 import json
 import os
 import shutil
@@ -11,7 +11,7 @@ from policies import refusal
 from programs import TIMEOUT, Deadline
 
 
-SOMEBODY = 65534  # a user who is not root
+SOMEBODY = 65534  # an ordinary user
 
 
 def check(sandbox, text, *args, **options):
@@ -48,7 +48,7 @@ def test_bad_rules(sandbox, text, words):
 
 
 def test_programs_have_to_be_there(sandbox):
-    """For --check-config; the daemon itself starts without them."""
+    """--check-config requires the programs; the daemon itself starts without them."""
     program = sandbox.directory / "gpu-check"
     text = f"grace: 5s\nprolog: {{command: [{program}, --quick]}}\nnotify: /bin/sh\n"
     done, path = check(sandbox, text)
@@ -69,7 +69,8 @@ def test_programs_have_to_be_there(sandbox):
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv")
 def test_ordinary_users_may_check(sandbox):
-    """What they cannot look at is not called missing; what they may not read is."""
+    """A program that the user cannot look up is not reported as missing. A file that the user
+    cannot read is an error."""
     sandbox.directory.chmod(0o711)
     closed = sandbox.directory / "closed"
     closed.mkdir(0o700)
@@ -115,14 +116,14 @@ def test_output_that_cannot_be_written(sandbox):
 
 
 def test_paths_are_absolute(sandbox):
-    """Clients in other directories are told where the socket is."""
+    """Paths must be absolute, because clients run in other directories."""
     for option in ("--socket", "--own"):
         done = sandbox.run(["berth", "daemon", option, "pool"])
         assert done.code == 2
         assert done.stderr == f"berth: {option}: expected an absolute path, got 'pool'\n"
 
 
-# ---- What counts ----
+# ---- Effect ----
 
 
 class Rules:
@@ -137,7 +138,8 @@ class Rules:
         self.path.write_text(text)
 
     def reload(self, text, word="reloaded"):
-        """Writes new ones, sends SIGHUP and waits until the daemon's log has one more such line."""
+        """Write a new configuration, send SIGHUP and wait until the daemon's log has one more such
+        line."""
         before = self.logged(word)
         self.write(text)
         [daemon] = self.pool.daemons()
@@ -146,7 +148,7 @@ class Rules:
         while len(lines := self.logged(word)) == len(before):
             if time.monotonic() > deadline:
                 raise Deadline(f"no line '{word}' in the daemon's log")
-            self.pool.berth("status")  # a turn of its loop
+            self.pool.berth("status")  # waits for one turn of the daemon's loop
         return lines[-1]
 
     def logged(self, word):

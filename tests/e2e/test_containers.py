@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers: their processes are of a lease though nobody who holds it is their parent."""
+"""Containers: their processes belong to a lease although they are not descendants of its holder."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ from waiting import until, until_pending
 
 ID = "3f4e" * 16
 OTHER_ID = "3f4f" * 16
-SOMEBODY = 71009  # who has nothing to do with it
+SOMEBODY = 71009  # a user without any lease
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def need_user_namespaces(containers):
 
 @pytest.fixture
 def rootless(containers):
-    """Starts containers that are in namespaces of their own, without root's rights."""
+    """Start containers in their own namespaces, without root privileges."""
     need_user_namespaces(containers)
     return lambda **facts: containers.start(user=True, **facts)
 
@@ -50,11 +50,12 @@ def mark(lease, socket):
     return {"BERTH_LEASE": str(lease), "BERTH_SOCKET": str(socket)}
 
 
-# ---- Whose they are ----
+# ---- Owners of processes ----
 
 
 def judged(pool, index, facts):
-    """What the pool makes of processes of which the probe says this: the lease of each, or "squats"."""
+    """Return how the pool rates processes with these facts from the probe: the lease of each, or
+    "squats"."""
     pool.says([pool.device(index, processes=facts)])
     slots = pool.until(
         lambda slots: len(slots[f"nvidia{index}"]["device"].get("processes", [])) == len(facts), "the processes"
@@ -84,7 +85,8 @@ def test_a_mark_counts_for_who_answers_for_the_container(pool_with, sleeper):
 
 
 def test_all_of_a_container_are_of_one_lease(pool_with, sleeper):
-    """With two leases on the device it is known only by another process which of them it is."""
+    """With two leases on the device, only another process of the container tells which lease the
+    container belongs to."""
     pool = pool_with([0])
     holders = [pool.hold("--sharing", "time-slice") for _ in range(2)]
     lease, me = int(holders[1].lease), os.getuid()
@@ -121,7 +123,8 @@ def test_the_only_lease_is_that_of_its_users_containers(pool_with, sleeper):
 
 
 def test_what_was_seen_under_a_lease_keeps_its_device(pool_with, sleeper):
-    """A container that nothing marks outlives the lease: it is not a squatter then, but what is left of it."""
+    """A container without any mark outlives the lease. Its processes count as the rest of this
+    lease, not as squatters."""
     pool = pool_with([0])
     holder = pool.hold()
     fact = {"pid": sleeper().pid, "uid": LENT, "owner": os.getuid(), "container": ID}
@@ -132,7 +135,7 @@ def test_what_was_seen_under_a_lease_keeps_its_device(pool_with, sleeper):
     assert (process["lease"], process.get("squats")) == (int(holder.lease), None)
 
 
-# ---- What is said of those without a lease ----
+# ---- Texts about processes without a lease ----
 
 
 def test_a_squatter_in_a_container_is_named_as_such(hardware_of, sleeper, site):
@@ -159,7 +162,7 @@ def test_a_squatter_in_a_container_is_named_as_such(hardware_of, sleeper, site):
 
 @pytest.fixture
 def own_pool(pool_of):
-    """A pool of one device; rules may be said."""
+    """Make a pool of one device, with an optional configuration."""
 
     def make(rules=""):
         pool = pool_of(1)
@@ -181,8 +184,9 @@ def until_ended(container):
 
 
 def test_a_container_keeps_the_device_after_its_holder(own_pool, rootless):
-    """As with `docker run -d`, or when podman is killed: what carries the mark is still there. It is asked to end,
-    which what is first in its pid namespace does not hear."""
+    """As with `docker run -d`, or when podman is killed: the container with the mark still runs.
+    The daemon asks it to end, but the first process of a pid namespace does not receive this
+    signal."""
     pool = own_pool("grace: 1h\n")
     holder = pool.hold()
     container = rootless(environment=mark(holder.lease, pool.socket))
@@ -216,7 +220,7 @@ def test_a_container_is_ended_with_the_lease(own_pool, rootless, how):
 
 @pytest.fixture(params=["root", "nobody"])
 def daemon_options(request):
-    """The daemon as root, and as a user with the rights that it needs."""
+    """The daemon runs as root, or as a user with the capabilities that it needs."""
     if request.param == "root":
         return []
     request.getfixturevalue("nobody")
@@ -224,7 +228,8 @@ def daemon_options(request):
 
 
 def test_uids_that_are_lent_are_those_of_who_made_the_namespace(shared_machine_of, containers, daemon_options):
-    """Two containers in which others than its root run, both with the lease of the same user in their environment."""
+    """Two containers run processes of users other than their root. Both have the lease of the same
+    user in their environment."""
     need_user_namespaces(containers)
     shared_machine = shared_machine_of(1)
     shared_machine.open("grace: 200ms\n", *daemon_options)
@@ -240,8 +245,8 @@ def test_uids_that_are_lent_are_those_of_who_made_the_namespace(shared_machine_o
 
 
 def test_roots_containers_may_have_any_uid(shared_machine_of, containers, daemon_options):
-    """As docker runs images that say a user: it is root who has put it there. Who only calls a control group so has
-    no such pid namespace."""
+    """As docker runs images with a user: root has put the process into its control group. A
+    process that only gives its control group such a name has no pid namespace."""
     shared_machine = shared_machine_of(1)
     identity = need_group(containers)
     shared_machine.open("grace: 200ms\n", *daemon_options)
@@ -261,7 +266,7 @@ def test_roots_containers_may_have_any_uid(shared_machine_of, containers, daemon
 
 
 def test_the_probe_says_who_answers(namespace_pool, namespace, containers):
-    """The uid of none is the lease's; all say that they are of it."""
+    """No process has the uid of the lease's user; all of them have the lease's mark."""
     card = namespace.machine.add_amd(4)
     namespace.enter()
     identity = need_group(containers)
@@ -289,7 +294,7 @@ def test_the_probe_says_who_answers(namespace_pool, namespace, containers):
 
 
 def use(shared_machine, index, container):
-    """A container's process is on a GPU from now on."""
+    """Let a container's process use a GPU from now on."""
     uid = os.stat(f"/proc/{container.pid}").st_uid
     shared_machine.gpus.use(index, container.pid, uid=uid, group=f"/docker-{container.id}.scope", started=time.time())
 
@@ -305,7 +310,8 @@ def until_squatted(shared_machine, count):
 
 @pytest.mark.parametrize("facts", [{"uid": ALICE}, {"user": True, "uid": ALICE, "inner": 5}], ids=["own", "lent"])
 def test_adopt_a_container(shared_machine, containers, facts, daemon_options):
-    """With what was put into it later, which is not below its first process."""
+    """The adopted container includes processes that were added later and are not descendants of
+    its first process."""
     shared_machine.open("", *daemon_options)
     identity = need_group(containers)
     first = containers.start(identity, **facts)

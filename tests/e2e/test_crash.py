@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL, of everybody, at any moment: nothing is stuck, lost or given out twice."""
+"""SIGKILL to any process, at any moment: nothing hangs, is lost or is granted twice."""
 import os
 import random
 import signal
@@ -19,7 +19,8 @@ EXECED = ()
 SUPERVISED = ("--time", "1h")
 KINDS = pytest.mark.parametrize("options", [EXECED, SUPERVISED], ids=["execed", "supervised"])
 
-# A command with a child and a grandchild in a session of its own, all of which ignore what is polite.
+# A command with a child and a grandchild in its own session. All of them ignore SIGTERM, SIGHUP
+# and SIGINT.
 FAMILY = """
 trap '' TERM HUP INT
 setsid sh -c 'trap "" TERM HUP; echo $$ >>{0}; sleep 1000 & echo $! >>{0}; wait' &
@@ -32,7 +33,7 @@ wait
 
 
 def short_grace(pool):
-    """Rules with which what does not end by itself is killed soon."""
+    """Configure the daemon to kill processes soon if they do not end by themselves."""
     rules = pool.sandbox.home / ".config/berth/berth.yaml"
     rules.parent.mkdir(parents=True)
     rules.write_text("grace: 200ms\n")
@@ -66,7 +67,7 @@ def test_killed_run_takes_its_family_along(pool_of, options):
         with pool.start("run", "sh", "-c", look_for) as after:
             until_pending(pool, 1)
             program.kill(signal.SIGKILL)
-            assert after.wait() == 0  # zombies of an init that does not reap would show
+            assert after.wait() == 0  # zombies would show here if init did not reap them
             left = [int(line) for line in after.text().split()]
         for pid in family:
             processes.wait_for_end(pid)
@@ -85,7 +86,7 @@ def sleepers():
 
 
 def test_devices_stay_blocked_until_the_last_is_gone(pool_of):
-    """While processes are left, the lease drains: nobody else gets its device."""
+    """A lease drains while it has processes: its device is granted to no other claim."""
     pool = pool_of(2)
     script = "trap '' TERM; (trap '' TERM; echo $BERTH_DEVICES; exec sleep 1000) & exec sleep 1000"
     with pool.start("run", "sh", "-c", script) as program:
@@ -104,7 +105,7 @@ def test_devices_stay_blocked_until_the_last_is_gone(pool_of):
 
 @KINDS
 def test_killed_shell(pool_of, options):
-    """The shell's death is not its children's: they go on, and hold on. Theirs gives back."""
+    """When the shell dies, its children continue and keep the lease. The lease ends with them."""
     pool = pool_of(1)
     script = f"berth run {' '.join(options)} sh -c 'echo started $$ $BERTH_LEASE; exec cat'; true"
     with pool.sandbox.start(["sh", "-c", script]) as shell:
@@ -122,7 +123,7 @@ def test_killed_shell(pool_of, options):
 
 
 def test_killed_while_it_waits(pool_of):
-    """Who dies in the queue leaves it at once, and who is behind moves up."""
+    """A claim leaves the queue as soon as its process dies, and the claims behind it move up."""
     pool = pool_of(1)
     holder = pool.hold()
     with pool.start("run", "true") as first, pool.start("run", "echo", "mine") as second:
@@ -157,7 +158,7 @@ def test_command_does_not_notice(pool_of, options):
 
 @KINDS
 def test_killed_together(pool_of, options):
-    """Holder and daemon die at once: the next daemon finds out."""
+    """The holder and the daemon are killed together. The next daemon notices it."""
     pool = pool_of(1)
     with pool.start("run", *options, "sh", "-c", "echo started; exec sleep 1000") as program:
         program.wait_for_line("^started$")
@@ -174,8 +175,9 @@ ASKING = [["run", "true"], ["reserve", "--for", "1h"], ["wait"], ["status"], ["h
 
 
 def ask_the_dead(pool, verb):
-    """Starts a verb while only a child of a killed daemon has the socket: it has it until it is another program. Who
-    connects meanwhile is dropped unheard."""
+    """Start a verb while only a child of a killed daemon has the socket. The child keeps the
+    socket until it executes another program. Connections made meanwhile are dropped without an
+    answer."""
     with listen(pool.socket) as of_the_dead:
         client = pool.start(*verb)
         until_readable(of_the_dead)
@@ -204,9 +206,9 @@ def test_the_machines_is_killed_while_it_makes_a_child(pool_of, verb):
 
 
 def test_places_are_kept(pool_of):
-    """Those who wait are served in the order in which they came, however often the daemon dies while
-    they wait and while they are served. With one device, the order of their first lines is that of
-    their grants."""
+    """Waiting claims are granted in the order of their arrival, even if the daemon is killed often
+    while they wait and while they are served. With one device, the order of the commands' first
+    lines is the order of their grants."""
     pool = pool_of(1)
     chance = random.Random(1)
     many = ManyCommands(pool)
@@ -220,9 +222,9 @@ def test_places_are_kept(pool_of):
     pool.let_go(holder)
     killed = 0
     while many.running():
-        if killed % 3 == 2:  # that many are of use
+        if killed % 3 == 2:  # only every third daemon lives long enough to serve
             until(lambda: pending(pool) is not None or not many.running(), "a daemon that serves")
-        time.sleep(0.03 * chance.random())  # the moment is what is left to chance
+        time.sleep(0.03 * chance.random())  # the moment is random
         for daemon in pool.daemons():
             os.kill(daemon, signal.SIGKILL)
             processes.wait_for_end(daemon)
@@ -232,8 +234,9 @@ def test_places_are_kept(pool_of):
 
 
 def test_who_does_not_come_back(pool_of):
-    """A claim, and a lease that a connection holds, are kept for 5 s for clients that live but do not
-    call; what a process holds stays, and so does what has been called for."""
+    """After a restart, the daemon keeps a claim, and a lease held by a connection, for 5 s for
+    clients that live but do not reconnect. Leases held by a process stay, and so do claims
+    whose client has reconnected."""
     pool = pool_of(4)
     start_daemon(pool)
     tokens = [random.getrandbits(127) + 2**64 for _ in range(3)]
@@ -258,7 +261,7 @@ def test_who_does_not_come_back(pool_of):
 
 
 def test_time_limits_come_and_go(pool_of):
-    """Limits in every order, moved and taken away: the daemon is the same afterwards."""
+    """Time limits are set in every order, moved and removed. The daemon still runs afterwards."""
     pool = pool_of(4)
     daemon = start_daemon(pool)
     chance = random.Random(1)
@@ -276,8 +279,8 @@ def test_time_limits_come_and_go(pool_of):
 
 @pytest.mark.parametrize("seed", [1])
 def test_killed_at_random_moments(pool, seed):
-    """A stream of commands, exec'ed and supervised, narrow and wide, while the daemon is killed over
-    and over: in the midst of its start, of restoring, of granting."""
+    """Many commands run, exec'ed and supervised, narrow and wide, while the daemon is killed
+    repeatedly: during its start, its restore and its grants."""
     chance = random.Random(seed)
     many = ManyCommands(pool)
     kinds = [EXECED, EXECED, ("-n2",), SUPERVISED, SUPERVISED, ("-n", "3", *SUPERVISED)]
@@ -289,8 +292,8 @@ def test_killed_at_random_moments(pool, seed):
             seconds = chance.choice([0, 0.01, 0.05, 0.1])
             many.start(*chance.choice(kinds), seconds=seconds, code=chance.choice([0, 0, 3]))
         [daemon] = until(pool.daemons, "a daemon")
-        # Every third lives long enough to be of use to new commands, which give up after five that
-        # died at birth, and to write its log. The moment is what is left to chance.
+        # Every third daemon lives long enough to write its log and to serve new commands, which
+        # give up after five daemons that died at the start. The moment is random.
         if killed % 3 == 2:
             before = len(daemon_log.ids(log, "granted"))
             until(lambda: len(daemon_log.ids(log, "granted")) > before, "grants in the log")
@@ -303,4 +306,4 @@ def test_killed_at_random_moments(pool, seed):
     granted = daemon_log.ids(log, "granted")
     assert len(granted) >= kills, "the log has lost too much to show anything"
     many.check_order(granted)
-    assert pool.berth("run", "-n8", "true").code == 0  # nothing is left held
+    assert pool.berth("run", "-n8", "true").code == 0  # no lease is left

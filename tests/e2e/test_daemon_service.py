@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon in the hands of a service manager: sockets and readiness."""
+"""The daemon under a service manager: sockets and readiness."""
 import os
 import signal
 import socket
@@ -11,7 +11,7 @@ from waiting import until_pending
 
 
 class Manager:
-    """The end of NOTIFY_SOCKET where messages arrive."""
+    """The receiving end of NOTIFY_SOCKET."""
 
     def __init__(self, sandbox, abstract=False):
         path = str(sandbox.directory / "notify")
@@ -27,7 +27,7 @@ class Manager:
 
 @pytest.fixture
 def machine(pool_of):
-    """A pool that is named by BERTH_SOCKET, whose daemon is the test's to start."""
+    """A pool named by BERTH_SOCKET. The test starts its daemon."""
     pool = pool_of(2)
     pool.socket = pool.sandbox.directory / "machine.sock"
     pool.sandbox.environment["BERTH_SOCKET"] = str(pool.socket)
@@ -60,7 +60,7 @@ def test_readiness(machine, abstract):
 def test_daemon_verb_becomes_the_daemon(machine):
     manager = Manager(machine.sandbox)
     with machine.sandbox.start(["berth", *daemon_args(machine)], env=manager.env) as other:
-        assert other.wait() == 2  # berthd is no verb
+        assert other.wait() == 2  # berthd is not a verb
     args = ["berth", "daemon", *daemon_args(machine)[1:]]
     with machine.sandbox.start(args, env=manager.env) as daemon:
         manager.expect("READY=1")
@@ -72,7 +72,7 @@ def test_daemon_verb_becomes_the_daemon(machine):
 
 
 def test_not_own_does_not_idle(machine):
-    """A machine's daemon stays, and leaves who connects later as many rights as the file's mode."""
+    """A machine's daemon does not exit when it is idle. Its socket is open to all users."""
     manager = Manager(machine.sandbox)
     with machine.sandbox.start([*daemon_args(machine), "--idle", "20ms"], env=manager.env) as daemon:
         manager.expect("READY=1")
@@ -84,11 +84,12 @@ def test_not_own_does_not_idle(machine):
     manager.socket.close()
 
 
-# ---- Sockets that somebody else made ----
+# ---- Inherited sockets ----
 
 
 def test_activation(machine):
-    """Who connects before and between daemons is served, and the socket stays."""
+    """Clients that connect before a daemon starts, or between two daemons, are served. The socket
+    stays."""
     with listen(machine.socket) as listener, machine.start("run", "echo", "early") as early:
         first = start_activated(machine.sandbox, listener, daemon_args(machine))
         assert (early.wait(), early.text()) == (0, "early\n")
@@ -106,8 +107,8 @@ def test_activation(machine):
 
 
 def test_activation_of_the_users_own(pool_of):
-    """One that a service manager listens for is gone after being idle, the socket is not: the manager starts the
-    next, and no command starts one beside it."""
+    """A user's own daemon exits when it is idle, but the service manager keeps the socket. The
+    manager starts the next daemon, and no command starts another one."""
     pool = pool_of(1)
     args = ["berthd", "--own", pool.directory, "--inventory", pool.inventory, "--idle", "50ms"]
     for directory in (pool.runtime, pool.directory):
@@ -115,7 +116,7 @@ def test_activation_of_the_users_own(pool_of):
     with listen(pool.socket) as listener:
         inode = pool.socket.stat().st_ino
         for number in (None, None, signal.SIGTERM):
-            # It is asked for before it is there.
+            # The command connects before the daemon runs.
             with pool.start("run", "echo", "fine") as command:
                 until_readable(listener)
                 daemon = start_activated(pool.sandbox, listener, args if number is None else args[:-2])
@@ -125,14 +126,14 @@ def test_activation_of_the_users_own(pool_of):
             assert daemon.wait() == 0
             assert pool.socket.stat().st_ino == inode
         assert pool.daemons() == []
-    # The manager has gone: commands help themselves, and clean up.
+    # The manager has gone: commands start a daemon themselves and clean up.
     assert pool.berth("run", "echo", "fine") == (0, "fine\n", "")
     pool.end_daemon()
     assert not pool.socket.exists()
 
 
 def test_activation_in_an_untrusted_directory(pool_of):
-    """A service manager has not looked at it, so the daemon does."""
+    """The service manager does not check the directory, so the daemon does."""
     pool = pool_of(1)
     pool.runtime.mkdir(mode=0o700)
     pool.directory.mkdir()
@@ -159,7 +160,7 @@ def test_activation_by_another_kind_of_socket(machine):
 
 
 def test_activation_of_somebody_else(machine):
-    """Variables that were meant for another process are no sockets for this one."""
+    """The daemon ignores socket variables that are meant for another process."""
     manager = Manager(machine.sandbox)
     env = {**manager.env, "LISTEN_FDS": "1", "LISTEN_PID": str(os.getpid())}
     with machine.sandbox.start(daemon_args(machine), env=env) as daemon:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make run` shows: it works, it ends, and it leaves nothing behind."""
+"""The demo of `make run`: it works, it ends, and it leaves nothing behind."""
 import os
 import re
 import signal
@@ -11,7 +11,8 @@ DEMO_TIMEOUT = 60
 
 @pytest.fixture
 def demo(sandbox, source_root):
-    """The demo's command line and environment; its temporary directory is to be empty at the end."""
+    """Return the demo's command line and environment; its temporary directory must be empty at the
+    end."""
     temporary = sandbox.directory / "temporary"
     temporary.mkdir()
     sandbox.environment["TMPDIR"] = str(temporary)
@@ -22,7 +23,7 @@ def demo(sandbox, source_root):
 
 
 def test_demo_runs(sandbox, demo):
-    """With all that a shell may have set that is not for it."""
+    """The demo ignores the variables that the user's shell may have set."""
     env = {
         "BERTH_INVENTORY": "/nonexistent",
         "BERTH_SOCKET": "/nonexistent",
@@ -53,7 +54,7 @@ def test_demo_runs(sandbox, demo):
 
 
 def test_demo_on_what_is_here(sandbox, demo, hardware_of):
-    """With GPUs in the machine, few as they may be, it uses those."""
+    """If the machine has GPUs, even only a few, the demo uses them."""
     hardware_of([0, 1, 2])
     done = sandbox.run(demo, timeout=DEMO_TIMEOUT)
     assert (done.code, done.stderr) == (0, ""), done.stdout
@@ -73,7 +74,8 @@ def test_demo_where_nothing_is_free(sandbox, demo, hardware_of):
 
 @pytest.mark.parametrize("words", ["--name train", "berth wait 3", "working on"])
 def test_demo_is_interrupted(sandbox, demo, words):
-    """By Ctrl-C on a terminal, at any point; a second one does not disturb the tidying."""
+    """Ctrl-C on a terminal ends the demo at any point. A second Ctrl-C does not disturb the
+    cleanup."""
     with sandbox.terminal(demo) as terminal:
         terminal.wait_for(re.escape(words), timeout=DEMO_TIMEOUT)
         terminal.send(b"\x03")

@@ -10,7 +10,7 @@ MINIMAL = "devices: [{vendor: amd, index: 3}]\n"
 
 @pytest.fixture
 def devices(sandbox, source_root):
-    """Runs berth devices on an example, or on a text."""
+    """Run berth devices on an example, or on a text."""
 
     def run(inventory, *args, **options):
         path = source_root / "examples" / inventory
@@ -155,14 +155,15 @@ def test_bad_inventory_says_where(devices, sandbox):
 
 
 def test_whole_table_where_nobody_looks(devices):
-    """In a pipe nothing is cut and nothing is coloured."""
+    """In a pipe, berth shortens and colours nothing."""
     done = devices("workstation.yaml")
     assert "  GeForce RTX 4090  " in done.stdout and "0000:01:00.0" in done.stdout
     assert "\x1b" not in done.stdout
 
 
 def columns_of(lines):
-    """How many columns the eye sees: they are parted by two or more blanks in every line."""
+    """Return the number of visible columns: they are separated by two or more blanks in every
+    line."""
     width = max(map(len, lines))
     filled = "".join(
         " " if all(line.ljust(width)[i] == " " for line in lines) else "x" for i in range(width)
@@ -226,7 +227,8 @@ def test_64_devices(devices):
 
 
 def test_more_devices_than_a_matrix_shows(devices):
-    """Those that are linked alike are shown together; where none are, there is only a number."""
+    """Devices with the same links are shown together; if no devices are linked, only a number is
+    shown."""
     text = "devices:\n" + "".join(f"  - {{vendor: amd, index: {i}}}\n" for i in range(65))
     assert devices(text + "links: [{between: [amd0, amd64], kind: xgmi}]\n").stdout.splitlines()[-5:] == [
         "",

@@ -40,7 +40,7 @@ def gpu(index, **values):
 
 
 class Hardware:
-    """A machine of which the test says what the probe finds."""
+    """A machine whose probe reports what the test specifies."""
 
     def __init__(self, sandbox, source_root):
         self.sandbox = sandbox
@@ -183,7 +183,7 @@ def test_an_inventory_goes_before_the_hardware(hardware, source_root):
 
 
 def test_many_partitions_of_a_recorded_machine(sandbox, source_root):
-    """By the real probe: eight MI300X as 63 partitions, all linked by the fabric."""
+    """With the real probe: eight MI300X as 63 partitions, all linked by the fabric."""
     recorded = source_root.parent / "shared/data/machines/kfd-topo-mi300-cpx.tar.xz"
     if not recorded.exists():
         pytest.skip(f"no {recorded.name}")
@@ -287,7 +287,8 @@ def test_masks_hide_all(hardware):
 
 
 def test_slots_and_leases_are_the_pools(hardware, sandbox, daemon):
-    """The process is a child of the holder; the pool has the devices in another order, and not all."""
+    """The process is a child of the holder. The pool has only some of the devices, in another
+    order."""
     with sandbox.start(["sh", "-c", "sleep 60 & echo $!; wait"]) as holder:
         child = int(holder.wait_for_line(r"^\d+$"))
         hardware.is_now(gpu(0, processes=[{"pid": child}, {"pid": os.getpid()}]), gpu(1), gpu(2))
@@ -343,7 +344,7 @@ def test_no_pool_is_started(hardware, sandbox):
     assert not (sandbox.directory / "run").exists()
 
 
-# ---- Again and again ----
+# ---- Watching ----
 
 
 def test_watch_on_a_terminal(hardware, sandbox):
@@ -370,7 +371,7 @@ def test_watch_in_a_pipe(hardware, sandbox):
         program.wait_for_line("^amd: no access")
         program.kill(signal.SIGTERM)
         assert program.wait() == -signal.SIGTERM
-    # A block for each change, and none for looks that found the same.
+    # There is one block for each change, and no block for unchanged reports.
     assert len(re.findall("^20", program.text(), re.MULTILINE)) == 2
     assert program.text("stderr") == ""
 
@@ -394,7 +395,7 @@ def test_watch_ends_when_nobody_reads(hardware, sandbox):
 
 
 def test_watch_outlives_the_probe(hardware, sandbox):
-    """What it said last is old then, until the next one has answered."""
+    """The last report is marked old until the next probe has answered."""
     hardware.is_now({"id": "amd0"})
     with sandbox.start(["berth", "devices", "--watch", "--json"]) as program:
         program.wait_for_line('"old":false')
@@ -408,7 +409,7 @@ def test_watch_outlives_the_probe(hardware, sandbox):
 
 
 def test_watch_an_inventory(hardware, sandbox, source_root):
-    """It has one thing to say."""
+    """berth prints an inventory once, because it cannot change."""
     inventory = source_root / "examples/mig.yaml"
     with sandbox.start(["berth", "devices", "--watch", "--inventory", inventory]) as program:
         program.wait_for_line("nvidia0.2")

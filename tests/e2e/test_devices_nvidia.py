@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth devices on NVIDIA's GPUs, by the real probe and the double of NVML: with cards and a library
-that hang, crash, lie, sleep and go away."""
+"""berth devices on NVIDIA GPUs, with the real probe and the NVML double: cards and a library that
+hang, crash, return wrong values, sleep and disappear."""
 import json
 import time
 
 import pytest
 from nvml_machine import Machine
 
-DEADLINE = 3.0  # of the probe, by default
-ROOM = 2.0  # for a busy machine to start programs in
+DEADLINE = 3.0  # the probe's default deadline
+ROOM = 2.0  # extra time to start programs on a busy machine
 
 
 class Nvidia:
@@ -25,7 +25,7 @@ class Nvidia:
         self.machine.write_sysfs(self.root)
 
     def devices(self):
-        """What berth says, and how long it took."""
+        """Return berth's output, and how long it took."""
         self.machine.write(self.file)
         start = time.monotonic()
         done = self.sandbox.run(

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of docker on leased devices, where docker is installed: nothing here needs it but these tests.
+"""Docker containers on leased devices. Only these tests need docker, and they are skipped without
+it.
 
-Its containers are children of containerd's shim, whoever started them. It has a machine of its own, like podman's.
+Docker's containers are children of containerd's shim, regardless of the process that started them.
+As the podman tests, these tests use their own machine.
 """
 import re
 import shutil
@@ -17,7 +19,7 @@ MISSING = [program for program in PROGRAMS if shutil.which(program) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"no {', '.join(MISSING)}")
 RUNS = "echo runs; while :; do sleep 0.02; done"
 
-# docker and containerd write to these.
+# Directories that docker and containerd write to.
 PRIVATE = """
 cp -a /etc etc
 mount --bind etc /etc
@@ -82,7 +84,7 @@ def under_a_lease(device, command, docker="--rm --name one", how="nodes"):
 
 
 def processes_left(machine):
-    """A command that lists the processes in docker's containers."""
+    """Return a command that lists the processes in docker's containers."""
     return f'find /sys/fs/cgroup -path "*/{machine.podman.group}/docker/*" -name cgroup.procs -exec cat {{}} +'
 
 
@@ -146,7 +148,7 @@ def test_a_container_is_adopted(machine, docker):
 
 
 def test_what_the_document_says(machine, docker, source_root):
-    """The blocks that need docker; the first of them CDI."""
+    """Run the blocks that need docker; the first of them uses CDI."""
     text = (source_root / "docs/CONTAINERS.md").read_text()
     blocks = re.findall(r"^<!-- needs docker -->\n```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     tried = [block for block in blocks if "--arguments nodes" in block or docker.version() >= 25]

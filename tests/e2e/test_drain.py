@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth drain and undrain: devices out of service and back."""
+"""berth drain and undrain: take devices out of service and put them back."""
 import json
 import re
 import time
@@ -16,14 +16,14 @@ def drained(index, state="DRAINED", **values):
 
 
 def answer(client, kind, **pool):
-    """Does what it is asked for, and shows the pool. Returns the question."""
+    """Answer the question with DONE and show the pool. Return the question."""
     question = client.expect(kind)
     client.say("DONE", question)
     show(client, **pool)
     return question
 
 
-# ---- What is said to a daemon, word by word ----
+# ---- Messages to the daemon ----
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_leases_have_to_end_first(sandbox, daemon):
         assert program.text() == (
             "nvidia0: out of service once lease 12 (root) ends\n"
             "nvidia1: out of service once leases 13 (4000000000), 14 (4000000001) end\n"
-            "nvidia2: in service\n"  # somebody was quick
+            "nvidia2: in service\n"  # another user has put it back already
             "nvidia9: no longer in this pool\n"
         )
 
@@ -148,7 +148,7 @@ def device_of(pool, index):
 
 
 def said_of_drain(pool, what, began):
-    """What is said behind the user and the time, which is not before `began`."""
+    """Return the text after the user and the time. The time must not be before `began`."""
     shown = pool.berth("status").stdout
     match = re.search(rf"^nvidia0 {what} \({re.escape(user_name())}, (\d+)s ago\)(.*)$", shown, re.M)
     assert match, shown

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lease puts into the environment of a command, as the command sees it."""
+"""The environment of a command in a lease, as the command sees it."""
 import json
 
 import pytest
@@ -38,7 +38,7 @@ NO_AMD = {"ROCR_VISIBLE_DEVICES": "-1"}
 NO_INTEL = {"ZE_AFFINITY_MASK": "99999"}
 COMPOSITE = {"ZE_FLAT_DEVICE_HIERARCHY": "COMPOSITE"}
 
-# What a shell may have, and limits nothing here.
+# Variables that a shell may have set and that limit nothing here.
 POLLUTION = {
     "CUDA_DEVICE_ORDER": "FASTEST_FIRST",
     "GPU_DEVICE_ORDINAL": "0,1,2,3",
@@ -65,7 +65,8 @@ def parse(text):
 
 
 def run(pool, *words, env=None):
-    """The environment of a command run with these options, or within the commands that they end with."""
+    """Return the environment of a command run with these options, which may end with other
+    commands."""
     done = pool.berth("run", *words, "env", env=env)
     assert (done.code, done.stderr) == (0, ""), done
     return parse(done.stdout)
@@ -75,7 +76,7 @@ def masks(environment):
     return {name: environment[name] for name in MASKS if name in environment}
 
 
-# The options, what a shell has set, and all masks of the command.
+# The options, the variables of the shell, and all masks that the command sees.
 ON_MIXED_HOST = [
     (["--device=nvidia1"], {}, {**nvidia("1", "GPU-n1"), **NO_AMD, **NO_INTEL}),
     (["--device=nvidia1", "--uuid"], {}, {**nvidia("GPU-n1", "GPU-n1"), **NO_AMD, **NO_INTEL}),
@@ -99,7 +100,7 @@ def test_mixed_host(pool_of):
     pool = pool_of(MIXED)
     for options, shell, wanted in ON_MIXED_HOST:
         found = masks(run(pool, *options, env={**POLLUTION, **shell}))
-        if "CUDA_DEVICE_ORDER" not in wanted:  # nor touched
+        if "CUDA_DEVICE_ORDER" not in wanted:  # nor changed
             assert found.pop("CUDA_DEVICE_ORDER") == "FASTEST_FIRST"
         if "ZE_ENABLE_PCI_ID_DEVICE_ORDER" not in wanted:
             assert found.pop("ZE_ENABLE_PCI_ID_DEVICE_ORDER") == "0"
@@ -152,12 +153,12 @@ def test_within_a_lease(pool_of, outer, inner, wanted):
     pool = pool_of(MIXED)
     done = run(pool, *outer, "--", "berth", "run", *inner, "--")
     assert masks(done) == wanted
-    # What the lease lacks is not to be had, though the host has it.
+    # A device of the host that is not in the lease cannot be claimed within the lease.
     assert pool.berth("run", *outer, "--", "berth", "run", "-n4", "true").code == 120
 
 
 def test_cards_within_a_lease(pool_of):
-    """With cards as devices, and a part of one: the mask goes on from lease to lease."""
+    """With cards as devices, and one part of a card: the mask is passed from lease to lease."""
     pool = pool_of(INTEL)
     words = ["-n2", "--device=intel0,intel5", "--", "berth", "run", "--device=intel5", "--"]
     assert run(pool, *words, env=COMPOSITE)["ZE_AFFINITY_MASK"] == "2"
@@ -167,7 +168,8 @@ def test_cards_within_a_lease(pool_of):
 
 
 def test_tiles_of_hardware(machine, machine_pool):
-    """One that has a single tile, one whose tiles xe shows, and one that i915 shows a GT of for each."""
+    """One GPU with a single tile, one whose tiles xe shows, and one for which i915 shows a GT per
+    tile."""
     machine.add_intel_integrated()
     machine.add_intel(3).write("tile1/physical_vram_size_bytes", f"{16 << 30:#x}\n")
     machine.add_ponte_vecchio(5)
@@ -182,14 +184,14 @@ def test_tiles_of_hardware(machine, machine_pool):
         assert masks(run(machine_pool, f"--device={device}", env=COMPOSITE)) == intel(card)
     shell = {**COMPOSITE, "ZE_AFFINITY_MASK": "1.1", "ZE_ENABLE_PCI_ID_DEVICE_ORDER": "1"}
     assert machine_pool.berth("devices", env=shell).stdout.endswith("\n2 devices are hidden by ZE_AFFINITY_MASK\n")
-    # Without a word about the order, Level Zero counts what is integrated last.
+    # If the order is not set, Level Zero counts integrated GPUs last.
     shell = {"ZE_AFFINITY_MASK": "4"}
     assert masks(run(machine_pool, env=shell)) == intel("0")
     assert masks(run(machine_pool, env={**shell, "ZE_ENABLE_PCI_ID_DEVICE_ORDER": "1"})) == intel("4")
 
 
-# What a batch system or a container runtime sets, what is asked for, and what comes of it: the exit code, or
-# the devices and their masks.
+# The variables of a batch system or a container runtime, the request, and the result: the exit
+# code, or the devices and their masks.
 BATCH_ON_AMD = [
     ({"ROCR_VISIBLE_DEVICES": "2,3", "GPU_DEVICE_ORDINAL": "2,3"}, ["-n2"], ("amd2,amd3", amd("2,3"))),
     ({"ROCR_VISIBLE_DEVICES": "2,3", "GPU_DEVICE_ORDINAL": "2,3"}, ["-n3"], 120),

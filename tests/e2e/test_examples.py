@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples are run, each as its first lines say, on the virtual machine of examples/dgx-a100.yaml."""
+"""Run each example as its first lines say, on the virtual machine of examples/dgx-a100.yaml."""
 import os
 import re
 import shutil
@@ -16,7 +16,7 @@ COMPUTED = r"(nvidia\d(?:\.\d)?) \(a part of the CPU in its place\): .+: 1048576
 
 @pytest.fixture
 def project(sandbox, source_root):
-    """A directory with the examples, of which nobody else has a pool."""
+    """A directory with the examples and a pool of its own."""
     directory = sandbox.directory / "project"
     shutil.copytree(source_root / "examples", directory / "examples")
     return directory
@@ -28,12 +28,12 @@ def dgx(pool_of, source_root):
 
 
 def specs(directory):
-    """The spec files among the examples."""
+    """Return the names of the example spec files."""
     return sorted(path.name for path in (directory / "spec").glob("*"))
 
 
 def said_command(project, name):
-    """What the example's own comment says to type first."""
+    """Return the first command in the example's comment."""
     return re.search(r"^# {5}berth (.*)$", (project / "examples" / name).read_text(), re.MULTILINE).group(1).split()
 
 
@@ -60,7 +60,7 @@ def test_sweep(dgx, project):
     assert (done.code, done.stderr) == (0, "")
     lines = sorted(done.stdout.splitlines())
     assert [line.split()[1] for line in lines] == list("01234567")
-    assert len({line.split()[4] for line in lines}) == 8  # leases of their own
+    assert len({line.split()[4] for line in lines}) == 8  # each has its own lease
 
 
 def test_distributed(dgx, project):
@@ -118,7 +118,7 @@ def test_shared_inference(dgx, project):
 
 @pytest.fixture(scope="module")
 def kernels(source_root):
-    """Where PoCL keeps those that it compiled."""
+    """The directory where PoCL caches compiled kernels."""
     option = [source_root / "tools/build-option", BUILD, "b_sanitize"]
     if subprocess.run(option, check=True, capture_output=True, text=True).stdout.strip() not in ("", "none"):
         pytest.skip("sanitizers report what PoCL and LLVM do among themselves")
@@ -134,7 +134,7 @@ def kernels(source_root):
 
 @pytest.fixture
 def computes(sandbox, kernels):
-    """The example, where there is an OpenCL to run it with."""
+    """Run the example, if there is an OpenCL library for it."""
     sandbox.environment["BERTH_OPENCL"] = "libOpenCL.so.1"
     sandbox.environment["BERTH_PROBE"] = str(BUILD / "berth-probe")
     sandbox.environment["POCL_CACHE_DIR"] = kernels
@@ -187,11 +187,11 @@ def test_context_of_hardware_is_never_on_the_cpu(sandbox, computes, hardware_of)
 @pytest.mark.parametrize(
     ("number", "times", "said", "good"),
     [
-        (-9999, 1, ["once more, in a new context"], True),  # NVIDIA's for a wrong address
+        (-9999, 1, ["once more, in a new context"], True),  # NVIDIA's error for a wrong address
         (-9999, 2, ["once more, in a new context"] * 2, True),
         (-9999, 9, ["once more, in a new context"] * 3, False),
         (-4, 1, ["once more"], True),
-        (-5, 1, ["a mistake of this program"], False),  # the context is tried, and good
+        (-5, 1, ["a mistake of this program"], False),  # the context is tested and works
         (-54, 1, ["a mistake of this program"], False),
     ],
 )

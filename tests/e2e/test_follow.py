@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The event stream, as clients of the protocol see it: what is new, once, and never a backlog."""
+"""The event stream, as clients of the protocol see it: each change once, and never a backlog."""
 import signal
 import time
 
@@ -14,7 +14,7 @@ SECOND = 10**9
 
 
 class Reader:
-    """A connection that follows, and asks on from where it is."""
+    """A connection that subscribes and continues from its last position."""
 
     def __init__(self, path, kinds=ALL, duration=0):
         self.client = wire.connect(path)
@@ -26,7 +26,7 @@ class Reader:
         return self.client.send("FOLLOW", kinds=self.kinds, duration=self.duration, **self.known)
 
     def next(self, timeout=None):
-        """The next news, which is the last word about what was asked."""
+        """Return the next news, which completes the question."""
         return self.take(self.client.answer(self.ask(), ("NEWS",), timeout))
 
     def take(self, news):
@@ -34,12 +34,13 @@ class Reader:
         return news
 
     def is_quiet(self):
-        """Asks, and says whether nothing is new."""
+        """Ask, and return whether nothing is new."""
         return self.has_no_answer(self.ask())
 
     def has_no_answer(self, number):
-        """Whether a question has none yet, though the daemon has read it. It tells news at the end of a turn of its
-        loop, so that those of the turn in which it read the first of two more questions come before the second's."""
+        """Return whether a question has no answer yet although the daemon has read it. The daemon
+        sends news at the end of a turn of its loop. Thus the news of the turn that read the
+        first HELLO arrive before the answer to the second HELLO."""
         self.client.hello()
         self.client.hello()
         try:
@@ -49,7 +50,7 @@ class Reader:
         return False
 
     def settle(self):
-        """Reads until nothing is new."""
+        """Read until nothing is new."""
         while not self.is_quiet():
             pass
 
@@ -109,7 +110,7 @@ def test_only_what_is_wanted(reader_of, client):
 
 
 def test_a_slow_reader_gets_the_newest_state(reader_of, client):
-    """What happened between two questions is one answer, whatever it was; for 3 s, if it is written down."""
+    """All changes between two questions come in one answer, for 3 s if they are recorded."""
     reader = reader_of()
     reader.next()
     began = time.monotonic()
@@ -136,7 +137,8 @@ def test_what_ended_comes_in_parts(reader_of, client):
 
 
 def test_what_is_not_kept_is_counted(reader_of, client):
-    """Ended leases are kept within bounds, here of bytes; of time, which is 3 s for what is written down."""
+    """Ended leases are kept within limits: of bytes, as here, and of time, which is 3 s for
+    recorded leases."""
     reader = reader_of()
     reader.next()
     began = time.monotonic()
@@ -153,7 +155,7 @@ def test_what_is_not_kept_is_counted(reader_of, client):
 
 
 def test_the_interval_is_kept(reader_of, client):
-    """Of many changes within it, all but the first come with its end, as one."""
+    """Of many changes within the interval, all but the first come together at its end."""
     reader = reader_of(duration=SECOND)
     began = time.monotonic()
     reader.next()
@@ -197,7 +199,7 @@ def test_another_daemon_is_new(pool, reader_of):
 
 
 def test_a_lease_is_told_of_by_the_next_daemon(pool, reader_of):
-    """It was granted by one and ended under another."""
+    """The lease was granted under one daemon and ended under another."""
     holder = pool.hold("--name", "long")
     pool.end_daemon(signal.SIGKILL)
     reader = reader_of()
@@ -257,7 +259,8 @@ def hardware(sandbox):
 
 
 def test_samples_are_news_and_tell_how_much_a_lease_is_used(hardware):
-    """Nobody looks; who follows loads has the hardware looked at each second."""
+    """No other client asks for loads. A client that subscribes to loads makes the daemon probe the
+    hardware every second."""
     hardware.berth("status")
     loads = Reader(hardware.socket, LOAD, SECOND)
     loads.next()
@@ -293,7 +296,7 @@ def test_samples_are_news_and_tell_how_much_a_lease_is_used(hardware):
 
 
 def test_many_that_follow(pool_of):
-    """None of them is forgotten."""
+    """The daemon notifies every subscriber."""
     pool = pool_of(1)
     pool.berth("status")
     readers = [Reader(pool.socket) for _ in range(100)]

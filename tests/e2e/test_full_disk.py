@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No space left where the journal is: no record, no grant, and nothing granted is lost."""
+"""The journal's disk is full: without a record there is no grant, and no grant is lost."""
 import signal
 
 import pytest
@@ -32,7 +32,8 @@ def connect(pool, **options):
 
 
 def use_up(client, **request):
-    """Claims until the journal takes no more, not even the smallest. Returns what it said."""
+    """Claim until the journal has no space, not even for the smallest record. Return the daemon's
+    messages."""
     words = []
     for command in ("x" * 3000, None):
         while True:
@@ -56,7 +57,7 @@ def test_no_record_no_grant(full):
         done = full.berth("run", "true")
         assert (done.code, done.stdout) == (125, "")
         assert done.stderr == f"berth: run: {words}\n"
-        # What there is stays, can be looked at and given back.
+        # Existing leases stay, can be queried and can be released.
         look = client.look()
         assert {str(lease["id"]) for lease in look["leases"]} == {holder.lease, str(kept)}
         client.release(kept)
@@ -70,7 +71,7 @@ def test_no_record_no_grant(full):
 
 
 def test_killed_with_a_full_disk(full):
-    """The next daemon cannot start, and says so; the journal of the last is as it was."""
+    """The next daemon cannot start and says so. The last daemon's journal is unchanged."""
     holder = full.hold("-n2")
     full.disk.fill()
     with connect(full) as client:
@@ -93,7 +94,7 @@ def look_at(pool):
 
 
 def test_directory_on_a_full_disk(full):
-    """A first command finds no room for anything."""
+    """The first command finds no space for any file."""
     full.disk.fill()
     done = full.berth("run", "true")
     assert done.code == 125
@@ -103,12 +104,13 @@ def test_directory_on_a_full_disk(full):
 
 
 def exhaust(client, other, first):
-    """Gives back and lets the next have it, until there is no answer any more: the room that is kept
-    for that is gone too. Returns the last lease that was answered for, and the question since."""
+    """Release and claim in turns until the daemon answers no more: the reserved space is used up,
+    too. Return the last lease with an answer, and the open question."""
     lease = first
     while True:
         number = client.send("RELEASE", id=lease, exit_code=0)
-        # Another's claim is refused at once; by the second, what was said before the first has been answered.
+        # Another client's claim is refused at once. When the second refusal arrives, everything
+        # sent before the first has been answered.
         for _ in range(2):
             with pytest.raises(wire.Refused):
                 other.claim()
@@ -121,7 +123,7 @@ def exhaust(client, other, first):
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_answers_wait_for_room(full, killed):
-    """Ends are written down at all costs: what cannot be written is not told, until it can."""
+    """The end of a lease must be in the journal. The daemon does not answer until it can write it."""
     assert full.berth("run", "true").code == 0
     with connect(full) as client:
         first = client.claim({"all": True})["id"]
@@ -143,7 +145,7 @@ def test_answers_wait_for_room(full, killed):
             return
     assert full.berth("status").code == 0  # starts another
     with connect(full) as client:
-        # What was answered for is over. What was not may be, or not.
+        # Answered leases have ended. The unanswered one may have ended or not.
         held = [claim for claim, token in tokens.items() if claim >= lease and is_granted(client, token)]
         assert held in ([lease], [lease + 1])
 

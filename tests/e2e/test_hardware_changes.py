@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines that change while berth looks at them, and while the daemon gives out their devices.
+"""Machines that change while berth reads them, and while the daemon allocates their devices.
 
-The machine is made up below BERTH_SYSROOT; a pipe in place of a file of sysfs hangs whoever opens it.
+The machine is made up below BERTH_SYSROOT. A pipe in place of a sysfs file blocks every process
+that opens it.
 """
 import json
 
@@ -14,13 +15,13 @@ from waiting import until_pending
 
 
 class Watch:
-    """A `berth devices --watch --json`, line by line."""
+    """Run `berth devices --watch --json` and read it line by line."""
 
     def __init__(self, sandbox):
         self.program = sandbox.start(["berth", "devices", "--watch", "--json"])
 
     def until(self, condition):
-        """The devices by id, of the first line that is as wanted."""
+        """Return the devices by id, from the first line that satisfies the condition."""
         while True:
             document = json.loads(self.program.wait_for_line("^{"))
             devices = {device["id"]: device for device in document["devices"]}
@@ -59,7 +60,8 @@ def test_watching(machine, sandbox, impatient):
 
 
 def test_utilization_by_engines(machine, sandbox):
-    """Intel's drivers do not tell how busy a GPU is; its clients' engines do, from the second look on."""
+    """Intel's drivers do not report how busy a GPU is. The probe computes it from the clients'
+    engines, from the second look on."""
     card = machine.add_intel(3)
     watch = Watch(sandbox)
     with watch.program:
@@ -71,7 +73,7 @@ def test_utilization_by_engines(machine, sandbox):
 
 
 def test_how_busy_one_is_that_does_not_answer(machine, sandbox, impatient):
-    """Nobody has it open, which is no reason to say that it idles."""
+    """No process has the device open, but that does not mean that it is idle."""
     machine.add_intel(3)
     machine.add_amd(4).hang("gpu_busy_percent")
     watch = Watch(sandbox)
@@ -90,7 +92,7 @@ def fdinfo(card, cycles, total):
 
 
 def ids(done):
-    """The devices of a command that printed BERTH_DEVICES."""
+    """Return the devices of a command that printed BERTH_DEVICES."""
     assert done.code == 0, done
     return done.stdout.strip()
 
@@ -113,7 +115,7 @@ def test_the_daemon_goes_on_while_one_hangs(machine, impatient, machine_pool):
     slots = machine_pool.until_state("amd0", "SICK")
     assert slots["amd0"]["device"]["old"]
     assert run_somewhere(machine_pool, "-n", "2") == "amd1,amd2"
-    for device in ("amd1", "amd2"):  # they are looked at before they are free
+    for device in ("amd1", "amd2"):  # the daemon probes them before they are free
         machine_pool.until_state(device, "FREE")
     found, document = states(machine_pool)
     assert found == {"amd0": "sick", "amd1": "free", "amd2": "free"}

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers that hang, cards that go and libraries that never return: each costs its own devices only.
+"""Drivers that hang, cards that disappear and libraries that never return: each fault affects only
+its own devices.
 
-The machine is made up below BERTH_SYSROOT; a pipe in place of a file of sysfs hangs whoever opens it.
+The machine is made up below BERTH_SYSROOT. A pipe in place of a sysfs file blocks every process
+that opens it.
 """
 import contextlib
 import json
@@ -17,7 +19,8 @@ from waiting import until
 
 
 def look(sandbox):
-    """What `berth devices --json` says: the devices by id, and all of it. The sandbox does not wait for ever."""
+    """Return the devices of `berth devices --json` by id, and the whole document. The sandbox
+    limits the time."""
     done = sandbox.run(["berth", "devices", "--json"])
     assert (done.code, done.stderr) == (0, ""), done
     document = json.loads(done.stdout)
@@ -29,7 +32,8 @@ def messages(document, backend):
 
 
 def who_opens(machine, name):
-    """The process that is opening such a file of this machine: a pipe that nobody writes to holds it there."""
+    """Return the process that is opening such a file of this machine. It blocks, because the file
+    is a pipe without a writer."""
     for pid, _, _ in processes():
         if command_line(pid) == "berth-probe" and is_opening(pid, machine, name):
             return pid
@@ -37,7 +41,7 @@ def who_opens(machine, name):
 
 
 def is_opening(pid, machine, name):
-    """Its system call has a pointer to the path for its second argument, as openat does."""
+    """The second argument of its system call points to the path, as with openat."""
     try:
         words = Path(f"/proc/{pid}/syscall").read_text().split()
         with open(f"/proc/{pid}/mem", "rb") as memory:
@@ -52,7 +56,7 @@ def parent_of(pid):
     return next(parent for other, parent, _ in processes() if other == pid)
 
 
-# ---- All is well ----
+# ---- Without faults ----
 
 
 def test_mixed_vendors(machine, sandbox):
@@ -77,7 +81,7 @@ def test_mixed_vendors(machine, sandbox):
     assert (amd["utilization"], amd["temperature_c"], amd["power_w"]) == (0.75, 40.005, 90)
     assert (devices["intel1"]["memory_total"], devices["intel0"]["memory_total"]) == (16 * GIB, None)
     assert (devices["intel1"]["frequency_hz"], devices["intel1"]["temperature_c"]) == (2050 * 10**6, 51)
-    # Each is behind a port of its own, or on the bus itself; what has no bus has no way to others.
+    # Each card is behind its own port, or on the bus itself. Devices without a bus have no links.
     kinds = {tuple(link["between"]): link["kind"] for link in document["links"]}
     assert kinds["amd0", "amd1"] == kinds["intel0", "intel1"] == "phb"
     assert not any("apple0" in pair or "dri1" in pair for pair in kinds)
@@ -125,7 +129,7 @@ def test_a_card_that_goes_and_comes_back(machine, sandbox):
     assert devices["amd1"]["pci"] == cards["amd1"].pci
 
 
-# ---- What hangs ----
+# ---- Hanging drivers ----
 
 
 @pytest.mark.parametrize(
@@ -166,7 +170,8 @@ def test_the_table_names_what_hangs(machine, sandbox, impatient):
 
 
 def time_of_look(sandbox, milliseconds):
-    """How long a look with this deadline takes, where something hangs. The probe is given up half a second later."""
+    """Return how long a look with this deadline takes when a driver hangs. berth gives up on the
+    probe half a second later."""
     began = time.monotonic()
     done = sandbox.run(["berth", "devices", "--deadline", f"{milliseconds}ms"])
     took = time.monotonic() - began
@@ -175,7 +180,7 @@ def time_of_look(sandbox, milliseconds):
 
 
 def test_the_deadline_is_kept(machine, sandbox, impatient):
-    """On a machine that is busy with other tests one run may be late, but not every one."""
+    """One run may be late on a machine that is busy with other tests, but not every run."""
     mixed(machine)["amd0"].hang("gpu_busy_percent")
     took = []
     for _ in range(5):
@@ -206,7 +211,7 @@ def test_many_that_hang_are_waited_for_together(machine, sandbox, impatient):
 
 
 def test_a_node_of_kfd_that_hangs_costs_its_device(machine, sandbox, impatient):
-    """It does not say which card it is, which must not be listed a second time."""
+    """The node does not say which card it is. The card must not be listed a second time."""
     cards = mixed(machine)
     cards["amd0"].hang(f"/sys/class/kfd/kfd/topology/nodes/{cards['amd0'].node}/properties")
     devices, document = look(sandbox)
@@ -218,7 +223,7 @@ def test_a_node_of_kfd_that_hangs_costs_its_device(machine, sandbox, impatient):
 
 
 def test_a_driver_that_holds_who_looks_in_the_kernel(machine, sandbox, impatient):
-    """Not even SIGKILL ends that worker: it is left behind, and nobody waits for it."""
+    """Not even SIGKILL ends this worker. It is left behind, and no process waits for it."""
     with contextlib.closing(Freezer()) as freezer:
         cards = mixed(machine)
         cards["amd0"].hang("gpu_busy_percent")
@@ -235,7 +240,7 @@ def test_a_driver_that_holds_who_looks_in_the_kernel(machine, sandbox, impatient
 
 
 def test_what_sleeps_is_not_woken(machine, sandbox, impatient):
-    """Its driver's files would hang, so that who reads one is found out."""
+    """The driver's files would hang, so the test detects every read."""
     cards = mixed(machine)
     for name, files in {
         "amd0": ["gpu_busy_percent", "mem_info_vram_used", "hwmon/hwmon3/temp1_input", "unique_id"],
@@ -275,7 +280,7 @@ def test_a_process_that_cannot_be_described_is_shown(machine, sandbox, impatient
 
 
 def test_nothing_is_left_behind(machine, sandbox, impatient):
-    """The sandbox fails the test for anything that still runs: workers that hang are to go with the probe."""
+    """The sandbox fails the test if a process still runs: hanging workers must end with the probe."""
     mixed(machine)["amd0"].hang("gpu_busy_percent")
     time_of_look(sandbox, 100)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole tool on a machine that is made up, in a mount namespace where that is the real one."""
+"""All of berth on a made-up machine, in a mount namespace that shows it as the real one."""
 import json
 
 import wire
@@ -25,7 +25,7 @@ def test_mixed_vendors(namespace):
         assert {card.node_path("render"), card.node_path("card")} <= set(devices[name]["nodes"])
     assert devices["amd0"]["nodes"][0] == "/dev/kfd"
     assert devices["amd0"]["memory_total"] == 32 << 30
-    # The machine's own CPUs are still there.
+    # The real machine's CPUs are still visible.
     assert namespace.run("test", "-e", "/sys/devices/system/cpu/online").code == 0
 
 
@@ -71,7 +71,7 @@ def test_a_process_that_has_a_device_open(namespace):
     node = cards["amd1"].node_path()
     with namespace.start("sh", "-c", f"exec 5<>{node}; exec cat") as user:
         user.send("open\n")
-        user.wait_for_line("^open$")  # which cat says
+        user.wait_for_line("^open$")  # which cat prints
         devices, document = look(namespace)
         assert document["problems"] == []
         [process] = devices["amd1"]["processes"]
@@ -100,7 +100,7 @@ def test_a_lease_and_who_uses_it(namespace, namespace_pool):
 
 def test_the_daemon_goes_on_while_one_hangs(namespace, impatient, namespace_pool):
     cards = mixed(namespace.machine)
-    del cards["apple0"], cards["dri1"]  # their names are not theirs alone
+    del cards["apple0"], cards["dri1"]  # other devices share their names
     namespace.enter()
     anywhere = ("--device", ",".join(cards), "--", "sh", "-c", "echo $BERTH_DEVICES")
     assert namespace_pool.berth("run", *anywhere).stdout == "intel0\n"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool of the machine's hardware: devices come, go, fall ill and are looked at, by a probe that may fail."""
+"""A pool of the machine's hardware: devices appear, disappear and become unhealthy. The probe may
+fail."""
 import json
 import os
 import random
@@ -14,7 +15,7 @@ from waiting import until, until_pending
 
 
 def ids(done):
-    """The devices of a command that printed BERTH_DEVICES."""
+    """Return the devices of a command that printed BERTH_DEVICES."""
     assert done.code == 0, done
     return done.stdout.strip()
 
@@ -27,7 +28,7 @@ def run_somewhere(pool, *options):
     return ids(pool.berth("run", *options, "--", "sh", "-c", "echo $BERTH_DEVICES"))
 
 
-# ---- What is there ----
+# ---- Found devices ----
 
 
 def test_devices_of_the_first_look(hardware_of):
@@ -52,7 +53,7 @@ def test_a_lease_has_the_devices_of_the_hardware(hardware_of):
     assert ids(done) == "3 /dev/nvidia3:/dev/nvidiactl 0-7"
 
 
-# ---- Coming and going ----
+# ---- Devices that appear and disappear ----
 
 
 def test_a_device_that_appears_is_granted_to_who_waits(hardware_of):
@@ -207,7 +208,7 @@ def test_very_many_processes_fit_into_a_page(hardware_of):
 
 @pytest.mark.parametrize("behaviour", ["hang", "die", "garbage", "old number"])
 def test_the_daemon_goes_on_without_its_probe(hardware_of, behaviour):
-    """It marks what it knows as old, goes on granting, and starts another one."""
+    """The daemon marks its last report as old, continues to grant, and starts another probe."""
     pool = hardware_of([0, 1])
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "100ms"
     start_seeing(pool, "nvidia0")
@@ -237,7 +238,7 @@ def test_a_probe_that_cannot_be_started(hardware_of):
 
 
 def looked_at(pool):
-    """Its slots, in a tuple, once it listens."""
+    """Return the pool's slots in a tuple, or nothing while the daemon does not listen."""
     try:
         return (pool.look(),)
     except OSError:
@@ -245,7 +246,8 @@ def looked_at(pool):
 
 
 def test_a_first_look_that_is_late(hardware_of):
-    """The daemon serves without it, and knows the devices when it comes; who claims waits for it."""
+    """The daemon serves before the first report and learns the devices from it. Claims wait for
+    it."""
     pool = hardware_of([0], behaviour="late", delay=9)
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "30s"
     run = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
@@ -256,7 +258,8 @@ def test_a_first_look_that_is_late(hardware_of):
 
 
 def test_nothing_found_yet_is_not_nothing(hardware_of):
-    """A library may take longer to begin than a look may take: who claims meanwhile is not sent away."""
+    """A library may need longer to start than the probe's deadline. The daemon does not refuse
+    claims meanwhile."""
     others = ["amd", "intel", "apple", "dri"]
     pool = hardware_of([], listed=others, behaviour="late", delay=2.2)
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "4s"
@@ -277,12 +280,13 @@ def test_the_probe_ends_with_the_daemon(hardware_of):
     pool.end_daemon()
 
 
-# ---- Starting again ----
+# ---- Restarts ----
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_leases_outlive_the_daemon_and_their_device(hardware_of, number):
-    """Devices came and went while no daemon ran: leases are on those that they were on, and slots stay."""
+    """Devices appeared and disappeared while no daemon ran. Leases keep their devices, and slots
+    keep their numbers."""
     pool = hardware_of([0, 1, 2])
     holders = [pool.hold("--device", f"nvidia{index}") for index in range(2)]
     waiter = pool.start("run", "--device", "nvidia0", "--", "sh", "-c", "echo $BERTH_DEVICES")
@@ -293,7 +297,7 @@ def test_leases_outlive_the_daemon_and_their_device(hardware_of, number):
     assert list(slots) == ["nvidia0", "nvidia1", "nvidia2", "nvidia3"]
     states = [slot.get("state", 0) for slot in slots.values()]
     assert states == [wire.STATES[name] for name in ("LEASED", "LEASED", "FREE", "FREE")]
-    # What only nvidia0 could do is impossible now.
+    # A claim that only nvidia0 could satisfy is impossible now.
     assert waiter.wait() == 120
     for holder in holders:
         pool.let_go(holder)
@@ -303,7 +307,7 @@ def test_leases_outlive_the_daemon_and_their_device(hardware_of, number):
 
 
 def looked(pool):
-    """A look at the pool, whose daemon is started if there is none."""
+    """Return the state of the pool, and start its daemon if there is none."""
     pool.berth("status")
     if pool.berth("run", "--nonblock", "--device", "nvidia1", "true").code not in (0, 123):
         return None
@@ -334,7 +338,8 @@ def expected_state(index, held, there, sick):
 
 
 def test_slots_and_leases_whatever_happens(hardware_of):
-    """Devices come, go and fall ill at random while daemons are killed: what is held stays held, and where it was."""
+    """Devices appear, disappear and become unhealthy at random while daemons are killed. Every
+    lease stays on its devices."""
     choose = random.Random(11)
     everything = list(range(5))
     pool = hardware_of(everything)
@@ -360,14 +365,14 @@ def test_slots_and_leases_whatever_happens(hardware_of):
         pool.let_go(holder)
 
 
-# ---- How often it looks ----
+# ---- How often the daemon probes ----
 
 
 def test_watching_makes_it_look_more_often(hardware_of):
     pool = hardware_of([0])
     assert pool.berth("wait").code == 0
     assert pool.requests() == 1
-    pool.look()  # one more at once would be too soon after the first
+    pool.look()  # another look right now would be too soon after the first
     until(lambda: pool.requests() >= 2, "a second look")
     until(lambda: pool.look() and pool.requests() >= 4, "looks while somebody watches")
 

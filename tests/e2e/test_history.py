@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth history: every lease with how it ended, for people, programs and spreadsheets."""
+"""berth history: every lease and how it ended, as a table, JSON or CSV."""
 import csv
 import io
 import os
@@ -18,7 +18,7 @@ from users import user_name
 from waiting import until, until_pending
 
 SECOND = 10**9
-# How a process ended, after its parent has asked for it.
+# Since Linux 6.15 the kernel reports how a process ended even after its parent has waited for it.
 KERNEL_REMEMBERS = [int(part) for part in re.findall(r"\d+", platform.release())[:2]] >= [6, 15]
 HOSTILE = ["<b>&\"'", "=HYPERLINK(\"x\")", "'; DROP TABLE lease; --", "a,b;c\td", "\u202eabc", "\x1b[31mred"]
 
@@ -48,7 +48,8 @@ def test_command_that_ended(pool):
 
 @pytest.mark.parametrize("number, code", [(None, 0), (signal.SIGKILL, 137), (signal.SIGTERM, 143)])
 def test_command_that_was_waited_for_already(pool, number, code):
-    """berth run becomes the command, whose parent knows how it ended; the kernel remembers it for us, too."""
+    """berth run becomes the command, and the command's parent waits for it. The daemon still
+    learns from the kernel how it ended."""
     if not KERNEL_REMEMBERS:
         pytest.skip("Linux before 6.15 tells nobody but the parent")
     holder = pool.hold("--name", "one")
@@ -66,7 +67,7 @@ def test_command_that_was_waited_for_already(pool, number, code):
 
 
 def test_how_leases_end(pool_of):
-    """One of each, as the file has it."""
+    """The file has one lease for each kind of end."""
     pool = pool_of(4)
     assert pool.berth("run", "--name", "supervised", "--time", "1h", "sh", "-c", "exit 7").code == 7
     assert pool.berth("run", "--name", "late", "--time", "1s", "sleep", "100").code == 124
@@ -133,7 +134,7 @@ def test_conditions(pool):
     jobs = (("train-1", ["-n2"]), ("Train-2", ["--device", "nvidia5"]), ("eval", ["--device", "nvidia5"]))
     for count, (name, options) in enumerate(jobs, 1):
         assert pool.berth("run", "--name", name, *options, "true").code == 0
-        until_past(pool, count)  # so that no two of them are of the same millisecond
+        until_past(pool, count)  # no two of them share a millisecond
 
     def names(*options):
         return [lease["name"] for lease in history(pool, *options)]
@@ -164,7 +165,7 @@ def test_hostile_names_stay_text(pool):
     assert len(table.splitlines()) == len(HOSTILE) + 1
     cells = [row["name"] for row in csv.DictReader(io.StringIO(pool.berth("history", "--csv").stdout))]
     assert len(cells) == len(HOSTILE)
-    # No spreadsheet takes one for a formula.
+    # No spreadsheet takes a cell as a formula.
     assert not any(cell[0] in "=+-@\t\r" for cell in cells)
     assert "'=HYPERLINK(\"x\")" in cells
 
@@ -193,7 +194,7 @@ def test_table_lines_up(pool):
     for heading in ("USER", "DEVICES", "GRANTED", "END", "JOB"):
         column = lines[0].index(heading)
         assert all(line[column - 1] == " " and line[column] != " " for line in lines[1:]), "\n".join(lines)
-    # Which is the last first.
+    # The newest lease comes first.
     assert lines[1].endswith("a much longer name") and lines[2].endswith("short")
     narrow = pool.sandbox.run(["berth", "history"], env={"COLUMNS": "50"}).stdout
     assert all(len(line) <= 50 for line in narrow.splitlines())
@@ -227,7 +228,7 @@ def test_another_file(pool):
     assert file.exists() and not file_of(pool).exists()
     assert file.stat().st_mode & 0o777 == 0o600
     pool.end_daemon()
-    # It is only a file, which needs no daemon.
+    # --file reads only the file and needs no daemon.
     done = pool.berth("history", "--file", file, env={"BERTH_SOCKET": "/nowhere"})
     assert "there" in done.stdout
 
@@ -275,7 +276,8 @@ def test_files_that_are_none(pool):
 
 
 def test_own_daemon_ends_all_the_same(pool):
-    """The recorder is nobody who keeps a daemon from ending, and writes the rest when it has."""
+    """The recorder does not keep a daemon from exiting. It writes the remaining records after the
+    daemon's end."""
     command, daemon = start_asked_for(pool, ["run", "--name", "last", *HOLD], "--idle", "300ms")
     holder = until_held(command)
     recorder = the_recorder(pool)

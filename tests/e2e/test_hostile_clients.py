@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that break every rule: their connection ends with a reason, and nobody else notices."""
+"""Clients that break every rule: the daemon closes their connection with a reason, and other
+clients are not affected."""
 import collections
 import json
 import os
@@ -28,8 +29,8 @@ INVALID = wire.ERRORS["INVALID"]
 
 @pytest.fixture
 def served(pool_of):
-    """A pool with a lease and a claim of a good client, which are as they were at the end; the daemon
-    is the same, and no larger."""
+    """A pool with a lease and a claim of a good client. At the end both must be unchanged, and the
+    daemon must be the same process with the same size."""
     pool = pool_of(4)
     configure(pool, "history: no\n")
     daemon = start_daemon(pool)
@@ -53,7 +54,7 @@ def served(pool_of):
 
 
 def is_alone(pool):
-    """Nobody but the good client has or wants anything."""
+    """Return whether only the good client has a lease and a claim."""
     seen = look(pool)
     return (len(seen["leases"]), len(seen["claims"])) == (1, 1)
 
@@ -106,11 +107,11 @@ def test_oversized(served):
 def test_cut_anywhere(served):
     for length in range(1, len(GOOD)):
         send_bad(served, GOOD[:length])
-    for length in range(1, 16):  # with a header that knows it is cut
+    for length in range(1, 16):  # the header has the shorter length
         data = GOOD[16:-length]
         with wire.connect(str(served.socket)) as client:
             client.send_raw(wire.packet("CLAIM", 1, data))
-            try:  # without its last field it is a claim again
+            try:  # without its last field it is still a valid claim
                 assert client.receive(1)["type"] in ("GRANTED", "REFUSED")
             except wire.Closed as closed:
                 assert closed.error == SYNTAX
@@ -126,7 +127,7 @@ def test_garbage(served):
 
 
 def test_nothing(served):
-    """A packet of nothing looks like the end of the connection, and is."""
+    """An empty packet means the end of the connection."""
     with wire.connect(str(served.socket)) as client:
         client.send_raw(b"")
         with pytest.raises(wire.Closed):
@@ -134,7 +135,7 @@ def test_nothing(served):
 
 
 def test_unknown_types(served):
-    """A later client may ask what this daemon does not know."""
+    """A newer client may send messages that this daemon does not know."""
     with wire.connect(str(served.socket)) as client:
         for kind in (*range(11, 64), *range(64, 256)):
             client.send_raw(wire.packet(kind, kind))
@@ -154,7 +155,8 @@ def test_unknown_fields(served):
 
 
 def test_replayed_claim(served):
-    """The same token is the same claim, whoever sends it: never a second lease."""
+    """The same token is the same claim, regardless of the connection: there is never a second
+    lease."""
     token = secrets.randbits(128) | 1 << 64
     with wire.connect(str(served.socket)) as first, wire.connect(str(served.socket)) as second:
         request = {"gpus_min": 4, "gpus_max": 4}
@@ -162,13 +164,13 @@ def test_replayed_claim(served):
         for _ in range(50):
             assert second.receive(second.send_claim(request, token), kinds=("WAITING",))["id"] == queued
         assert len(look(served)["claims"]) == 2
-        with pytest.raises(wire.Refused) as refused:  # it would wait in vain
+        with pytest.raises(wire.Refused) as refused:  # it would wait forever
             first.granted(1)
         assert refused.value.error == wire.ERRORS["CANCELLED"]
 
 
 def test_replayed_claim_of_another_process(served):
-    """What a process holds, or will hold, is not another's to go on with."""
+    """Another process cannot continue a claim or a lease that a process holds."""
     token = secrets.randbits(128) | 1 << 64
     with wire.connect(str(served.socket)) as first:
         lease = first.claim({}, token, hold=wire.HOLDS["PROCESS"])["id"]
@@ -199,7 +201,7 @@ with wire.connect(sys.argv[2]) as client:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 def test_token_of_somebody_else(sandbox, pool_of):
-    """Knowing the token or the number of another user's lease is no use."""
+    """The token or the id of another user's lease gives no access to it."""
     pool = pool_of(2)
     sandbox.directory.chmod(0o755)
     path = sandbox.directory / "all.sock"
@@ -227,7 +229,8 @@ def test_token_of_somebody_else(sandbox, pool_of):
 
 
 def test_half_open(served):
-    """Those that say nothing, hang up at once or only halfway cost a descriptor while they are there."""
+    """Connections that are silent, closed at once or half closed use one descriptor while they
+    exist."""
     silent = [wire.connect(str(served.socket)) for _ in range(200)]
     for i in range(500):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
@@ -242,7 +245,7 @@ def test_half_open(served):
 
 
 def test_gone_in_the_midst(served):
-    """Clients that ask for much and go without reading any of it."""
+    """Clients ask for much data and close without reading it."""
     for _ in range(60):
         client = wire.connect(str(served.socket))
         for i in range(20):
@@ -254,7 +257,8 @@ def test_gone_in_the_midst(served):
 
 
 def test_slow_reader(served):
-    """Who asks and never reads is closed in the end; everybody else is answered meanwhile."""
+    """The daemon closes a client that asks and never reads. Other clients get their answers
+    meanwhile."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as slow:
         slow.settimeout(10)
         slow.connect(str(served.socket))
@@ -269,13 +273,14 @@ def test_slow_reader(served):
 
 
 def test_reader_that_is_always_behind(sandbox, pool_of):
-    """Who reads as fast as it asks, and never all, has no more kept for it than it has not read."""
+    """For a client that reads as fast as it asks, but never everything, the daemon keeps only the
+    unread data."""
     names = "".join(f"- {{vendor: nvidia, index: {i}, name: {'x' * 200}, uuid: GPU-{i}}}\n" for i in range(200))
     pool = pool_of(f"devices:\n{names}")
     daemon = start_daemon(pool)
     with wire.connect(str(pool.socket)) as client:
         question = wire.encode("LOOK", 1, section=1)
-        for _ in range(120):  # more than the socket takes
+        for _ in range(120):  # more than the socket buffer holds
             client.send_raw(question)
         before = resident(daemon.pid)
         received = 0
@@ -287,7 +292,7 @@ def test_reader_that_is_always_behind(sandbox, pool_of):
 
 
 def test_descriptors_sent_along(served):
-    """They are nobody's: the daemon has none of them for longer than it takes to read the message."""
+    """The daemon closes descriptors that are sent along as soon as it has read the message."""
     before = descriptors(served.pid)
     read, write = os.pipe()
     with wire.connect(str(served.socket)) as client:
@@ -296,14 +301,14 @@ def test_descriptors_sent_along(served):
             client.receive(i)
         os.close(write)
         assert descriptors(served.pid) <= before + 1
-        # The end of the pipe says that no copy is left.
+        # The end of file on the pipe shows that no copy is left.
         assert select.select([read], [], [], 5)[0]
         assert os.read(read, 1) == b""
     os.close(read)
 
 
 def is_harmless(shown):
-    """No control characters, and none that change how others are shown."""
+    """Return whether the text has no control characters and no invisible formatting characters."""
     return not [char for char in shown if unicodedata.category(char) in ("Cc", "Cf")]
 
 
@@ -312,7 +317,7 @@ BAD_TEXTS = [b"\x1b[31mred\x07\x9b2J", b"a\nb\rc\td", b"\xff\xfe\x80bytes", "\u2
 
 @pytest.mark.parametrize("text", BAD_TEXTS)
 def test_names_that_are_no_text(served, text):
-    """Whatever somebody calls a claim, it is harmless where others see it."""
+    """Any name of a claim is harmless where other users see it."""
     with wire.connect(str(served.socket)) as client:
         name = text
         try:
@@ -341,7 +346,7 @@ def test_names_that_are_no_text(served, text):
 
 
 def test_many_slow_readers(served):
-    """They do not get in each other's way, nor in anybody's."""
+    """Slow readers disturb neither each other nor other clients."""
     connections = []
     question = wire.encode("LOOK", 1, section=1)
     for _ in range(20):
@@ -360,7 +365,7 @@ def test_many_slow_readers(served):
 
 
 def test_busy_talker(served):
-    """One that never stops asking leaves others their turns."""
+    """A client that never stops asking leaves other clients their turns."""
     stop = threading.Event()
 
     def talk():
@@ -384,7 +389,7 @@ def test_busy_talker(served):
 
 
 def test_leases_and_claims_of_one_connection(served):
-    """What its leases leave does not go to claims that end with it."""
+    """When the connection ends, devices of its leases do not go to its own claims."""
     for _ in range(20):
         with wire.connect(str(served.socket)) as client:
             for number in [client.send_claim() for _ in range(12)]:
@@ -392,7 +397,7 @@ def test_leases_and_claims_of_one_connection(served):
         until(lambda: is_alone(served), "the end of its leases and claims")
 
 
-# ---- Messages that are well-formed and mean nothing ----
+# ---- Well-formed messages without meaning ----
 
 
 def random_value(chance, kind):
@@ -425,7 +430,7 @@ def random_message(chance, number):
         value = random_value(chance, wire_format.MESSAGE[name][1])
         if value is not None:
             values[name] = value
-    # Nobody but this process would be signalled, or kept waiting: that is not meant.
+    # The test must not signal this process or keep it waiting.
     values.pop("id" if kind in ("STOP", "CANCEL", "RELEASE") else "hold", None)
     values["request"] = random_request(chance)
     return wire.encode(kind, number, **values)
@@ -452,13 +457,13 @@ def test_random_messages(served):
 
 
 def test_what_has_no_number_is_not_answered(served):
-    """Not hostile, only terse: whoever releases without a number gets no answer, whatever comes of it."""
+    """A RELEASE without a number gets no answer, whether it succeeds or fails. This is allowed."""
     with wire.connect(str(served.socket)) as terse:
         for _ in range(100):
             lease = terse.claim({"wanted": ["nvidia1"]})
             terse.send("RELEASE", number=0, id=lease["id"])
             terse.send("RELEASE", number=0, id=lease["id"])  # it has ended already
             terse.send("CANCEL", number=0, id=served.lease)
-        # The next that comes is the answer to the next that is asked.
+        # The next message is the answer to the next question.
         asked = terse.send("HELLO")
         assert terse.receive()["number"] == asked

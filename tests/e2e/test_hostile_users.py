@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users that want what is others': nothing of it is given, and nobody waits for them."""
+"""Users that try to take what belongs to others: they get nothing, and no other user waits for
+them."""
 import contextlib
 import os
 import signal
@@ -38,7 +39,7 @@ def leases(machine):
 
 
 def test_lease_of_somebody_else(machine):
-    """Nothing is granted within it."""
+    """No claim is granted within another user's lease."""
     with machine.connect(ALICE) as alice, machine.connect(MALLORY) as mallory:
         lease = alice.claim({"gpus_min": 4, "gpus_max": 4})["id"]
         with pytest.raises(wire.Refused) as refused:
@@ -53,7 +54,8 @@ SLEEPER = "import signal; print('ready', flush=True); signal.pause()"
 
 
 def start_marked(machine, uid, lease):
-    """A process of this user with a lease's marks in its environment, whoever's that is."""
+    """Start a process of this user with a lease's marks in its environment. The lease may belong
+    to any user."""
     marks = {"BERTH_LEASE": str(lease), "BERTH_SOCKET": str(machine.socket)}
     process = subprocess.Popen(
         [sys.executable, "-c", SLEEPER],
@@ -65,7 +67,7 @@ def start_marked(machine, uid, lease):
 
 
 def hold_as(machine, uid):
-    """A process of this user that holds a lease. Returns both."""
+    """Start a process of this user that holds a lease. Return both."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -87,7 +89,8 @@ def end(pid):
 
 
 def test_marks_of_somebody_elses_lease(machine):
-    """A process that says it is of another user's lease does not keep that from ending, nor is it ended."""
+    """A process with the marks of another user's lease neither delays the end of this lease nor is
+    killed."""
     holder, lease = hold_as(machine, ALICE)
     planted = start_marked(machine, MALLORY, lease)
     end(holder)
@@ -99,7 +102,7 @@ def test_marks_of_somebody_elses_lease(machine):
 
 @pytest.mark.parametrize("uid", [ALICE, 0])
 def test_marks_of_ones_own_lease(machine, uid):
-    """What the lease's user, or root, has started with its marks is of the lease."""
+    """Processes with the lease's marks that its user or root started belong to the lease."""
     holder, lease = hold_as(machine, ALICE)
     left = start_marked(machine, uid, lease)
     end(holder)
@@ -119,7 +122,8 @@ signal.pause()
 
 
 def test_more_processes_than_descriptors_for_them(machine):
-    """A lease that leaves very many processes takes only so many descriptors, and all of them end."""
+    """A lease that leaves very many processes uses a limited number of descriptors, and all
+    processes end."""
     machine.reload("grace: 3s\nhistory: no\n")
     before = descriptors(machine.daemon.pid)
     environment = machine.sandbox.environment
@@ -145,7 +149,7 @@ def test_more_processes_than_descriptors_for_them(machine):
 
 
 def keep_name(path, name, seconds):
-    """Has the kernel-wide name of a device, and takes its time to say nothing to whoever asks."""
+    """Bind the kernel-wide name of a device, and let clients wait without an answer."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(name)
         listener.listen()
@@ -160,7 +164,8 @@ def keep_name(path, name, seconds):
 
 
 def test_names_that_somebody_keeps(machine):
-    """Whoever says that a device is used elsewhere has it; but nobody waits long for the word."""
+    """A device whose name is taken counts as used elsewhere, but the daemon does not wait long for
+    an answer."""
     name = f"\0berth/{fnv1a(os.path.realpath(machine.inventory).encode()):016x}/nvidia3".encode()
     kept = machine.sandbox.directory / "home" / "kept"
     kept.parent.chmod(0o777)
@@ -172,7 +177,7 @@ def test_names_that_somebody_keeps(machine):
             began = time.monotonic()
             alice.release(alice.claim({"wanted": ["nvidia0"]})["id"])
             times.append(time.monotonic() - began)
-            keeper.runs(0.01)  # others may ask meanwhile
+            keeper.runs(0.01)  # other users may ask meanwhile
         times.sort()
         assert times[len(times) // 2] < 0.05
         assert times[len(times) * 9 // 10] < 0.05
@@ -181,11 +186,12 @@ def test_names_that_somebody_keeps(machine):
         alice.claim({"wanted": ["nvidia3"]})
 
 
-# ---- A connection in other hands ----
+# ---- Connections passed to another process ----
 
 
 def test_connection_in_other_hands(machine):
-    """Whoever connected is who is there, whoever talks: its user, and its process for what a process holds."""
+    """The daemon uses the credentials of the process that connected, not of the process that
+    sends: its user, and its process for leases held by a process."""
     ours, theirs = socket.socketpair()
     connector = OtherUser(ALICE, connect_and_hand_over, machine.socket, theirs)
     _, (descriptor,), _, _ = socket.recv_fds(ours, 100, 1)
@@ -198,7 +204,8 @@ def test_connection_in_other_hands(machine):
     assert leases(machine)[lease]["pid"] == connector.pid
     connector.kill()
     until(lambda: not leases(machine), "the end of the lease", timeout=5)
-    # Nobody is there any more who could hold anything, whatever has its number now.
+    # The process that connected has ended and cannot hold anything, even if its pid is in use
+    # again.
     number = client.send_claim({}, hold=PROCESS)
     client.receive(number)
     until(lambda: not leases(machine), "the end of the lease", timeout=5)
@@ -215,7 +222,7 @@ def connect_and_hand_over(path, to):
 
 
 def test_gone_at_once(machine):
-    """Clients that claim for their process and are gone before it is granted leave nothing."""
+    """Clients that claim for their process and exit before the grant leave nothing behind."""
     machine.reload("history: no\n")
     before = descriptors(machine.daemon.pid)
     for _ in range(3):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases that are held and not used: marked, told of and taken back, but never for what cannot be known."""
+"""Idle leases: they are marked, reported and reclaimed, but never while their use is unknown."""
 import os
 import signal
 import subprocess
@@ -118,7 +118,7 @@ def test_what_counts_as_use(hardware_of, site, facts, idle):
 
 
 def test_what_cannot_be_known_is_not_held_against_anybody(hardware_of, site):
-    """A probe that does not answer: the time until it does again does not count."""
+    """The probe does not answer: the time until it answers again does not count as idle."""
     pool = hardware_of([0])
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "300ms"
     site.configure(idle_warning="1s", idle_reclaim="1h")
@@ -133,7 +133,7 @@ def test_what_cannot_be_known_is_not_held_against_anybody(hardware_of, site):
 
 
 def test_a_restart_forgives(hardware_of, site):
-    """What was used before the daemon began is not known, so nothing is taken back for it."""
+    """The use before the daemon's start is unknown, so nothing is reclaimed for it."""
     pool = hardware_of([0])
     site.configure(idle_reclaim="1h")
     start(pool)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon's journal: torn, damaged, of another boot or other devices, long."""
+"""The daemon's journal: torn, damaged, from another boot or for other devices, and long."""
 import random
 import secrets
 import signal
@@ -21,14 +21,14 @@ def journal_of(pool):
 
 
 def forget(pool, program):
-    """Lets go of a program that has ended, so that many can follow each other."""
+    """Remove a program that has ended, so that many can follow each other."""
     program.wait()
     program.close()
     pool.sandbox.programs.remove(program)
 
 
 class Claimed:
-    """Claims whose tokens are known, so that a later daemon can be asked for each."""
+    """Claims with known tokens, so that the test can ask a later daemon for each."""
 
     def __init__(self):
         self.tokens = {}  # by id, in the order of the claims
@@ -40,7 +40,7 @@ class Claimed:
             self.tokens[answer["id"]] = token
 
     def ask(self, client):
-        """What a daemon knows of them: {id: devices} of leases, and the ids of claims in order."""
+        """Return what a daemon knows: {id: devices} of leases, and the ids of claims in order."""
         leases, claims = {}, []
         for number, token in self.tokens.items():
             try:
@@ -58,8 +58,8 @@ class Claimed:
 
 @pytest.fixture
 def scene(pool_of):
-    """A pool whose daemon was killed over four leases, of which one is left, then three more and
-    three claims; the journal it left, and the claims."""
+    """A pool whose daemon was killed twice: with four leases, of which one is left, then with
+    three more leases and three claims. Also the journal that it left, and the claims."""
     pool = pool_of(DEVICES)
     daemon = start_daemon(pool)
     claimed = Claimed()
@@ -75,7 +75,7 @@ def scene(pool_of):
 
 
 def check_restored(pool, claimed, content):
-    """Starts a daemon on a journal. Whatever it made of it makes sense, and it serves."""
+    """Start a daemon on this journal. Check that its state is consistent and that it serves."""
     journal_of(pool).write_bytes(content)
     daemon = start_daemon(pool)
     with wire.connect(str(pool.socket)) as client:
@@ -87,7 +87,7 @@ def check_restored(pool, claimed, content):
         assert [claim["id"] for claim in seen["claims"]] == claims == sorted(claims)
         for lease in leases:
             client.release(lease)
-        for _ in claims:  # those who waited have their turn
+        for _ in claims:  # the waiting claims get their turn
             for lease in claimed.ask(client)[0]:
                 client.release(lease)
         grant = client.claim({"all": True, "nonblock": True})
@@ -107,20 +107,21 @@ def test_whole_journal(scene):
 
 
 def test_cut_anywhere(scene):
-    """Cut at the end of each record, and within: what was written before is there."""
+    """The journal is cut at the end of each record, and within records: all earlier records are
+    restored."""
     pool, claimed, content, first = scene
     known = 0
     for start, end, _ in journals.records(content):
         for cut in (start + 1, start + 11, start + 12, (start + end) // 2, end - 1, end):
             for padding in (b"", bytes(4096 - cut % 4096)):
                 leases, claims = check_restored(pool, claimed, content[:cut] + padding)
-                assert len(leases) + len(claims) >= known - 1  # one was given back
+                assert len(leases) + len(claims) >= known - 1  # one was released
                 known = max(known, len(leases) + len(claims))
     assert known == len(claimed.tokens) - 1
 
 
 def test_flipped_bytes(scene):
-    """Damage costs at most what comes after it."""
+    """Damage loses at most the records behind it."""
     pool, claimed, content, first = scene
     chance = random.Random(4)
     for _ in range(test_steps(60, 2000)):
@@ -141,7 +142,7 @@ def test_no_journal_at_all(scene, content):
 
 
 def test_duplicated_tail(scene):
-    """The last records once more: what does not fit is not believed."""
+    """The last records are repeated: the daemon ignores records that do not fit."""
     pool, claimed, content, _ = scene
     spans = list(journals.records(content))
     for start, _, _ in spans[-6:]:
@@ -157,7 +158,7 @@ def test_other_boot(scene):
 
 
 def test_unreadable_journal(scene):
-    """A journal that cannot be read is not taken for an empty one."""
+    """An unreadable journal does not count as an empty one."""
     pool, _, _, _ = scene
     journal_of(pool).unlink()
     journal_of(pool).mkdir()
@@ -182,7 +183,7 @@ def test_inventory_that_changed_under_leases(pool_of):
         "end these leases first\n"
     )
     pool.inventory.write_text(before)
-    assert pool.berth("run", "-n2", "--nonblock", "true").code == 123  # the lease is still there
+    assert pool.berth("run", "-n2", "--nonblock", "true").code == 123  # the lease still exists
     pool.end_daemon(signal.SIGKILL)
     pool.let_go(holder)
     pool.inventory.write_text(before.replace("index: 1", "index: 7"))
@@ -194,7 +195,7 @@ def test_inventory_that_changed_under_leases(pool_of):
 
 
 def test_compaction(pool_of):
-    """Thousands of claims later the journal is no longer than a thousand make it, and still good."""
+    """After thousands of claims, the journal is no longer than after a thousand, and still valid."""
     pool = pool_of(DEVICES)
     start_daemon(pool)
     claimed = Claimed()
@@ -203,7 +204,7 @@ def test_compaction(pool_of):
         claimed.make(client, {"name": "kept"}, {"gpus_min": 4, "gpus_max": 4, "name": "waits"})
         for _ in range(120):
             for number in [client.send_claim({"wanted": [f"nvidia{i % 3 + 1}"], "nonblock": True}) for i in range(3)]:
-                with pytest.raises(wire.Refused):  # they would delay the one that waits
+                with pytest.raises(wire.Refused):  # they would delay the waiting claim
                     client.granted(number)
             sizes.append(journal_of(pool).stat().st_size)
         client.cancel(list(claimed.tokens)[1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth run --label: every line of output says whose it is, and nothing else changes."""
+"""berth run --label: every line of output names its rank, and nothing else changes."""
 import os
 import re
 import select
@@ -15,7 +15,7 @@ RANKS = ["run", "--ranks", "--label"]
 
 
 def lines_of(text, rank):
-    """The lines of one rank, without their labels, in their order."""
+    """Return the lines of one rank, in order and without their labels."""
     return [line.partition(": ")[2] for line in text.splitlines() if line.split(":")[0].strip() == str(rank)]
 
 
@@ -46,7 +46,7 @@ def test_replicas(pool, scheduling):
 
 
 def test_best_effort_with_a_time_limit(pool):
-    """Whose berth stays between."""
+    """berth stays as the parent of these ranks."""
     command = ["run", "--label", "--replicas", "2", "--scheduling", "best-effort", "--time", "1h"]
     done = pool.berth(*command, "sh", "-c", "echo $BERTH_REPLICA")
     assert (done.code, sorted(done.stdout.splitlines())) == (0, ["0: 0", "1: 1"])
@@ -65,7 +65,7 @@ def test_long_lines_are_broken(pool):
 
 
 def test_much_from_many(pool):
-    """Nothing is lost, nothing is mixed, and every rank's lines are in order."""
+    """No line is lost or mixed with another, and every rank's lines are in order."""
     done = pool.berth(*RANKS, "-n8", "sh", "-c", "seq 1 20000; seq 20001 20100 >&2", timeout=60)
     assert done.code == 0
     for rank in range(8):
@@ -83,7 +83,7 @@ def test_output_and_error_in_one_pipe(pool):
 
 
 def test_output_in_a_file(pool):
-    """Appended to, as others may, and not overwritten."""
+    """The output is appended and overwrites nothing, as other programs may write to the file."""
     command = "exec >log 2>&1; echo before; berth run --ranks --label -n2 sh -c 'echo $RANK'; echo after"
     assert pool.sandbox.run(["sh", "-c", command]).code == 0
     lines = (pool.sandbox.directory / "log").read_text().splitlines()
@@ -98,7 +98,8 @@ def test_closed_output(pool):
 
 
 def test_full_disk(pool):
-    """Who goes on writing finds out; what has ended did not, so berth says that something is lost."""
+    """A rank that continues to write gets an error. A rank that has ended does not, so berth
+    reports the lost output."""
     for command, code in [("yes", 141), ("true", 125), ("exit 3", 3)]:
         done = pool.sandbox.run(["sh", "-c", f"berth run --ranks --label sh -c 'echo; {command}' >/dev/full"])
         assert (done.code, done.stderr) == (
@@ -124,7 +125,7 @@ def test_output_of_a_rank_that_is_killed(pool):
 
 
 def test_what_is_left_behind_does_not_hang_the_end(pool):
-    """Though it has the pipe."""
+    """A process that is left behind does not keep berth waiting, although it has the pipe."""
     script = "setsid sleep 1000 & echo $!; echo done"
     with pool.start(*RANKS, "-n2", "sh", "-c", script) as program:
         assert program.wait() == 0
@@ -179,11 +180,11 @@ def test_submitted_one_by_one(pool):
         assert pool.berth("logs", identity).stdout == f"{i}: it\n"
 
 
-# ---- Who reads slowly ----
+# ---- Slow readers ----
 
 
 class SlowReader:
-    """berth run with output that the test reads when it likes."""
+    """A berth run whose output the test reads at its own pace."""
 
     def __init__(self, pool, *command):
         self.reading, self.writing = os.pipe()
@@ -197,11 +198,11 @@ class SlowReader:
         )
 
     def until_full(self):
-        """Waits until nothing more fits into the pipe."""
+        """Wait until the pipe is full."""
         until(lambda: not select.select([], [self.writing], [], 0)[1], "a full pipe")
 
     def read_all(self):
-        """All up to the end, from which on nobody can write."""
+        """Read everything up to the end of file. From then on no process can write."""
         os.close(self.writing)
         self.writing = None
         data = bytearray()
@@ -221,7 +222,7 @@ class SlowReader:
 
 
 def stuck(pool):
-    """Two ranks that have more to say than anybody has read; a file of each says who it is."""
+    """Two ranks with more output than has been read. A file for each rank has its pid."""
     script = "echo $$ >rank-$RANK; yes 0123456789 | head -c 10000000; touch done-$RANK; exec sleep 60"
     reader = SlowReader(pool, *RANKS, "-n2", "sh", "-c", script)
     until(lambda: all(says_who(pool, rank) for rank in range(2)), "both ranks")
@@ -253,11 +254,12 @@ def test_signals_pass_who_does_not_read(pool):
         for rank in range(2):
             wait_for_end(int((pool.sandbox.directory / f"rank-{rank}").read_text()))
             assert not (pool.sandbox.directory / f"done-{rank}").exists()
-        # The devices are free though nobody has read what is left, and then all that was written comes.
+        # The devices are free although the rest of the output is unread. Then all of it can still
+        # be read.
         assert pool.berth("wait", "-n8", "--wait", "5s").code == 0
         text = reader.read_all()
         assert reader.program.wait(10) == 143
-    # One of the two may have filled the pipe before the other wrote its first line.
+    # One rank may have filled the pipe before the other wrote its first line.
     found = [line for rank in range(2) for line in lines_of(text, rank)[:-1]]
     assert set(found) == {"0123456789"}
 
@@ -269,7 +271,7 @@ def test_who_never_reads_is_not_waited_for_after_a_signal(pool):
 
 
 def test_a_second_signal_ends_the_waiting(pool):
-    """Once the ranks have ended, berth is all that is left to signal."""
+    """After the ranks have ended, only berth itself receives the signal."""
     command = ["run", "--ranks", "--label", "sh", "-c", "yes | head -c 60000"]
     with SlowReader(pool, *command) as reader:
         reader.until_full()

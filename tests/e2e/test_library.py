@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libberth as a program finds it once it is installed."""
+"""libberth, as a program finds it after the installation."""
 import os
 import re
 import shutil
@@ -73,7 +73,7 @@ def plain_build(source_root):
 
 @pytest.fixture
 def staged(source_root, sandbox, plain_build):
-    """The tree that `make install DESTDIR=...` makes, and what pkg-config says of it."""
+    """The tree that `make install DESTDIR=...` creates, and pkg-config's output for it."""
     root = sandbox.directory / "staged"
     subprocess.run(
         ["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", root],
@@ -100,7 +100,7 @@ def pkg_config(staged, *words):
 
 
 def test_the_library_exports_its_interface_only(source_root, plain_build):
-    """A symbol that is new on purpose goes into tests/data/libberth.symbols."""
+    """Add every intended new symbol to tests/data/libberth.symbols."""
     found = subprocess.run(
         ["nm", "-D", "--defined-only", BUILD / "libberth.so"],
         capture_output=True,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manual pages: every verb has one, they name every option, look right, and refer to what is there."""
+"""Manual pages: every verb has one, they name every option, are formatted correctly, and refer to
+existing pages."""
 import os
 import re
 import shutil
@@ -13,20 +14,20 @@ pytestmark = pytest.mark.skipif(shutil.which("scdoc") is None, reason="no scdoc"
 
 @pytest.fixture
 def pages():
-    """All of them as they are installed, by name."""
+    """Return all installed manual pages, by name."""
     there = {path.name: path for path in (Path(os.environ["BERTH_BUILD_ROOT"]) / "man").glob("*.[1-8]")}
     assert len(there) >= 26
     return there
 
 
 def alias_of(page):
-    """The page that this one stands for; None: it is one of its own."""
+    """Return the page that this page is an alias of, or None."""
     found = re.fullmatch(r"\.so man\d/(\S+)\n", page.read_text())
     return found and found[1]
 
 
 def source_of(pages, source_root, name):
-    """What was written of a verb."""
+    """Return the source text of a verb's page."""
     page = pages[f"berth-{name}.1"]
     return (source_root / "man" / f"{alias_of(page) or page.name}.scd").read_text()
 
@@ -45,7 +46,7 @@ def test_every_verb_has_a_page(sandbox, pages, source_root):
 
 
 def options(sandbox, verb):
-    """The options of a verb and of the words that follow it, each with its letter or ""."""
+    """Return the options of a verb and of its subcommands, each with its letter or ""."""
     shown = sandbox.run(["berth", "help", verb]).stdout
     words = re.findall(r"^  ([a-z]+) ", shown.partition("\nSubcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
     shown += "".join(sandbox.run(["berth", "help", verb, word]).stdout for word in words)
@@ -54,7 +55,7 @@ def options(sandbox, verb):
 
 
 def test_every_option_is_in_its_page(sandbox, pages, source_root):
-    """Help comes from the tables; the pages are written by hand."""
+    """Help is generated from the tables; the pages are written by hand."""
     for verb in verbs(sandbox):
         text = source_of(pages, source_root, verb)
         if "The request is that of *berth-run*(1)" in text:
@@ -65,7 +66,7 @@ def test_every_option_is_in_its_page(sandbox, pages, source_root):
 
 
 def test_every_option_of_a_page_is_there(sandbox, pages, source_root):
-    """One that is gone is not told of."""
+    """The pages name no option that does not exist."""
     there = {}
     for verb in verbs(sandbox):
         there.setdefault(source_of(pages, source_root, verb), {"--help", "--version"}).update(options(sandbox, verb))
@@ -76,7 +77,7 @@ def test_every_option_of_a_page_is_there(sandbox, pages, source_root):
 
 
 def test_every_choice_is_in_its_page(pages, source_root):
-    """What an option may be, as the completion of fish has it from the tables."""
+    """The values of an option are read from fish's completion, which is generated from the tables."""
     rows = re.findall(
         r"^complete -c berth -n '__berth_at ([a-z]+)(?: [a-z]+)?'(?: -s \w)? -l ([a-z-]+) -x -a '([a-z -]+)'",
         completion_file("berth.fish").read_text(),
@@ -94,7 +95,7 @@ def test_every_choice_is_in_its_page(pages, source_root):
 
 
 def test_every_page_of_a_verb_has_its_sections(sandbox, pages, source_root):
-    """In the order of manual pages, with how it ends and an example."""
+    """The sections are in the usual order of manual pages, with the exit status and an example."""
     for verb in verbs(sandbox):
         sections = re.findall("^# (.*)", source_of(pages, source_root, verb), re.MULTILINE)
         usual = ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "EXAMPLES", "SEE ALSO"]
@@ -112,7 +113,7 @@ def test_aliases_lead_to_pages(pages):
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="no groff")
 def test_pages_look_right(sandbox, pages):
-    """The formatter has nothing to say about them."""
+    """The formatter prints no warning."""
     for path in pages.values():
         if not alias_of(path):
             done = sandbox.run(["groff", "-man", "-K", "utf8", "-T", "utf8", "-ww", "-rLL=100n", path])
@@ -121,7 +122,7 @@ def test_pages_look_right(sandbox, pages):
 
 
 def test_references_lead_somewhere(pages, source_root):
-    """What a page names is there: those of berth as pages, in the right section."""
+    """Every page that a page refers to exists. berth's pages exist in the named section."""
     for path in (source_root / "man").glob("*.scd"):
         text = path.read_text()
         found = re.findall(r"\*((?:lib)?berth[a-z.-]*)\*\((\d)\)", text)

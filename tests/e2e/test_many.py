@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two thousand at once."""
+"""Two thousand commands at once."""
 import subprocess
 
 import daemon_log
@@ -9,12 +9,12 @@ from process_size import descriptors, resident
 from waiting import until, until_pending
 
 COMMANDS = 2000
-# Slower builds, of sanitizers, get as long as Meson gives them.
+# Slower builds with sanitizers get as long as Meson gives them.
 LONGEST = 100.0
 
 
 def start_all(sandbox, count, args):
-    """Starts so many as fast as that goes; all of them write to one file."""
+    """Start `count` programs as fast as possible; all of them write to one file."""
     errors = sandbox.directory / "errors"
     with open(errors, "ab") as stream:
         started = [
@@ -27,7 +27,8 @@ def start_all(sandbox, count, args):
 
 
 def check_order(pool, count):
-    """Grants follow claims: all want the same, and ids count claims as they come."""
+    """Check that grants follow the order of claims: all requests are the same, and ids are
+    numbered in the order of arrival."""
     log = pool.directory / "log"
     granted = daemon_log.wait_for(log, "granted", count)
     order = [entry.id for entry in granted]
@@ -40,7 +41,7 @@ def check_order(pool, count):
 
 def test_two_thousand_at_once(pool_of):
     pool = pool_of(8)
-    gate = pool.hold("-n8")  # so that they really are there at once
+    gate = pool.hold("-n8")  # keeps all of them waiting at the same time
     [daemon] = pool.daemons()
     the_recorder(pool)
     before = descriptors(daemon)
@@ -57,7 +58,7 @@ def test_two_thousand_at_once(pool_of):
 
 
 def test_memory_does_not_grow(pool_of):
-    """Rounds of the same: the second takes no more than the first."""
+    """The same load runs twice: the second round uses no more memory than the first."""
     pool = pool_of(8)
     assert pool.berth("run", "true").code == 0
     [daemon] = pool.daemons()

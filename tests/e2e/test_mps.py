@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharing by MPS: a control daemon for each device, there exactly as long as it has tenants."""
+"""Sharing with MPS: each device has a control daemon exactly while it has tenants."""
 import os
 import stat
 
@@ -13,7 +13,7 @@ from waiting import look, until, until_pending
 
 
 def test_the_double(mps, sandbox):
-    """It does what the original is documented to do."""
+    """The double behaves as the original is documented."""
     directories = {
         "CUDA_MPS_PIPE_DIRECTORY": str(sandbox.directory / "pipe"),
         "CUDA_MPS_LOG_DIRECTORY": str(sandbox.directory / "log"),
@@ -41,7 +41,7 @@ def test_the_double(mps, sandbox):
     assert run(lines=f"shutdown_server {server}") == (0, "")
     assert run(lines="get_server_list\n") == (0, "")
     [daemon] = [pid for pid, zombie in processes.descendants(os.getpid()) if not zombie]
-    # It waits for clients, but not for ever.
+    # It waits for clients, but only for a limited time.
     with sandbox.start([mps.program, "--client"], env=directories) as client:
         server = int(client.wait_for_line("^server ").split()[1])
         assert run(lines="quit -t 0\n") == (0, "")
@@ -91,7 +91,7 @@ def test_clients_find_it(mps_pool, mps):
 
 
 def test_the_next_holder_waits_for_its_end(mps_pool, mps):
-    """Nobody has the device alone before the control daemon and its server have ended."""
+    """No claim gets the device exclusively before the control daemon and its server have ended."""
     mps.faults("ignore-quit")
     with wire.connect(mps_pool.socket) as client:
         tenant = claim(client)
@@ -107,7 +107,7 @@ def test_the_next_holder_waits_for_its_end(mps_pool, mps):
         assert mps_pool.berth("run", "--nonblock", "true").code == 123
         client.granted(waiting)
         assert processes.is_ended(control.pid, 0) and processes.is_ended(server, 0)
-    # It was asked, and then made to.
+    # It is asked to quit first, and killed later.
     until_states(mps_pool, "starting", "ready", "stopping", "late", "stopped")
 
 
@@ -120,7 +120,7 @@ def test_refusing_to_end_does_not_help(mps_pool, mps):
 
 
 def test_a_tenant_after_the_last(mps_pool, mps):
-    """One that comes while it ends gets another."""
+    """A tenant that arrives while the control daemon ends gets a new one."""
     with wire.connect(mps_pool.socket) as client:
         tenant = claim(client)
         former = mps.controls()["nvidia0"]
@@ -131,7 +131,7 @@ def test_a_tenant_after_the_last(mps_pool, mps):
 
 
 def test_two_come_at_once(mps_pool, mps):
-    """They are told when it answers, both of them, and nobody has to wait for another."""
+    """Both tenants are granted when the control daemon answers. Neither waits for the other."""
     with wire.connect(mps_pool.socket) as client:
         numbers = [client.send_claim({**TENANT, "nonblock": True}) for _ in range(3)]
         assert len({client.granted(number)["id"] for number in numbers}) == 3
@@ -140,7 +140,7 @@ def test_two_come_at_once(mps_pool, mps):
 
 
 def test_after_the_prolog(pool_of, mps, site):
-    """Nothing is started on a device that has not been checked, or is not good."""
+    """No control daemon starts on a device before its prolog has succeeded."""
     pool = pool_of(2)
     site.configure("prolog")
     site.does("prolog.nvidia0", "exit 1\n")
@@ -162,7 +162,7 @@ def test_devices_have_their_own(pool_of, mps):
     pool = pool_of(2)
     assert pool.berth("status").code == 0
     with wire.connect(pool.socket) as client:
-        # Ranks may have several devices, each of them its own control daemon.
+        # Ranks may have several devices, each with its own control daemon.
         both = claim(client, gpus_min=2, gpus_max=2, ranks=True)
         controls = mps.controls()
         assert sorted(controls) == ["nvidia0", "nvidia1"]
@@ -177,7 +177,7 @@ def test_devices_have_their_own(pool_of, mps):
 
 
 def test_within_another_lease(mps_pool, mps):
-    """It is the inner tenants' device as well as it would be the outer one's."""
+    """The device of an outer lease can be shared by inner tenants."""
     with wire.connect(mps_pool.socket) as client:
         outer = client.claim({})
         inner = client.claim(TENANT, parent=outer["id"])
@@ -186,7 +186,8 @@ def test_within_another_lease(mps_pool, mps):
         client.release(inner["id"])
         assert mps.controls()["nvidia0"].pid == control.pid
         client.release(second["id"])
-        # The outer lease has the device all the time; another one within it waits for the end.
+        # The outer lease keeps the device; another tenant within it waits for the end of the
+        # control daemon.
         third = client.claim(TENANT, parent=outer["id"])
         control = mps.until_other(control)
         assert third["mps_root"] == str(control.pipe.parent.parent)
@@ -205,7 +206,7 @@ def test_one_directory_for_all_around(mps_pool, mps, sandbox):
         assert len(mps.controls()) == 1
 
 
-# ---- What it is started with ----
+# ---- Environment of the control daemon ----
 
 
 def test_what_it_is_started_with(mps_pool, mps):
@@ -233,14 +234,14 @@ def test_what_it_is_started_with(mps_pool, mps):
         assert links.pop("1").startswith("/memfd:") and links.pop("2").startswith("/memfd:")
         assert all(link.startswith("socket:") for link in links.values()), links
         assert (os.getsid(control.pid), os.readlink(f"/proc/{control.pid}/cwd")) == (control.pid, "/")
-        # The C library keeps signals 32 and 33 for itself, the double does not mind the ends of its servers.
+        # The C library keeps signals 32 and 33 for itself, and the double ignores SIGCHLD.
         for mask in ("SigBlk", "SigIgn"):
             assert int(control.status[mask], 16) & ~(0b11 << 31 | 1 << 16) == 0
         assert control.status["NoNewPrivs"] == "1" or os.getuid() == 0
 
 
 def test_what_it_prints_does_not_matter(mps_pool, mps):
-    """It may print for ever; there is room for the first of it only, and nobody has to read it."""
+    """It may print without end. Only the beginning is kept, and no process has to read the rest."""
     with wire.connect(mps_pool.socket) as client:
         claim(client)
         control = mps.controls()["nvidia0"]
@@ -253,7 +254,7 @@ def test_what_it_prints_does_not_matter(mps_pool, mps):
 
 
 def test_directories_of_ones_own(mps_pool, mps, sandbox):
-    """Those that a request names are used as they are."""
+    """Directories that a request names are used as they are."""
     pipe, log = sandbox.directory / "pipe", sandbox.directory / "log"
     log.mkdir(mode=0o755)
     with wire.connect(mps_pool.socket) as client:

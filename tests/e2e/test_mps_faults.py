@@ -11,11 +11,12 @@ from mps import kill
 from mps_pool import TENANT, claim, refusal, until_state, until_states
 from waiting import look, until, until_pending, until_served
 
-# ---- What can go wrong at the start ----
+# ---- Faults at the start ----
 
 
 def failure(pool, client, **request):
-    """What is said when it cannot be started; the device is good for the next all the same."""
+    """Return the message when the control daemon cannot start. The device must stay usable for the
+    next claim."""
     refused = refusal(client, **request)
     assert refused.error == wire.ERRORS["IO"]
     prefix = "cannot start the MPS control daemon of nvidia0: "
@@ -58,7 +59,7 @@ def test_own_directory_is_checked(mps_pool, mps, sandbox):
 
 
 def test_another_one_in_the_same_directory(mps_pool, mps, sandbox):
-    """It is somebody's: nothing of it is touched, and it does not pass for ours."""
+    """It belongs to another user: berth changes nothing there and does not use it as its own."""
     pipe = sandbox.directory / "pipe"
     pipe.mkdir()
     directories = {"CUDA_MPS_PIPE_DIRECTORY": str(pipe), "CUDA_MPS_LOG_DIRECTORY": str(pipe)}
@@ -73,7 +74,7 @@ def test_another_one_in_the_same_directory(mps_pool, mps, sandbox):
 
 
 def test_it_hangs(pool_of, mps):
-    """It is waited for, but not for ever, and nothing of it is left."""
+    """The daemon waits for a limited time, and no process is left."""
     pool = pool_of(1)
     start_daemon(pool, "--idle", "1h", env={"BERTH_MPS_CONTROL": mps.program, "BERTH_MPS_DEADLINE": "300ms"})
     mps.faults("hang")
@@ -93,7 +94,7 @@ def test_wrong_deadlines_are_refused(pool_of):
 
 
 def test_who_gives_up_while_it_hangs(mps_pool, mps):
-    """A start that hangs is given up with its only tenant."""
+    """A start that hangs is given up when its only tenant leaves."""
     mps.faults("hang")
     with wire.connect(mps_pool.socket) as client:
         client.send_claim(TENANT)
@@ -114,7 +115,7 @@ def test_missing_program(pool_of, mps, told):
         if told:
             claim(client)
         mps.program.rename(mps.program.with_name("moved"))
-        # What was found out is good for a second.
+        # The result is cached for one second.
         refused = until(lambda: try_claim(client), "a refusal")
         assert refused.error == wire.ERRORS["IMPOSSIBLE"]
         assert refused.text == f"sharing mps: cannot use MPS: {mps.program}: no such file"
@@ -123,7 +124,7 @@ def test_missing_program(pool_of, mps, told):
 
 
 def test_missing_program_on_the_command_line(mps_pool, mps):
-    """No device here could ever do, so that the CPU may."""
+    """No device here can ever satisfy the request, so --or-cpu applies."""
     mps.program.chmod(0o644)
     done = mps_pool.berth("run", "--sharing", "mps", "true")
     words = f"sharing mps: cannot use MPS: {mps.program}: is not executable"
@@ -163,18 +164,19 @@ def test_the_configuration_names_it(pool_of, mps, sandbox):
     mps.until_gone()
 
 
-# ---- What can go wrong later ----
+# ---- Faults later ----
 
 
 def test_it_is_started_again(mps_pool, mps):
-    """When it dies its server goes too, and clients find another one in the same place."""
+    """When the control daemon dies, its server ends too. Clients find a new one in the same
+    directory."""
     with wire.connect(mps_pool.socket) as client:
         claim(client)
         control = mps.controls()["nvidia0"]
         mps.command(control, f"start_server -uid {os.getuid()}")
         [server] = mps.servers(control)
         kill(control)
-        # Whoever comes now is told when it is there.
+        # A tenant that arrives now is granted when the control daemon runs.
         claim(client)
         other = mps.controls()["nvidia0"]
         assert other.pid != control.pid and other.pipe == control.pipe
@@ -184,7 +186,7 @@ def test_it_is_started_again(mps_pool, mps):
             tenant.process.stdin.close()
             tenant.process.stdin = None
             assert tenant.wait() == 0
-        # The second time it takes a second, unless somebody comes.
+        # The second restart waits one second, unless a tenant arrives.
         kill(other)
         third = mps.until_other(other)
         until_state(mps_pool, "ready", 3)
@@ -195,7 +197,7 @@ def test_it_is_started_again(mps_pool, mps):
 
 
 def test_servers_that_leave_the_session(mps_pool, mps):
-    """They are known by what they were started with."""
+    """berth identifies the servers by their environment."""
     mps.faults("leave-session")
     with wire.connect(mps_pool.socket) as client:
         claim(client)
@@ -209,14 +211,14 @@ def test_servers_that_leave_the_session(mps_pool, mps):
 
 
 def test_crash_by_a_command(mps_pool, mps):
-    """What is asked of it to see whether it answers may be the end of it."""
+    """The command that tests whether the control daemon answers may crash it."""
     mps.faults("crash get_server_list")
     with wire.connect(mps_pool.socket) as client:
         assert failure(mps_pool, client).startswith("signal 6 (Aborted)")
 
 
 def test_it_crashes_again_and_again(mps_pool, mps):
-    """Its tenants keep their leases; newcomers are refused, and it is tried again all the time."""
+    """The tenants keep their leases, new claims are refused, and the daemon retries the start."""
     with wire.connect(mps_pool.socket) as client:
         tenant = claim(client)
         mps.faults("fail broken")
@@ -232,5 +234,5 @@ def test_it_crashes_again_and_again(mps_pool, mps):
             assert refused is None or refused.text.endswith("exit code 1: broken")
             return refused is None
 
-        until(is_granted, "one that works")  # a start that has begun fails yet
+        until(is_granted, "one that works")  # a start already under way still fails
         assert mps.controls()

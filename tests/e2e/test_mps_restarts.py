@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPS control daemons whose pool has no daemon for a while."""
+"""MPS control daemons while their pool has no daemon for a while."""
 import os
 import signal
 
@@ -14,7 +14,7 @@ from waiting import look, until
 
 
 def reserve(pool):
-    """A tenant that nobody holds."""
+    """Make a tenant without a holder."""
     with wire.connect(pool.socket) as client:
         return claim_for_long(client)
 
@@ -29,7 +29,7 @@ def stop(pool, lease):
 
 
 def test_it_outlives_the_daemon(mps_pool, mps):
-    """Another daemon takes it over, and stops it after the last tenant."""
+    """The next daemon takes the control daemon over, and stops it after the last tenant."""
     tenant = reserve(mps_pool)
     control = mps.controls()["nvidia0"]
     mps_pool.end_daemon(signal.SIGKILL)
@@ -55,7 +55,7 @@ def test_it_outlives_an_orderly_end(mps_pool, mps):
 
 
 def test_its_end_while_nobody_looks(mps_pool, mps):
-    """The next daemon finds that it is gone, and that somebody needs it."""
+    """The next daemon notices that the control daemon has ended and that a tenant needs one."""
     tenant = reserve(mps_pool)
     control = mps.controls()["nvidia0"]
     mps.command(control, f"start_server -uid {os.getuid()}")
@@ -72,24 +72,24 @@ def test_its_end_while_nobody_looks(mps_pool, mps):
 
 
 def test_tenants_that_end_while_nobody_looks(mps_pool, mps):
-    """The device is nobody's before the control daemon that nobody needs any more has ended."""
+    """The device is not granted before the unneeded control daemon has ended."""
     tenant = mps_pool.hold("--sharing", "mps")
     control = mps.controls()["nvidia0"]
     mps_pool.end_daemon(signal.SIGKILL)
     mps_pool.let_go(tenant)
-    # Its end is the test's to take note of.
+    # The test itself must reap it.
     done = mps_pool.berth("run", "--", "grep", "State", f"/proc/{control.pid}/status")
     assert (done.code, done.stdout) == (0, "State:\tZ (zombie)\n")
 
 
 def test_daemon_that_is_killed_while_it_is_started(mps_pool, mps):
-    """Whoever waited for it comes back, and has it then."""
+    """The client that waited for the control daemon reconnects and gets the device."""
     mps.faults("hang")
     token = 1 << 64 | 99
     with wire.connect(mps_pool.socket) as client:
         client.send_claim({**TENANT, "time": 3600 * 10**9}, token, hold=wire.HOLDS["NOTHING"])
         until_state(mps_pool, "starting")
-        # It may be a moment before it is what it was started as.
+        # The process may need a moment to execute its program.
         hung = until(lambda: mps.controls().get("nvidia0"), "the control daemon")
         mps_pool.end_daemon(signal.SIGKILL)
     mps.faults()
@@ -102,7 +102,7 @@ def test_daemon_that_is_killed_while_it_is_started(mps_pool, mps):
 
 
 def test_the_daemon_stays_while_it_is_there(pool_of, mps):
-    """The user's own is not idle before the last control daemon has ended."""
+    """The user's own daemon is not idle before the last control daemon has ended."""
     pool = pool_of(2)
     daemon, holder = start_daemon_in_use(pool, "--idle", "100ms", env={"BERTH_MPS_CONTROL": mps.program})
     mps.faults("ignore-quit")
@@ -115,7 +115,8 @@ def test_the_daemon_stays_while_it_is_there(pool_of, mps):
 
 
 def test_many_tenants_and_daemons_that_are_killed(pool_of, mps):
-    """Each command finds a control daemon that serves it, whatever becomes of berthd; in the end there is none."""
+    """Each command finds a control daemon that serves it, even if berthd is killed. At the end
+    there is none."""
     pool = pool_of(2)
     command = ("--sharing", "mps", "--share", "0.25", "--", mps.program, "--client")
     programs = [pool.start("run", *command) for _ in range(40)]

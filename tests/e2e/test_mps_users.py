@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sharing by MPS on a machine that people share: each user's control daemons are that user's, and nobody else's."""
+"""Sharing with MPS on a machine with several users: a user's control daemons run as this user and
+serve only this user."""
 import os
 import signal
 import stat
@@ -16,14 +17,15 @@ SHARING = ("--sharing", "mps", "--share", "0.25")
 
 @pytest.fixture
 def shared_machine(shared_machine_of, mps):
-    """Two devices. All control daemons are to be gone at the end, with their daemon still there."""
+    """Two devices. At the end all control daemons must be gone while their daemon still runs."""
     shared_machine = shared_machine_of(2)
     yield shared_machine
     mps.until_gone()
 
 
 def check_is_of(control, uid, shared_machine):
-    """That it is its user's, in every respect, and in directories that are that user's alone."""
+    """Check that the control daemon runs with its user's ids, in directories that only this user
+    can access."""
     assert set(control.status["Uid"].split()) == set(control.status["Gid"].split()) == {str(uid)}
     assert control.status["Groups"].split() == []
     for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
@@ -41,7 +43,8 @@ def check_is_of(control, uid, shared_machine):
 
 
 def check_users(shared_machine, mps, daemon_uid):
-    """Two users, two devices; each has the control daemon to itself, and its clients find it."""
+    """Check two users on two devices: each has its own control daemon, and the user's clients find
+    it."""
     alice = shared_machine.hold(ALICE, *SHARING)
     bob = shared_machine.hold(BOB, *SHARING)
     controls = {control.uid: control for control in mps.controls().values()}
@@ -49,7 +52,7 @@ def check_users(shared_machine, mps, daemon_uid):
     for uid, control in controls.items():
         check_is_of(control, uid, shared_machine)
     assert (shared_machine.directory / "mps").stat().st_uid == daemon_uid
-    # A second tenant of the same user is on the same device, one of a third on none.
+    # A second tenant of the same user shares the device; a third user gets no device.
     again = shared_machine.hold(ALICE, *SHARING)
     assert {control.pid for control in mps.controls().values()} == {control.pid for control in controls.values()}
     assert shared_machine.berth(BOB + 100, "run", *SHARING, "--nonblock", "true").code == 123
@@ -77,7 +80,7 @@ def test_an_ordinary_user_with_few_rights_serves_everybody(shared_machine, mps, 
 
 
 def test_groups_of_the_user(shared_machine, mps, nobody):
-    """Where the user database knows the user, its groups count, not those of the client."""
+    """If the user database knows the user, its groups are used, not those of the client."""
     shared_machine.open()
     holder = shared_machine.hold(nobody.pw_uid, *SHARING)
     [control] = mps.controls().values()
@@ -101,7 +104,7 @@ def test_what_the_command_is_told(shared_machine, mps):
 
 
 def test_directories_with_the_rights_of_the_user_alone(shared_machine, mps, sandbox):
-    """Nobody can have directories made, or used, in places that are not theirs."""
+    """A user cannot make the daemon create or use directories that the user cannot access."""
     shared_machine.open()
     private = sandbox.directory / "private"
     private.mkdir(mode=0o700)
@@ -119,7 +122,7 @@ def test_directories_with_the_rights_of_the_user_alone(shared_machine, mps, sand
 
 
 def test_directories_of_others_are_refused(shared_machine, mps):
-    """What stands in the place of a user's directory is not used, whoever put it there."""
+    """A file or directory of another owner in the place of a user's directory is not used."""
     shared_machine.open()
     base = shared_machine.directory / "mps"
     base.mkdir()
@@ -131,7 +134,7 @@ def test_directories_of_others_are_refused(shared_machine, mps):
 
 
 def test_it_is_taken_over(shared_machine, mps, nobody):
-    """A daemon that is restarted as another user goes on with what there is."""
+    """A daemon that restarts as another user continues with the existing control daemons."""
     shared_machine.open()
     holder = shared_machine.hold(ALICE, *SHARING)
     [control] = mps.controls().values()
@@ -140,7 +143,7 @@ def test_it_is_taken_over(shared_machine, mps, nobody):
     wait_for(shared_machine.log, "mps", state="restored")
     second = shared_machine.hold(ALICE, *SHARING)
     assert [other.pid for other in mps.controls().values()] == [control.pid]
-    # One that dies is started by the new one.
+    # The new daemon restarts a control daemon that dies.
     kill(control)
     other = mps.until_other(control)
     check_is_of(other, ALICE, shared_machine)
@@ -151,7 +154,7 @@ def test_it_is_taken_over(shared_machine, mps, nobody):
 
 
 def test_a_daemon_that_may_not_become_others(shared_machine, mps):
-    """It serves its own user, and says to others what is missing."""
+    """The daemon serves its own user, and tells other users which privilege is missing."""
     shared_machine.directory.mkdir()
     os.chown(shared_machine.directory, ALICE, ALICE)
     shared_machine.log.touch()
@@ -175,7 +178,8 @@ def test_a_daemon_that_may_not_become_others(shared_machine, mps):
 
 
 def test_the_programs_of_the_site_do_not_become_others(shared_machine, mps, sandbox, nobody):
-    """The rights to become a user are the daemon's own: what it starts has those to see and to signal."""
+    """Only the daemon has the capabilities to change its user. Its programs have those to read and
+    to signal processes."""
     script, said = sandbox.directory / "epilog", sandbox.directory / "said"
     said.touch()
     said.chmod(0o666)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two pools of the same devices: each device is in use by one of them at a time."""
+"""Two pools of the same devices: only one pool uses a device at a time."""
 import contextlib
 import errno
 import os
@@ -20,7 +20,7 @@ ELSEWHERE = wire.STATES["ELSEWHERE"]
 
 
 class OtherPool(Pool):
-    """A pool on the devices of another, with a daemon in a directory of its own."""
+    """A pool on the devices of another pool, with a daemon in its own directory."""
 
     def __init__(self, pool, name="other"):
         self.sandbox = pool.sandbox
@@ -58,7 +58,8 @@ def name_of(pool, device):
 
 
 def take(name, sock):
-    """False while a child of the daemon that let it go has yet to become its program."""
+    """Return false while a child of the daemon still has the name, until the child executes its
+    program."""
     try:
         sock.bind(name)
     except OSError as error:
@@ -70,7 +71,7 @@ def take(name, sock):
 
 @contextlib.contextmanager
 def stranger(pool, device, listens=True):
-    """Somebody who has the name of a device and never says a word."""
+    """Take the name of a device and never send a message."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as taken:
         until(lambda: take(name_of(pool, device), taken), "the name to be free")
         if listens:
@@ -79,7 +80,7 @@ def stranger(pool, device, listens=True):
 
 
 def ask_for(pool, device):
-    """As another pool does; who has the name of a free device lets it go."""
+    """Ask as another pool does. A pool that has the name of a free device releases it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
         asker.settimeout(10)
         asker.connect(name_of(pool, device))
@@ -114,7 +115,7 @@ def test_status_says_elsewhere(two):
 
 
 def test_woken_when_the_other_lets_go(two):
-    """Without asking again and again: the grant comes with the end of the other's lease."""
+    """The pool does not poll: the grant follows the end of the other pool's lease."""
     first, second = two
     for pool, other in (two, two[::-1]):
         holder = other.hold("-n2")
@@ -136,14 +137,16 @@ def test_woken_when_the_others_holder_is_killed(two):
 
 
 def test_free_devices_are_anybodys(two):
-    """A pool keeps names of free devices for a moment, but not from another that wants them."""
+    """A pool keeps the names of free devices for a moment, but releases them when another pool
+    wants them."""
     for i in range(20):
         done = two[i % 2].berth("run", "-n2", "--nonblock", "true")
         assert (i, done.code, done.stderr) == (i, 0, "")
 
 
 def test_claim_that_waits_does_not_keep_free_devices(two):
-    """Two devices are wanted here, of which one is held: the free one is not kept from the other."""
+    """The claim needs two devices and one is held: the pool does not keep the free one from the
+    other pool."""
     first, second = two
     holder = first.hold()
     with first.start("run", "-n2", "true") as waiting:
@@ -155,7 +158,8 @@ def test_claim_that_waits_does_not_keep_free_devices(two):
 
 @pytest.mark.parametrize("options", [(), ("--opportunistic",)])
 def test_what_the_other_took_is_not_granted(two, options):
-    """A claim for both devices waits for one of ours; the other pool takes the free one meanwhile."""
+    """A claim for both devices waits for one of this pool's. The other pool takes the free one
+    meanwhile."""
     first, second = two
     mine = first.hold()
     with first.start("run", "-n2", *options, "echo", "both") as waiting:
@@ -170,7 +174,7 @@ def test_what_the_other_took_is_not_granted(two, options):
 
 
 def test_wait_knows(two):
-    """berth wait tests what berth run --nonblock does."""
+    """berth wait gives the same result as berth run --nonblock."""
     first, second = two
     holder = second.hold("-n2")
     assert first.berth("wait", "--nonblock").code == 123
@@ -184,7 +188,7 @@ def test_wait_knows(two):
 def test_restart_keeps_the_name(two):
     first, second = two
     holder = first.hold("-n2")
-    first.end_daemon(signal.SIGTERM)  # both, as far as there are two
+    first.end_daemon(signal.SIGTERM)  # ends both daemons, if there are two
     assert first.berth("run", "--nonblock", "true").code == 123
     assert second.berth("run", "--nonblock", "true").code == 123
     first.let_go(holder)
@@ -202,7 +206,7 @@ def test_other_inventories_never_meet(pool_of):
 
 @pytest.mark.parametrize("listens", [True, False])
 def test_stranger_with_a_name(two, listens):
-    """Costs the device whose name it has, and nothing else."""
+    """A stranger costs only the device whose name it has."""
     first, _ = two
     with stranger(first, "nvidia0", listens):
         done = first.berth("run", "--nonblock", "sh", "-c", "echo $BERTH_DEVICES")
@@ -215,7 +219,8 @@ def test_stranger_with_a_name(two, listens):
 
 
 def test_let_go_a_moment_later(two):
-    """Who lets go may have children that have its descriptors until they become their programs."""
+    """A pool that releases a name may have children that keep its descriptors until they execute
+    their programs."""
     first, _ = two
     with stranger(first, "nvidia0") as taken, first.start("run", "-n2", "--nonblock", "echo", "both") as run:
         taken.settimeout(10)
@@ -226,14 +231,15 @@ def test_let_go_a_moment_later(two):
 
 
 def test_let_go_while_nobody_asks(two):
-    """Between two tries: whoever waits for the answer is dealt with when the name is taken, not when its time is over."""
+    """The name is released between two attempts. The waiting claim is handled as soon as the name
+    is taken, not after the timeout."""
     first, _ = two
     quick = 0
     for _ in range(5):
         with stranger(first, "nvidia0") as taken, first.start("run", "-n2", "--nonblock", "true") as run:
             taken.settimeout(10)
             taken.accept()[0].close()
-            look(first)  # it has heard of that
+            look(first)  # it has read that
             taken.close()
             let_go = time.monotonic()
             assert run.wait() == 0
@@ -243,7 +249,7 @@ def test_let_go_while_nobody_asks(two):
 
 
 def test_stranger_that_talks(two):
-    """Whatever it says, and however often it hangs up."""
+    """It does not matter what the stranger sends and how often it disconnects."""
     first, _ = two
     with stranger(first, "nvidia0") as taken, first.start("run", "-n2", "echo", "both") as waiting:
         taken.settimeout(10)
@@ -258,7 +264,7 @@ def test_stranger_that_talks(two):
 
 
 def test_many_askers(two):
-    """Who asks for a name over and over is not kept for ever."""
+    """The daemon limits the connections of clients that ask for a name repeatedly."""
     first, _ = two
     holder = first.hold("-n2")
     [daemon] = first.daemons()
@@ -276,7 +282,7 @@ def test_many_askers(two):
 
 
 def test_crowds_of_three_pools(pool_of):
-    """The commands of three pools, all at once, on the same devices."""
+    """Many commands of three pools run at once on the same devices."""
     pool = pool_of(4)
     pools = [OtherPool(pool, f"run{i}") for i in range(3)]
     chance = random.Random(3)

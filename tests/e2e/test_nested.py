@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth run within a lease: it stays inside, and ends with it."""
+"""berth run within a lease: it uses only the lease's devices and ends with the lease."""
 import os
 import signal
 import subprocess
@@ -15,7 +15,7 @@ KINDS = pytest.mark.parametrize("options", ["", "--time 1h"], ids=["execed", "su
 
 
 def shell(pool, script, *options):
-    """Starts a shell within a lease that reads commands from its input."""
+    """Start a shell within a lease that reads commands from its input."""
     program = pool.start("run", *options, "sh", "-c", f"echo lease $BERTH_LEASE $BERTH_DEVICES; {script}")
     _, program.lease, devices = program.wait_for_line("^lease ").split()
     program.devices = devices.split(",")
@@ -28,7 +28,7 @@ def end_input(program):
 
 
 def inner(pool, parent):
-    """The leases within one, and the claims."""
+    """Return the leases within a lease, and the claims within it."""
     seen = look(pool)
     return (
         [lease for lease in seen["leases"] if str(lease.get("parent", 0)) == parent],
@@ -42,8 +42,8 @@ def until_inner_claim(pool, program):
 
 @KINDS
 def test_siblings(pool, options):
-    """Started at once, each gets a device of its own, and the third waits for one of them, whatever
-    the queue outside is like."""
+    """The first two get one device each, and the third waits for one of them, regardless of the
+    queue outside."""
     program = shell(pool, "exec sh", "-n2")
     others = pool.hold("-n6")
     with pool.start("run", "true") as outside:
@@ -59,7 +59,7 @@ def test_siblings(pool, options):
         os.kill(leases[0]["pid"], signal.SIGKILL if not options else signal.SIGTERM)
         third = program.wait_for_line("nvidia").split()
         assert third[1] == leases[0]["devices"][0]
-        assert len(look(pool)["claims"]) == 1  # the one outside has nothing of it
+        assert len(look(pool)["claims"]) == 1  # the claim outside gets none of these devices
         pool.let_go(others)
         assert outside.wait() == 0
     program.kill(signal.SIGKILL)
@@ -68,7 +68,8 @@ def test_siblings(pool, options):
 
 
 def test_crowd_inside(pool):
-    """Many in a lease of three: never two on a device, nor on one that is not the lease's."""
+    """Many commands in a lease of three devices: no device is used twice, and only the lease's
+    devices are used."""
     many = ManyCommands(pool)
     program = shell(pool, "exec cat", "-n3")
     within = {"BERTH_LEASE": program.lease, "BERTH_SOCKET": str(pool.socket)}
@@ -106,10 +107,10 @@ def test_three_deep(pool):
 @KINDS
 @pytest.mark.parametrize("how", ["killed", "ended", "released"])
 def test_ends_with_the_parent(pool_of, options, how):
-    """Whatever runs inside is stopped, whatever waits is refused; then the devices are free."""
+    """Commands inside are stopped and waiting claims are refused. Then the devices are free."""
     pool = pool_of(2)
     pids = pool.sandbox.directory / "pids"
-    # In sessions of their own, so that nobody is signalled but by berth.
+    # They have their own sessions, so that only berth signals them.
     run = f"setsid berth run {options} sh -c 'echo $$ >>{pids}; exec sleep 1000' &\n"
     program = shell(pool, "exec sh")
     program.send(run)
@@ -138,7 +139,7 @@ def answers(pool):
 
 
 def test_daemon_dies_meanwhile(pool_of):
-    """Inside stays inside over a restart."""
+    """Inner leases and claims stay inside their lease over a restart."""
     pool = pool_of(3)
     program = shell(pool, "exec sh", "-n2")
     script = "berth run sh -c 'echo $BERTH_DEVICES; exec sleep 1000' &\n"
@@ -149,7 +150,7 @@ def test_daemon_dies_meanwhile(pool_of):
     until_inner_claim(pool, program)
     before = inner(pool, program.lease)
     pool.end_daemon(signal.SIGKILL)
-    # The one that waits inside knows that it is the user's own daemon, and starts another.
+    # The waiting command inside knows that the pool is the user's own, and starts another daemon.
     until(lambda: answers(pool), "a daemon that was started inside")
     until_inner_claim(pool, program)
     after = inner(pool, program.lease)
@@ -163,7 +164,7 @@ def test_daemon_dies_meanwhile(pool_of):
     assert pool.berth("run", "--wait", "10", "-n3", "true").code == 0
 
 
-# ---- Leases that are none ----
+# ---- Invalid leases ----
 
 
 @pytest.mark.parametrize("lease", ["99", "0", "x", "18446744073709551616", "-1"])

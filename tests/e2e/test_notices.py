@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people are told in time: time limits that are near, leases that are not used, devices out of service."""
+"""Warnings to users: time limits that are near, idle leases, devices out of service."""
 import os
 import re
 import signal
@@ -126,7 +126,7 @@ def test_devices_out_of_service(pool_of, site):
         "BERTH_DEVICES": "nvidia0",
         "BERTH_MESSAGE": "nvidia0 was taken out of service: epilog: exit code 1: broken",
     }
-    # What people do themselves they know.
+    # Users get no notice of their own actions.
     with wire.connect(pool.socket) as client:
         client.ask("UNDRAIN", "DONE", device_ids=["nvidia0"])
         client.ask("DRAIN", "DONE", device_ids=["nvidia0"], text="by hand")
@@ -144,7 +144,8 @@ def test_a_program_that_fails_is_logged(pool_of, site):
 
 
 def test_a_storm_is_bounded(pool_of, site):
-    """More news than the program can be told is left out, and said so once; checks do not wait behind it."""
+    """Notices beyond the limit are dropped, with one message about it. Prologs and epilogs do not
+    wait behind notices."""
     pool = pool_of(120)
     site.configure("epilog", "notify")
     site.does("epilog", "exit 1\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--notify, and the line on the terminal: telling those who have waited for long."""
+"""--notify, and the line on the terminal: notify users who have waited for long."""
 import os
 import re
 
@@ -18,20 +18,20 @@ AT_ONCE = {"BERTH_NOTIFY_AFTER": "0"}
 
 @pytest.fixture
 def told(sandbox):
-    """Where the command leaves what it was told."""
+    """The file where the command writes what it receives."""
     path = sandbox.directory / "told"
     sandbox.environment["OUT"] = str(path)
     return path
 
 
 def running():
-    """What still runs below us, those that nobody waits for included."""
+    """Return the processes that still run below this one, including orphans."""
     return [pid for pid, zombie in processes.descendants(os.getpid()) if not zombie]
 
 
 @pytest.fixture(autouse=True)
 def settled(sandbox):
-    """Commands that were told go on by themselves; they end before the test does."""
+    """Notification commands run by themselves. Wait for their end before the test ends."""
     yield
     until(lambda: not running(), lambda: f"the end of {running()}")
 
@@ -42,7 +42,8 @@ def words_of(told):
 
 
 def waiting(sandbox, daemon, *args, env=AT_ONCE):
-    """Starts a claim that waits; returns it, the connection, the claim and the first EXPLAIN."""
+    """Start a claim that waits. Return the program, the connection, the claim and the first
+    EXPLAIN."""
     program = sandbox.start(["berth", *args], env={**daemon.env, **env})
     client = daemon.accept()
     claim = client.expect("CLAIM")
@@ -74,7 +75,7 @@ def test_soon(sandbox, daemon, told):
     explain(client, question, estimate=61 * SECOND)
     question = client.expect("EXPLAIN")
     assert not told.exists()
-    explain(client, question)  # not known any more
+    explain(client, question)  # no longer known
     question = client.expect("EXPLAIN")
     assert not told.exists()
     explain(client, question, estimate=40 * SECOND)
@@ -87,7 +88,7 @@ def test_soon(sandbox, daemon, told):
     client.expect("EXPLAIN")
     client.grant(claim)
     assert program.wait() == 0
-    until(lambda: not running(), "the end of all")  # it was run once
+    until(lambda: not running(), "the end of all")  # it ran once
     assert not told.exists()
 
 
@@ -132,7 +133,8 @@ def test_refused_claim_tells_nothing(sandbox, daemon, told):
 
 @pytest.mark.parametrize("options", [[], ["--time", "1h"]], ids=["exec", "supervised"])
 def test_nobody_waits_for_it(sandbox, daemon, options):
-    """It neither delays nor fails the command, and is nobody's child: ours, who take in orphans."""
+    """The notification command neither delays nor fails the main command. It is an orphan, which
+    this process adopts."""
     fifo = sandbox.directory / "fifo"
     os.mkfifo(fifo)
     tell = f"echo $$ > {fifo}; read line < {fifo}; exit 5"

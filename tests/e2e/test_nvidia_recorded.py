@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVIDIA's machines, told by the double of NVML: what is known of each, written down."""
+"""NVIDIA machines, described by the NVML double with recorded values."""
 import itertools
 import json
 import os
@@ -13,8 +13,8 @@ from sandbox import Sandbox
 GIB = 1 << 30
 HOSTS_OF_EIGHT = (0, 0, 0, 0, 1, 1, 1, 1)
 
-# name, memory, free memory, capability, milliwatts, degrees, megahertz, addresses, first UUID, NUMA
-# nodes, NVLink lanes of every pair.
+# name, memory, free memory, capability, milliwatts, degrees, megahertz, addresses, first UUID,
+# NUMA nodes, NVLink lanes of every pair.
 PROFILES = {
     "a100": (
         "NVIDIA A100-SXM4-40GB",
@@ -89,7 +89,7 @@ PROFILES = {
         45000,
         32,
         210,
-        # NVML's order here is not that of the addresses.
+        # NVML's order differs from the order of the addresses here.
         ("17", "31", "b1", "ca", "18", "32", "b2", "cb"),
         "GPU-14050000-0000-0000-0000-000000000000",
         (0, 0, 1, 1, 0, 0, 1, 1),
@@ -113,7 +113,7 @@ PROFILES = {
 
 @pytest.fixture(scope="module")
 def look():
-    """What is seen on a machine of the data folder."""
+    """Return what the probe reports on a machine of the data folder."""
     sandbox = Sandbox()
     sights = {}
 
@@ -202,9 +202,9 @@ def test_sixteen_v100_behind_nvswitches(look):
         "GPU-d3977428-7a30-086b-2e20-5c1eeed647c6",
         "GPU-5bfda7ef-6aec-a775-5ae1-a1c3dcaef094",
     ]
-    assert column(sight, "memory_total") == [None] * 16  # nobody wrote it down
+    assert column(sight, "memory_total") == [None] * 16  # the value was not recorded
     assert column(sight, "kind") == [None] * 16
-    # Six lanes of each GPU to six switches: NV6 between all.
+    # Each GPU has six lanes to six switches: NV6 between all GPUs.
     assert lanes(sight) == {pair: 6 for pair in all_pairs(ids)}
     kinds = paths(sight)
     assert Counter(kinds.values()) == {"pix": 8, "pxb": 16, "node": 32, "sys": 64}
@@ -217,7 +217,7 @@ def test_p100_of_power8(look):
     assert column(sight, "pci") == ["0002:01:00.0", "0003:01:00.0", "000a:01:00.0", "000b:01:00.0"]
     assert column(sight, "uuid")[0] == "GPU-77bf6b9a-6906-5a93-d28b-b77d2c23d1d2"
     assert column(sight, "memory_total") == [16671616 << 10] * 4
-    # Two of four lanes go to the CPU, and link no two GPUs.
+    # Two of four lanes go to the CPU and link no GPUs.
     assert lanes(sight) == {("nvidia0", "nvidia1"): 2, ("nvidia2", "nvidia3"): 2}
     assert paths(sight) == {
         (one, other): "node" if {one, other} in ({"nvidia0", "nvidia1"}, {"nvidia2", "nvidia3"}) else "sys"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""That the double of NVML is one: its calls behave as documented, and real clients accept it.
+"""The NVML double: its calls behave as documented, and real clients accept it.
 
-The structs are written down here once more, from the documentation: that berth and the double share
-one header would hide a mistake in it.
+The structs are defined here again from the documentation: berth and the double share one header,
+which could hide a mistake in it.
 """
 import ctypes
 import importlib.util
@@ -48,7 +48,7 @@ class Process(ctypes.Structure):
 
 
 class Client:
-    """The double, loaded anew for each test from a copy of its own: it keeps state."""
+    """The double, loaded for each test from a separate copy, because it keeps state."""
 
     def __init__(self, directory, monkeypatch):
         self.file, self.log = directory / "machine", directory / "log"
@@ -182,7 +182,8 @@ def test_a_statement_that_is_none_is_refused(sandbox):
 
 @pytest.fixture
 def dgx(sandbox, source_root):
-    """An environment in which NVML is the double of a DGX A100, by the name that clients load."""
+    """Return an environment in which NVML is the double of a DGX A100, with the file name that
+    clients load."""
     file = sandbox.directory / "machine"
     read(data_file(source_root, "machines/nvidia-profiles/a100.yaml")).write(file)
     environment = Machine.environment(file)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's own daemon: started on demand, by whom and wherever; gone after being idle."""
+"""The user's own daemon: it starts on demand from any process and directory, and exits when it is
+idle."""
 import os
 import random
 import signal
@@ -14,7 +15,7 @@ from programs import Deadline
 from steps import test_steps
 from waiting import look, until, until_pending
 
-# ---- Being started ----
+# ---- Start ----
 
 
 @pytest.mark.parametrize("count", [2, 20])
@@ -114,7 +115,7 @@ def test_unwritable_directory(pool_of):
 
 
 def test_started_from_a_masked_shell(pool_of):
-    """The daemon has all devices; that shell's requests have those of its mask."""
+    """The daemon has all devices. The requests of that shell get only the devices of its mask."""
     pool = pool_of(4)
     masked = {"CUDA_VISIBLE_DEVICES": "2,1"}
     done = pool.berth("run", "-n2", "sh", "-c", "echo $BERTH_DEVICES $CUDA_VISIBLE_DEVICES", env=masked)
@@ -153,7 +154,7 @@ def test_other_inventory(pool_of):
     )
 
 
-# ---- Going ----
+# ---- Exit ----
 
 
 def test_gone_after_being_idle(pool_of):
@@ -174,7 +175,7 @@ def stays(daemon):
 def test_stays_while_it_is_of_use(pool_of):
     pool = pool_of(1)
     daemon, holder = start_daemon_in_use(pool, "--idle", "50ms")
-    assert stays(daemon)  # held, by a process without a connection
+    assert stays(daemon)  # held by a process without a connection
     with pool.start("run", "true") as waiting:
         until_pending(pool, 1)
         assert stays(daemon)
@@ -206,7 +207,7 @@ def test_stays_while_somebody_is_connected(pool_of):
 
 
 def test_command_that_comes_as_it_goes(pool_of):
-    """Whoever meets a daemon that is about to go gets another one, and nobody notices."""
+    """A command that connects while the daemon exits gets another daemon and does not notice."""
     pool = pool_of(4)
     chance = random.Random(1)
     for _ in range(test_steps(12, 200)):
@@ -214,7 +215,7 @@ def test_command_that_comes_as_it_goes(pool_of):
         programs = []
         for _ in range(6):
             programs.append(pool.start("run", "echo", "fine"))
-            time.sleep(0.004 * chance.random())  # the moment is what is left to chance
+            time.sleep(0.004 * chance.random())  # the moment is random
         for program in programs:
             assert (program.wait(), program.text(), program.text("stderr")) == (0, "fine\n", "")
             program.close()
@@ -243,7 +244,7 @@ def test_stopped_daemon_keeps_leases_and_queue(pool_of, number):
 
 
 def test_two_daemons_of_one_directory(pool_of):
-    """The second waits for the first to go, and then gives up, without disturbing it."""
+    """The second daemon waits for the first to exit, then gives up and does not disturb it."""
     pool = pool_of(1)
     first = start_daemon(pool)
     args = ["berthd", "--own", pool.directory, "--inventory", pool.inventory]

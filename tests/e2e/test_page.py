@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of berth web, in a real Chromium: what people see, and that it goes on being true."""
+"""The page of berth web in a real Chromium: what it shows, and that it stays up to date."""
 import json
 import os
 import signal
@@ -11,9 +11,9 @@ from pool import inventory_of, let_go
 from waiting import until_pending, until_served
 
 LIVE = "document.documentElement.dataset.condition === 'live'"
-# Nothing sticks out, not even what is hidden at the side.
+# Nothing overflows the page, not even hidden elements at the side.
 NO_OVERFLOW = "document.documentElement.scrollWidth <= innerWidth"
-# Every figure stays within its device, and before the next one.
+# Every figure stays within its device and does not overlap the next one.
 FIGURES_FIT = """[...document.querySelectorAll('.device')].slice(0, 2).every((device) => {
   const edge = device.getBoundingClientRect().right - 4;
   const boxes = [...device.querySelectorAll('.value, .bar, .sparkline')].filter((node) => node.checkVisibility())
@@ -33,7 +33,7 @@ def browser(source_root):
 
 
 class Web:
-    """A berth web that runs, and can be started again where it was."""
+    """A running berth web that can be restarted at the same address."""
 
     def __init__(self, sandbox, options):
         self.sandbox = sandbox
@@ -55,7 +55,7 @@ class Web:
 
 @pytest.fixture
 def shown(browser, sandbox, pool_of, hardware_of):
-    """Opens the page of the sandbox's pool: shown(width=390); shown.web is the berth web behind it."""
+    """Open the page of the sandbox's pool: shown(width=390); shown.web is the berth web behind it."""
     webs, pages = [], []
 
     def show(*options, **how):
@@ -93,7 +93,7 @@ def state_is(device, state):
     return f"document.getElementById('device-{device}')?.dataset.state === {json.dumps(state)}"
 
 
-# ---- What is shown ----
+# ---- Content ----
 
 
 def test_devices_and_their_figures(shown, hardware_of):
@@ -108,7 +108,7 @@ def test_devices_and_their_figures(shown, hardware_of):
     page.until(text_is("#device-nvidia0 .load .value", "87 %"))
     assert page.texts("#device-nvidia0 .value") == ["87 %", "60 / 80 GiB", "62 °C", "312 W"]
     assert page.texts("#device-nvidia1 .model") == ["H100 PCIe"]
-    # What is not known is never 0.
+    # An unknown value is never shown as 0.
     assert page.texts("#device-nvidia1 .value") == ["0 %", "0 / 80 GiB", "– °C", "– W"]
     assert page.texts("#device-nvidia2 .value") == ["unknown", "unknown", "– °C", "– W"]
     page.until("document.querySelector('#device-nvidia0 .line').getAttribute('d').length > 10")
@@ -145,9 +145,9 @@ def test_a_claim_waits_and_is_granted_and_ends(shown, pool_of):
     page.until(state_is("nvidia0", "free"))
     page.until(count_is(".lease", 0))
     page.until(text_is("#count-free", "1"))
-    # What has ended stays in the timeline; what was so short is one bar.
+    # Ended leases stay in the timeline; very short ones share one bar.
     page.until("document.querySelector('#timeline .lease-bar')?.getAttribute('aria-label').includes('2 short leases')")
-    # Also for who comes later, from the history.
+    # A page that is opened later shows them, too, from the history.
     ended = "fetch('/api/history?hours=6').then((answer) => answer.json()).then((past) => past.leases)"
     page.until(f"{ended}.then((leases) => leases.length === 2 && leases.every((lease) => lease.ended_at))")
     page.reload()
@@ -182,12 +182,12 @@ def test_what_needs_attention_stands_out(shown, hardware_of, sleeper):
     page.until("document.getElementById('attention').hidden")
 
 
-# ---- When something goes away ----
+# ---- Outages ----
 
 
 @pytest.fixture
 def served(sandbox):
-    """Starts a daemon that nobody starts on demand, again and again where it was."""
+    """Start a daemon that no command starts on demand. It can be restarted at the same place."""
     inventory = sandbox.directory / "inventory.yaml"
     inventory.write_text(inventory_of(2))
     sandbox.environment["BERTH_SOCKET"] = str(sandbox.directory / "berth.sock")
@@ -234,7 +234,7 @@ def test_berth_web_dies_and_comes_back(shown, pool_of):
 
 
 def test_what_is_old_is_marked(shown, pool_of):
-    """A daemon that hangs, and a berth web that does."""
+    """The daemon hangs, and then berth web hangs."""
     pool = pool_of(1)
     page = shown()
     quiet = shown(clock=True)
@@ -257,7 +257,7 @@ def test_what_is_old_is_marked(shown, pool_of):
     quiet.until(LIVE)
 
 
-# ---- Texts of others ----
+# ---- Untrusted texts ----
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -303,7 +303,7 @@ def test_hostile_texts_stay_texts(shown, hardware_of, sleeper):
     assert HOSTILE[0] in everything
     assert "{{7*7}}" in everything and "${7*7}" in everything
     assert not set(everything) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c\u0007\u001b")
-    # Every text of somebody's is kept apart from what is around it.
+    # Every text from a user is isolated from the surrounding text.
     assert page.evaluate("[...document.querySelectorAll('.job, .user, .why, .request')].every((node) => node.tagName === 'BDI')")
     long = "document.querySelector('#device-nvidia3 .job')"
     assert len(page.evaluate(f"{long}.textContent")) <= 80
@@ -316,7 +316,7 @@ def test_hostile_texts_stay_texts(shown, hardware_of, sleeper):
 
 
 def test_words_and_figures(shown, pool_of):
-    """The modules that only reckon, as the browser has them."""
+    """The modules that only compute, as the browser loads them."""
     pool_of(1)
     page = shown()
     page.until(LIVE)
@@ -333,7 +333,8 @@ def test_words_and_figures(shown, pool_of):
     assert of("text", "[it.percent(null), it.percent(0), it.sizeOf(null, null), it.sizeOf(0, 2 ** 30)]") == [
         "–", "0 %", "unknown", "0 / 1 GiB",
     ]
-    # A thousand leases on one device are as many bars as can be told apart, and lose none of them.
+    # A thousand leases on one device give as many bars as can be distinguished, and no lease is
+    # lost.
     spans = "Array.from({length: 1000}, (_, i) => ({key: i, devices: ['a'], start: i * 10, end: i * 10 + 9}))"
     bars = of("timeline_layout", f"it.layOut({spans}, 0, 10000, 100).get('a')")
     assert len(bars) < 110 and sum(len(bar["spans"]) for bar in bars) == 1000
@@ -341,7 +342,7 @@ def test_words_and_figures(shown, pool_of):
     assert [(bar["lane"], bar["lanes"]) for bar in of("timeline_layout", f"it.layOut({both}, 0, 10, 100).get('a')")] == [
         (0, 2), (1, 2),
     ]
-    # The load of the last five minutes, and no more, however long the page is open.
+    # The page keeps the load of the last five minutes only, however long it is open.
     load = "(() => { const load = new it.LoadHistory(); for (let i = 0; i < 9e4; i++) load.add(1e12 + i * 1000, 0.5); return load; })()"
     assert of("store", f"(() => {{ let count = 0; {load}.each(() => count++); return count; }})()") == 150
     assert page.complaints() == []
@@ -362,7 +363,7 @@ def test_sixty_four_devices(shown, hardware_of):
     assert page.evaluate("document.getElementById('device-list').classList.contains('rows')")
     assert page.evaluate(NO_OVERFLOW)
     page.screenshot("64-devices")
-    # It goes on for days: nothing is made anew when nothing is new.
+    # The page may be open for days: it creates no elements when nothing has changed.
     page.evaluate("document.getElementById('device-nvidia63').kept = true")
     nodes = page.evaluate("document.querySelectorAll('*').length")
     page.evaluate("globalThis.before = document.querySelector('.held').textContent")
@@ -414,7 +415,7 @@ def test_an_empty_pool(shown, pool_of):
     page.screenshot("empty")
 
 
-# ---- Hands on the keyboard ----
+# ---- Keyboard ----
 
 FOCUSED = """(() => {
   const node = document.activeElement;
@@ -440,7 +441,7 @@ def test_everything_is_reached_by_the_keyboard(shown, pool_of):
             break
     wanted = ["skip", "filter", "theme", "layout", "hours", "lease-bar running", "SUMMARY", "A", "A"]
     assert reached == wanted
-    # Within the timeline the arrow keys move.
+    # Within the timeline the arrow keys move the focus.
     page.evaluate("document.querySelector('.lease-bar').focus()")
     page.until("!document.getElementById('timeline-details').hidden")
     page.until(text_is("#timeline-details .job", "job-0"))
@@ -448,7 +449,7 @@ def test_everything_is_reached_by_the_keyboard(shown, pool_of):
     page.until(text_is("#timeline-details .job", "job-1"))
     page.press("Escape")
     page.until("document.getElementById('timeline-details').hidden")
-    # A filter, from anywhere.
+    # The filter is reachable from anywhere.
     page.press("/")
     page.type(text="job-1")
     page.until(count_is(".device", 1))

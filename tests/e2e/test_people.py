@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One daemon for everybody: who may do what, and what is said to who may not."""
+"""One daemon for all users: permissions, and the messages to users without them."""
 import json
 
 import daemon_log
@@ -22,7 +22,7 @@ def lease_of(done):
     return done.stdout.strip()
 
 
-# ---- Whose a lease is ----
+# ---- Owners of leases ----
 
 
 def test_leases_belong_to_their_user(shared_machine):
@@ -185,7 +185,8 @@ def test_preferred_devices(shared_machine):
 
 
 def test_rules_change_while_people_wait(shared_machine):
-    """Leases stay, who waits keeps the place, and what the new rules allow is granted."""
+    """Leases stay, waiting claims keep their place, and claims that the new rules allow are
+    granted."""
     shared_machine.open("limits: {each_user: 1}")
     holder = shared_machine.hold(ALICE)
     waits = shared_machine.start(ALICE, "run", "printenv", "BERTH_DEVICES")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process id that is used again is another process: the kernel is told which one to give out next."""
+"""A reused process id is another process. The tests tell the kernel which id to use next."""
 import os
 import signal
 import subprocess
@@ -24,7 +24,7 @@ def shared_machine(shared_machine_of):
 
 
 def process_with(pid, uid):
-    """A process of this user and number, which must be free."""
+    """Start a process of this user with this pid, which must be free."""
     for _ in range(TRIES):
         try:
             LAST.write_text(str(pid - 1))
@@ -33,7 +33,7 @@ def process_with(pid, uid):
         process = subprocess.Popen(["sleep", "1000"], user=uid, group=uid, extra_groups=[])
         if process.pid == pid:
             return process
-        end(process)  # somebody else was quicker
+        end(process)  # another process got it first
     pytest.skip(f"no process got the number {pid}")
 
 
@@ -55,15 +55,16 @@ def started_now():
 
 
 def until_later_than(began):
-    """The kernel tells the time of a start in ticks: one has to pass, or both would have begun at the same
-    time. Numbers do not come round as fast as that by themselves."""
+    """Wait for the next tick: the kernel reports start times in ticks, and both processes must
+    differ. In practice, pids are not reused within one tick."""
     until(lambda: started_now() > began, "the next tick")
 
 
 def test_a_lease_does_not_pass_to_who_has_the_number_next(shared_machine):
-    """Not over a restart either, and whoever has it now is left alone."""
+    """The lease does not pass to the process with the same pid, not even after a restart, and this
+    process is not signalled."""
     shared_machine.open()
-    holder = shared_machine.hold(ALICE, "-n", "2")  # which becomes its command: one process
+    holder = shared_machine.hold(ALICE, "-n", "2")  # berth becomes its command: one process
     began = started(holder.pid)
     shared_machine.close(signal.SIGKILL)
     holder.kill(signal.SIGKILL)
@@ -97,7 +98,7 @@ def test_a_process_that_was_meant_is_not_who_has_its_number_next(shared_machine)
 
 
 def test_who_connected_and_is_gone_holds_nothing(shared_machine):
-    """Its number is used again while its connection is still open, in the hands of a child."""
+    """The pid is reused while its connection is still open in a child."""
     shared_machine.open()
     script = (
         "import os, socket, sys\n"
@@ -112,7 +113,7 @@ def test_who_connected_and_is_gone_holds_nothing(shared_machine):
     )
     child = shared_machine.sandbox.start([*shared_machine.become(ALICE), sys.executable, "-c", script])
     heir = int(child.wait_for_line("^up ").split()[1])
-    assert child.wait() == 0  # who connected
+    assert child.wait() == 0  # the process that connected
     other = process_with(child.pid, BOB)
     try:
         child.send("\n")

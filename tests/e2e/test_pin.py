@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth run --pin: on the CPUs near the devices."""
+"""berth run --pin: commands run on the CPUs near the devices."""
 import os
 
 import pytest
@@ -12,7 +12,7 @@ several = pytest.mark.skipif(len(ALLOWED) < 2, reason="needs two CPUs")
 
 
 def inventory_near(*cpus):
-    """Devices with these CPUs near them; None: unknown."""
+    """Return an inventory of devices with these CPUs near them; None means unknown."""
     rows = []
     for index, near in enumerate(cpus):
         known = "" if near is None else f', cpus: "{near}"'
@@ -21,13 +21,13 @@ def inventory_near(*cpus):
 
 
 def shown(done):
-    """The CPUs of each copy by its number, which is empty where there is one."""
+    """Return the CPUs of each copy by its number, which is empty if there is only one."""
     assert done.code == 0, done
     return {number: cpus.split()[1] for number, cpus in (line.split(": ", 1) for line in done.stdout.splitlines())}
 
 
 def ranges(cpus):
-    """As the kernel writes them."""
+    """Return the CPUs in the kernel's list format."""
     parts, cpus = [], sorted(cpus)
     while cpus:
         length = next((i for i in range(1, len(cpus)) if cpus[i] != cpus[0] + i), len(cpus))
@@ -74,7 +74,7 @@ def test_replicas_are_near_theirs(pool_of, scheduling):
 
 @several
 def test_only_what_may_be_used(pool_of):
-    """What taskset, a cgroup or Slurm leaves."""
+    """Only CPUs that taskset, a cgroup or Slurm allows are used."""
     pool = pool_of(inventory_near(f"{ALLOWED[0]},{ALLOWED[1]},65535", ALLOWED[0]))
     inside = ["taskset", "-c", str(ALLOWED[1]), "berth", "run", "--pin", "-v", "--device"]
     done = pool.sandbox.run([*inside, "nvidia0", "sh", "-c", SHOW])

@@ -8,7 +8,7 @@ from policies import BASELINES, POLICIES, refusal
 
 @pytest.fixture
 def plan(sandbox, source_root):
-    """Runs berth plan on an example."""
+    """Run berth plan on an example."""
 
     def run(example, *args):
         inventory = source_root / "examples" / f"{example}.yaml"
@@ -114,7 +114,7 @@ devices:
     ],
 )
 def test_numa_nodes(sandbox, policy, busy, count, devices, score, why):
-    """pack keeps them together and whole, spread takes of each."""
+    """pack keeps the devices on one whole NUMA node, spread takes some of each node."""
     inventory = sandbox.directory / "pool.yaml"
     inventory.write_text(NUMA)
     done = sandbox.run(["berth", "plan", "--inventory", inventory, "--policy", policy, "--busy", busy,
@@ -224,7 +224,7 @@ def test_an_ambiguous_index(plan):
 
 
 def test_more_required_than_requested(plan):
-    """It never returned once, with links and the policy topology."""
+    """This request once made the search endless, with links and the policy topology."""
     must = ",".join(f"nvidia{i}" for i in range(1, 7))
     done = plan("dgx-a100", "--policy", "topology", "-n", "4", "--must", must)
     assert done.code == 120

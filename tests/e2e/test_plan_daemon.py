@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth plan for a pool that is running: what is held, who goes first, and what a daemon says."""
+"""berth plan for a running pool: held devices, claims that go first, and the daemon's answer."""
 import json
 
 import pytest
@@ -8,7 +8,8 @@ from scripted_pool import NOW, SECOND, claim, lease, show, slot
 
 @pytest.fixture
 def plan(sandbox, daemon):
-    """Runs berth plan on a pool; `verdict` is the daemon's answer to whether it would be granted."""
+    """Run berth plan on a pool; `verdict` is the daemon's answer to whether it would grant the
+    request."""
 
     def run(*args, verdict=None, env=None, inventory=None, **pool):
         with sandbox.start(["berth", "plan", *args], env={**daemon.env, **(env or {})}) as program:
@@ -78,7 +79,7 @@ def test_claims_that_go_first(plan):
         0, "not now\nwhy: needs 1 device, but 2 claims are before it: 13 of root, 15 of root\n")
     document = json.loads(plan("--json", verdict=BUSY, **pool)[1])
     assert (document["satisfiable"], document["now"], document["devices"]) == (True, False, [])
-    # Free after all, and nobody to blame: the daemon's own words.
+    # The device is free and no other claim is in the way, so berth shows the daemon's own reason.
     code, answer = plan(verdict=("BUSY", "user 0 holds 1 of at most 1 device"), slots=[slot(0)])
     assert (code, answer) == (0, "not now\nwhy: needs 1 device: root holds 1 of at most 1 device\n")
 
@@ -131,7 +132,7 @@ def test_an_inventory_that_its_pool_has_too(sandbox, plan, source_root):
     inventory = (source_root / "examples/dgx-a100.yaml").resolve()
     slots = [slot(index, "LEASED" if index == 0 else "FREE") for index in range(8)]
     _, answer = plan("--inventory", str(inventory), "--model", "SXM4", slots=slots, inventory=str(inventory))
-    assert answer.startswith("now: nvidia1\n")  # the file's names, the pool's states
+    assert answer.startswith("now: nvidia1\n")  # the file's names with the pool's states
     assert plan.question["inventory"] == str(inventory)
 
 

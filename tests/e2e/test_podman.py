@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of a real podman on leased devices: what they see of them, and when the devices come back."""
+"""Containers of a real podman on leased devices: the devices they see, and when the devices become
+free."""
 import json
 import shutil
 
@@ -8,7 +9,8 @@ from container_machine import NODES, OPENED_NODE, OPENS, leased, nodes_of, numbe
 from fake_machine import FakeMachine
 from namespaces import HARMLESS_DEVICE
 
-# Prints every device file that not every container has: path, numbers in hexadecimal digits, mode, owner.
+# Print every device file that not every container has: path, numbers in hexadecimal digits, mode,
+# owner.
 LIST = r"""
 for file in /dev/* /dev/*/*; do
     case $file in
@@ -29,7 +31,7 @@ def lines_of(text, word):
 
 
 def wanted_nodes(*devices):
-    """The lines that LIST is to print in a container with these devices."""
+    """Return the lines that LIST must print in a container with these devices."""
     found = []
     for path, mode in nodes_of(*devices).items():
         major, minor = number_of(path)
@@ -46,12 +48,13 @@ def environment_of(text):
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-# ---- What a container sees ----
+# ---- Visible devices ----
 
 
 @pytest.mark.parametrize("device", NODES)
 def test_one_device(machine, device):
-    """Nothing but its files, as they are outside; the names of parts have a dot."""
+    """The container has only the device's files, with the same numbers and modes as outside. The
+    names of parts have a dot."""
     done = machine.sh(leased(f"--device {device}", f"env; {LIST}"))
     assert (done.code, done.stderr) == (0, ""), done
     assert sees(done.stdout) == wanted_nodes(device)
@@ -89,7 +92,7 @@ def test_all_devices(machine):
 
 @pytest.mark.parametrize("runtime", ["runc", "crun"])
 def test_runtimes(machine, runtime):
-    """Whatever makes the container for podman."""
+    """The result is the same with every OCI runtime."""
     program = shutil.which(runtime)
     if program is None:
         pytest.skip(f"no {runtime}")
@@ -108,7 +111,7 @@ def test_no_device_without_a_lease(machine):
 
 
 def test_two_containers_at_once(machine):
-    """Their devices are different ones, and what both see is what AMD's devices share."""
+    """The containers have different devices. Both see only the files that AMD's devices share."""
     command = f"{LIST} echo listed; cat"
     started = [machine.start(leased("--vendor amd", command, f"--rm -i --name {name}")) for name in ("one", "two")]
     for program in started:
@@ -120,15 +123,16 @@ def test_two_containers_at_once(machine):
         machine.pool.let_go(program)
 
 
-# ---- What it can get at ----
+# ---- Accessible devices ----
 
-# Opens a device file of its own making: "No such device or address" where it may, since nobody serves the number.
+# Open a device file that the container made. If that is allowed, the error is "No such device or
+# address", because no driver serves the number.
 OPEN = "mknod /tmp/{0} c {1} {2}; cat /tmp/{0} 2>&1 | while read -r line; do echo {0} $line; done;"
 REFUSED = "Operation not permitted"
 
 
 def test_device_files_of_its_own_making(machine):
-    """What the control group refuses, a container does not have, whatever files it makes."""
+    """The control group refuses other devices, whatever device files the container makes."""
 
     def tries(path, name):
         return OPEN.format(name, *number_of(path))
@@ -148,7 +152,7 @@ def test_device_files_of_its_own_making(machine):
 
 
 def test_a_device_can_be_used(machine):
-    """By a process that the daemon then knows as one of the lease."""
+    """The daemon knows the process that uses the device as part of the lease."""
     command = f"exec 5<>{OPENED_NODE}; echo $BERTH_LEASE opened; cat"
     program = machine.start(leased(f"--device {OPENS}", command, "--rm -i --name one"))
     lease = int(program.wait_for_line("opened").split()[0])
@@ -164,7 +168,7 @@ def used_by(slot):
     return slot["device"].get("processes")
 
 
-# ---- Vendors' own files ----
+# ---- CDI files of vendors ----
 
 VENDOR = """
 cdiVersion: "0.5.0"
@@ -185,7 +189,7 @@ devices:
 
 @pytest.fixture
 def vendor(machine):
-    """A file such as nvidia-ctk writes, of some of the devices."""
+    """A CDI file for some of the devices, as nvidia-ctk writes it."""
     library = machine.sandbox.directory / "libcuda.so.1"
     library.write_text("the library of the driver\n")
     file = machine.podman.cdi / "nvidia.yaml"
@@ -215,11 +219,11 @@ def test_devices_that_no_vendor_names(machine, vendor):
     assert {path for path, *_ in sees(done.stdout)} == wanted
 
 
-# ---- Files elsewhere ----
+# ---- Device files below another root ----
 
 
 def test_device_files_below_another_root(machine):
-    """BERTH_SYSROOT: the container has them where they belong."""
+    """With BERTH_SYSROOT, the container has the files at their usual paths."""
     directory = machine.namespace.directory / "other"
     other = FakeMachine(machine.namespace.outside / "other", HARMLESS_DEVICE)
     card = other.add_intel(9)

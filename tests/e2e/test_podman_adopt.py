@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of a real podman that nobody has told of a lease: what berth makes of them, and adopting them."""
+"""Containers of a real podman that were started without a lease: how berth reports and adopts
+them."""
 import contextlib
 import re
 import signal
@@ -21,7 +22,7 @@ def machine(container_machine):
 
 
 def start_without_a_lease(machine, command, arguments=GIVEN):
-    """The id of a container that runs."""
+    """Start a container without a lease and return its id."""
     done = machine.podman("run", "--detach", "--name", "one", *arguments.split(), "busybox", "sh", "-c", command)
     assert (done.code, done.stderr) == (0, ""), done
     return done.stdout.strip()
@@ -56,7 +57,8 @@ def test_a_container_without_a_lease_is_told_of(machine):
 
 @pytest.mark.parametrize("digits", [64, 12])
 def test_a_container_is_adopted(machine, digits):
-    """Onto the device that it uses; what is run in it later is of the lease, too."""
+    """The lease is on the device that the container uses. Processes started in it later belong to
+    the lease, too."""
     container = start_without_a_lease(machine, USES)
     machine.pool.until_state(OPENS, "SQUATTED")
     done = machine.pool.berth("adopt", "--container", container[:digits], "--name", "adopted")
@@ -100,7 +102,8 @@ def test_what_is_not_adopted(machine):
 
 @pytest.mark.parametrize("command", ["echo runs", f"exec 5<>{OPENED_NODE}; echo runs"], ids=["says", "is seen"])
 def test_a_container_under_a_lease_is_not_adopted(machine, command):
-    """By what it says, though it uses no device yet and is nobody's child, and by what it uses."""
+    """The container belongs to a lease by its environment, although it uses no device yet and is
+    not a descendant of the holder, or by the device it uses."""
     command = f"{command}; echo lease $BERTH_LEASE; cat"
     program = machine.start(leased(f"--device {OPENS}", command, "--rm -i --name one"))
     lease = program.wait_for_line("^lease ").split()[1]
@@ -111,11 +114,12 @@ def test_a_container_under_a_lease_is_not_adopted(machine, command):
     machine.pool.let_go(program)
 
 
-# ---- Nobody told the container ----
+# ---- Containers without marks ----
 
 
 def test_a_container_that_does_not_know_its_lease(machine):
-    """The devices are the user's, and so is the container: it is of the lease, while that lasts and after it."""
+    """The devices and the container belong to the same user: the container belongs to the lease,
+    during the lease and after it."""
     run = leased(f"--device {OPENS}", USES, "--name one", arguments=GIVEN)
     program = machine.start(run)
     program.wait_for_line("^uses$")
@@ -132,7 +136,8 @@ def test_a_container_that_does_not_know_its_lease(machine):
 
 
 def test_control_groups_within_a_container(machine):
-    """What a container makes of its control group, another container in it say, is still in the container."""
+    """Control groups that a container makes, such as for another container, still belong to the
+    container."""
     program = machine.start(leased(f"--device {OPENS}", "echo runs; cat", "--rm -i --name one"))
     program.wait_for_line("^runs$")
     assert machine.podman("exec", "--detach", "one", "env", "-i", "/bin/sh", "-c", USES).code == 0
@@ -142,10 +147,10 @@ def test_control_groups_within_a_container(machine):
     for group in machine.podman.groups():
         for container in group.glob("libpod-*"):
             (container / "inner").mkdir()
-            with contextlib.suppress(OSError):  # CPUs, say, are to be given to a group first
+            with contextlib.suppress(OSError):  # some controllers, such as CPUs, must be set up first
                 (container / "inner/cgroup.procs").write_text(str(process["pid"]))
     assert "/inner\n" in Path(f"/proc/{process['pid']}/cgroup").read_text()
-    machine.pool.end_daemon(signal.SIGKILL)  # another knows only what it sees
+    machine.pool.end_daemon(signal.SIGKILL)  # the next daemon knows only what it finds
     assert machine.pool.berth("status").code == 0
     [process] = until_used(machine)
     assert (process["lease"], process.get("squats")) == (lease, None)

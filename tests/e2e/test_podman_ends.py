@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How containers of a real podman end, and that their devices are granted on when nothing of them is left."""
+"""How containers of a real podman end. Their devices are granted again when no process of them is
+left."""
 import os
 import re
 import shutil
@@ -14,9 +15,9 @@ from waiting import until, until_pending
 
 DEVICE = "amd0"
 
-# Says that it runs, and goes on until it is told to end, which it does with the code 5.
+# Print that it runs, and continue until SIGTERM, then exit with code 5.
 OBEDIENT = 'trap "exit 5" TERM; echo runs; while :; do sleep 0.02; done'
-# The first process of a container does not hear what it has no answer for.
+# The first process of a container does not receive signals for which it has no handler.
 DEAF = "echo runs; while :; do sleep 0.02; done"
 TELLS_LEASE = "echo lease $BERTH_LEASE"
 
@@ -27,14 +28,14 @@ def machine(container_machine):
 
 
 def start(machine, command, options="", podman="--rm --name one", device=DEVICE):
-    """A container on the device, once it runs."""
+    """Start a container on the device and wait until it runs."""
     program = machine.start(leased(f"--device {device} {options}", command, podman))
     program.wait_for_line("^runs$")
     return program
 
 
 def successor(machine, device=DEVICE):
-    """Who waits for the device, and on having it says which processes of containers there are."""
+    """Start a command that waits for the device, then lists the remaining processes of containers."""
     files = f'-path "*/{machine.podman.group}/libpod-*" -name cgroup.procs'
     script = f"echo got $BERTH_DEVICES; find /sys/fs/cgroup {files} -exec cat {{}} +"
     program = machine.start(f"berth run --device {device} -- sh -c '{script}; echo all'")
@@ -43,18 +44,18 @@ def successor(machine, device=DEVICE):
 
 
 def lease_of(program):
-    """Of a container that runs and has told it."""
+    """Return the lease that the running container has printed."""
     return re.search(r"^lease (\d+)$", program.text(), re.MULTILINE)[1]
 
 
 def let_go(program):
-    """Ends a command that waits for the end of its input."""
+    """End a command that waits for the end of its input."""
     program.process.stdin.close()
     program.process.stdin = None
 
 
 def assert_granted_on(program):
-    """It had the device, when no process of the container was left."""
+    """Check that the command got the device, and that no process of the container was left then."""
     assert program.wait() == 0
     assert program.text() == f"got {DEVICE}\nall\n"
 
@@ -79,7 +80,7 @@ def test_the_commands_own_end(machine):
 
 
 def test_what_the_command_leaves_ends_with_it(machine):
-    """A container's processes end with its first one."""
+    """A container's processes end with its first process."""
     program = start(machine, "sleep 1000 & echo runs; cat; exit 3", podman="--rm -i --name one")
     after = successor(machine)
     let_go(program)
@@ -123,7 +124,7 @@ def test_a_signal_to_berth_run_reaches_the_container(machine, options):
 
 @pytest.mark.parametrize("options", ["", "--time 1h"], ids=["as the command", "above it"])
 def test_berth_run_is_killed(machine, options):
-    """The container is nobody's child then: the device drains until it has ended."""
+    """The container has no parent then: the device drains until the container has ended."""
     program = start(machine, f"{TELLS_LEASE}; {DEAF}", options)
     after = successor(machine)
     program.kill(signal.SIGKILL)
@@ -133,7 +134,7 @@ def test_berth_run_is_killed(machine, options):
 
 
 def test_podman_alone_is_killed(machine):
-    """A shell holds the lease, ends soon after, and says how podman ended."""
+    """A shell holds the lease, ends soon after, and reports how podman ended."""
     words = leased(f"--device {DEVICE}", f"{TELLS_LEASE}; {DEAF}").replace("exec ", "", 1)
     program = machine.start(words.removesuffix("'") + " & echo podman $!; wait $!'")
     pid = int(program.wait_for_line("^podman ").split()[1])
@@ -146,7 +147,8 @@ def test_podman_alone_is_killed(machine):
 
 
 def test_conmon_is_killed(machine):
-    """podman has lost the container, which goes on: so does the lease, until somebody ends both."""
+    """podman has lost the container, but it continues to run. The lease stays until both are
+    ended."""
     program = start(machine, f"{TELLS_LEASE}; {DEAF}")
     lease = lease_of(program)
     first, conmon = machine.podman.pids("one")
@@ -161,7 +163,8 @@ def test_conmon_is_killed(machine):
 
 
 def test_released(machine):
-    """podman and the container are told at once: its exit code is lost where podman finds that it has ended."""
+    """podman and the container get the signal at the same time: the exit code is lost if podman
+    finds the container already ended."""
     program = start(machine, f"{TELLS_LEASE}; {OBEDIENT}")
     lease = lease_of(program)
     after = successor(machine)
@@ -181,7 +184,8 @@ def test_the_time_limit(machine):
 
 
 def test_detached(machine):
-    """Whoever holds the lease has ended: so has the lease, and what is left of it is told to end, then made to."""
+    """The holder has ended, and so has the lease. The remaining container is asked to end, and
+    killed later."""
     words = leased(f"--device {DEVICE}", DEAF, "--detach --name one").replace("exec ", "", 1)
     program = machine.start(words.removesuffix("'") + "; echo detached; cat'")
     program.wait_for_line("^detached$")
@@ -191,7 +195,8 @@ def test_detached(machine):
     assert_granted_on(after)
 
 
-# A runtime that has started a container when it says so, but not yet: its first process is the runtime's still.
+# A runtime that reports a container as started too early: the container's first process is still
+# the runtime.
 LATE_RUNTIME = """#!/bin/sh
 case " $* " in
 *" start "*) (until test -e {gate}; do sleep 0.02; done; exec {runtime} "$@") >/dev/null 2>&1 & ;;
@@ -202,8 +207,8 @@ esac
 
 @pytest.fixture
 def late(machine):
-    """A container that is left behind before it runs its command; the command that waits for its device; the file
-    that the container waits for."""
+    """A container that is left behind before it runs its command, the command that waits for its
+    device, and the file that the container waits for."""
     gate = machine.sandbox.directory / "gate"
     runtime = machine.sandbox.directory / "late-runtime"
     runtime.write_text(LATE_RUNTIME.format(gate=gate, runtime=shutil.which("runc") or shutil.which("crun")))
@@ -220,14 +225,14 @@ def late(machine):
 
 
 def test_detached_before_it_is_the_command(late):
-    """podman has ended, and the container says only later whose it is."""
+    """podman has ended, and only later the container's environment shows its lease."""
     after, gate = late
     gate.touch()
     assert_granted_on(after)
 
 
 def test_detached_and_never_the_command(late):
-    """It is waited for, but not for ever."""
+    """The daemon waits for the container, but only for a limited time."""
     after, _ = late
     assert after.wait() == 0
     assert f"got {DEVICE}\n" in after.text()
@@ -244,7 +249,7 @@ def test_detached_and_waited_for(machine):
     assert_granted_on(after)
 
 
-# ---- Others in it ----
+# ---- Other processes in the container ----
 
 
 def test_what_is_run_in_it_besides(machine):
@@ -259,8 +264,9 @@ def test_what_is_run_in_it_besides(machine):
 
 
 def test_processes_of_the_host(machine):
-    """Without a namespace for processes, those in the container do not end with its first one. What carries no
-    lease is known by its container, and by what it has open."""
+    """Without a pid namespace, the processes in a container do not end with its first process.
+    Processes without the lease's marks are identified by their container, and by their open
+    files."""
     program = start(machine, DEAF, device=OPENS, podman="--rm --name one --pid=host")
     uses = f"exec 5<>{OPENED_NODE}; exec sleep 1000"
     assert machine.podman("exec", "--detach", "one", "env", "-i", "/bin/sh", "-c", uses).code == 0
@@ -274,4 +280,4 @@ def test_processes_of_the_host(machine):
     until(lambda: machine.podman.processes() == {used["pid"]}, "the end of the rest")
     assert machine.pool.look()[OPENS]["state"] == wire.STATES["DRAINING"]
     os.kill(used["pid"], signal.SIGKILL)
-    assert after.wait() == 0  # it has let go of the device, and may be on its way out still
+    assert after.wait() == 0  # it has released the device, but may not have exited yet

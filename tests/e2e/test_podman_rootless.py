@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of an ordinary user's podman, which has no rights but the user's, in the user's own pool."""
+"""Containers of an ordinary user's podman, without any privileges, in the user's own pool."""
 import os
 import signal
 
@@ -16,7 +16,7 @@ RUNS = "echo runs; while :; do sleep 0.02; done"
 
 
 class Rootless(MachinePool):
-    """A user with a home, a directory for what runs, and podman's image."""
+    """A user with a home, a runtime directory, and podman's image."""
 
     def __init__(self, machine, uid):
         super().__init__(machine.sandbox, machine.namespace.inside)
@@ -36,15 +36,15 @@ class Rootless(MachinePool):
             "HOME": self.home,
             "XDG_RUNTIME_DIR": self.runtime,
             "BERTH_RUNTIME_DIR": self.runtime,
-            "BERTH_NVML": None,  # is not every user's to read
+            "BERTH_NVML": None,  # is not readable for every user
             "CONTAINERS_STORAGE_CONF": storage,
-            # The control group of the machine's podman is not the user's.
+            # The user has no access to the control group of the machine's podman.
             "PATH": machine.sandbox.environment["PATH"].partition(os.pathsep)[2],
         }
         self.become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
 
     def prepare(self):
-        """Skips the test where a user has no containers, with podman's own words."""
+        """Skip the test with podman's message if the user cannot run containers."""
         done = self.run("berth --version")
         if done.code != 0:
             pytest.skip(f"another user cannot run berth here: {done.stderr.strip()}")
@@ -99,7 +99,7 @@ def test_a_user_sees_the_leased_device_alone(user):
 
 
 def test_a_users_process_is_known(user):
-    """As that of the lease, though it is in a namespace where others have other numbers."""
+    """The process is known as part of the lease, although it is in a namespace with other pids."""
     program = user.start(leased(f"--device {OPENS}", f"exec 5<>{OPENED_NODE}; {RUNS}"))
     program.wait_for_line("^runs$")
     slots = user.until(lambda slots: slots[OPENS]["device"].get("processes"), "the process")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon for everybody that is not root: as systemd/system/berthd.service starts it, and by --user."""
+"""A daemon for all users that does not run as root: started as in systemd/system/berthd.service,
+and with --user."""
 import os
 import re
 import shutil
@@ -12,10 +13,11 @@ import pytest
 from daemons import start_activated
 from waiting import look, until, until_pending
 
-# Of the daemon and of two users of the machine, whom nobody knows by name.
+# The uids of the daemon and of two users. They are not in the user database.
 DAEMON, ALICE, BOB = 64990, 64991, 64992
 
-# CAP_DAC_READ_SEARCH, CAP_KILL and CAP_SYS_PTRACE, which its probe has too, and CAP_SETGID and CAP_SETUID.
+# CAP_DAC_READ_SEARCH, CAP_KILL and CAP_SYS_PTRACE, which its probe has too, and CAP_SETGID and
+# CAP_SETUID.
 PASSED_ON = 1 << 2 | 1 << 5 | 1 << 19
 KEPT = PASSED_ON | 1 << 6 | 1 << 7
 
@@ -29,7 +31,7 @@ def become(uid, *rights):
 
 @pytest.fixture
 def machine(sandbox, pool_of):
-    """A pool for everybody whose daemon is the test's to start, where force comes soon."""
+    """A pool for all users with a short grace time. The test starts its daemon."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to be other users")
     if shutil.which("setpriv") is None:
@@ -54,7 +56,7 @@ def machine(sandbox, pool_of):
 
 
 def start_as_root(machine, *options):
-    """Starts it and waits until it serves; its entries of the log."""
+    """Start the daemon and wait until it serves. Return its entries of the log."""
     before = len(daemon_log.entries(machine.log))
     daemon = machine.sandbox.start(["berthd", *machine.options, *options])
     daemon_log.wait_for(machine.log, "rights", 1 + [e.word for e in daemon_log.entries(machine.log)[:before]].count("rights"))
@@ -62,7 +64,8 @@ def start_as_root(machine, *options):
 
 
 def start_as_the_unit_does(machine, source_root):
-    """With a socket of root's in a directory that was given to the daemon's user, as a user with few rights."""
+    """Start the daemon as a user with few capabilities, with a socket made by root in a directory
+    that belongs to the daemon's user."""
     text = (source_root / "systemd/system/berthd.service.in").read_text()
     says = dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
     assert says["AmbientCapabilities"] == says["CapabilityBoundingSet"] == UNIT_RIGHTS
@@ -105,7 +108,7 @@ def check_rights(machine, daemon, uid):
     }
 
 
-# ---- Everybody is served ----
+# ---- All users are served ----
 
 
 def run_as(machine, uid, *args):
@@ -116,7 +119,7 @@ def start_as(machine, uid, *args):
     return machine.sandbox.start([*become(uid), "berth", *args])
 
 
-# Leaves a process that does not mind being asked to end, in a session of its own, and goes on.
+# Leave a process that ignores SIGTERM, in its own session, and continue.
 STUBBORN = """
 setsid sh -c 'trap : TERM; echo left $$; while :; do sleep 0.05; done' &
 exec cat
@@ -124,7 +127,8 @@ exec cat
 
 
 def check_leftovers_are_ended(machine):
-    """The holder is killed and leaves a process behind, which is ended by force before another user's turn."""
+    """The holder is killed and leaves a process behind. The daemon kills this process before it
+    grants the device to another user."""
     holder = start_as(machine, ALICE, "run", "sh", "-c", STUBBORN)
     left = int(holder.wait_for_line("^left ").split()[1])
     [lease] = look(machine)["leases"]
@@ -138,7 +142,7 @@ def check_leftovers_are_ended(machine):
 
 
 def check_commands_are_ended(machine):
-    """A command that has become the holder gets SIGTERM, and does not come by with ignoring it."""
+    """A command that replaced berth run gets SIGTERM, and is killed if it ignores it."""
     with start_as(machine, ALICE, "run", "sh", "-c", "trap '' TERM; echo holding; exec cat") as holder:
         holder.wait_for_line("^holding$")
         [lease] = look(machine)["leases"]
@@ -171,7 +175,7 @@ def test_user(machine, nobody):
 
 
 def test_the_probe_has_the_rights_too(machine, nobody):
-    """It looks at everybody's processes, but becomes nobody."""
+    """The probe can read all users' processes, but cannot change its user."""
     at = machine.options.index("--inventory")
     del machine.options[at : at + 2]
     daemon = start_as_root(machine, "--user", nobody.pw_name)
@@ -183,7 +187,8 @@ def test_the_probe_has_the_rights_too(machine, nobody):
 
 
 def test_the_recorder_has_none(machine, nobody):
-    """It writes a file, in a directory that is the user's."""
+    """The recorder writes a file in a directory that belongs to the daemon's user, and needs no
+    capability."""
     daemon = start_as_root(machine, "--user", nobody.pw_name)
     assert run_as(machine, ALICE, "run", "--name", "hers", "true").code == 0
     started = daemon_log.wait_for(machine.log, "recorder", what="started")[0].values
@@ -203,7 +208,8 @@ def test_the_recorder_has_none(machine, nobody):
 
 
 def test_restarts(machine, nobody):
-    """After root, whose files are taken over with the leases in them, and after itself; then root again."""
+    """The daemon takes over the files and leases of a daemon that ran as root, then its own, then
+    root takes over again."""
     daemon = start_as_root(machine)
     holder = start_as(machine, ALICE, "run", "sh", "-c", "echo holding; exec cat")
     holder.wait_for_line("^holding$")
@@ -215,7 +221,7 @@ def test_restarts(machine, nobody):
     end(daemon)
 
 
-# ---- Without rights ----
+# ---- Without capabilities ----
 
 
 def test_a_machine_wide_daemon_without_rights_says_so(machine):
@@ -310,7 +316,7 @@ def test_directories_that_are_not_to_be_given(machine, nobody, make, words):
 
 
 def test_a_file_with_another_name_is_not_given(machine, nobody):
-    """It may be anybody's."""
+    """A file with another link may belong to any user, so its owner does not change."""
     machine.directory.mkdir()
     secret = machine.sandbox.directory / "secret"
     secret.write_text("")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of berth web, as promtool checks them and a real Prometheus takes them."""
+"""The metrics of berth web, checked with promtool and read by a real Prometheus."""
 import re
 import urllib.error
 
@@ -11,7 +11,7 @@ from web_process import WebProcess
 
 needs_prometheus = pytest.mark.skipif(not is_installed(), reason="no prometheus")
 
-# What stands in a label: every character that means something in the format, and some that do not.
+# Label values with every character that has a meaning in the format, and some others.
 ODD_NAMES = [
     'quotes " and \\ backslashes \\n \\" {}',
     "Grafikkarte für 東京 🚢 à vendre",
@@ -48,7 +48,7 @@ SAMPLE = re.compile(r'(\w+)(?:\{((?:[^"{}]|"(?:[^"\\\n]|\\["\\n])*")*)\})? (\S+)
 
 
 def samples(text):
-    """All of them as (name, labels, value), read by the rules of the format."""
+    """Return all samples as (name, labels, value), read by the rules of the format."""
     found = []
     for line in text.splitlines():
         if line.startswith("#"):
@@ -70,7 +70,8 @@ def value_of(text, name, **labels):
 
 
 def until_metrics(web, condition, what):
-    """The metrics once they are as wanted: berth web hears of changes a moment later."""
+    """Return the metrics once they satisfy the condition: berth web learns of changes a moment
+    later."""
 
     def ask():
         text = fetch(f"{web.url}/metrics")
@@ -80,7 +81,7 @@ def until_metrics(web, condition, what):
 
 
 def with_some_past(pool, web):
-    """Two leases that are over, one that is held, and one claim that waits in vain; the metrics then."""
+    """Make two ended leases, one held lease and one impossible claim. Return the metrics then."""
     for _ in range(2):
         assert pool.berth("run", "true").code == 0
     assert pool.berth("run", "-n", "100", "true").code == 120
@@ -97,7 +98,7 @@ def with_some_past(pool, web):
 
 
 def check_names_kinds_and_labels(text):
-    """Those that people may rely on, and no others."""
+    """Check the names, kinds and labels that users rely on, and that there are no others."""
     kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
     assert kinds == {name: kind for name, (kind, _) in METRICS.items()}
     assert set(re.findall(r"^# HELP (\w+) \S", text, re.MULTILINE)) == set(METRICS)
@@ -121,7 +122,7 @@ def check_values(text):
     assert value_of(text, "berth_device_power_watts", gpu="nvidia0") == 250.25
     assert value_of(text, "berth_claims_total", result="impossible") == 1
     known_of_1 = {name for name, labels, _ in samples(text) if labels.get("gpu") == "nvidia1"}
-    assert known_of_1 == {"berth_device_leased"}  # what is unknown is absent, never 0
+    assert known_of_1 == {"berth_device_leased"}  # an unknown value is absent, never 0
 
 
 def check_odd_names(text):
@@ -130,7 +131,7 @@ def check_odd_names(text):
 
 
 def check_histograms(text):
-    """They count upwards."""
+    """Check that the buckets are cumulative."""
     for name in ("berth_claim_wait_seconds", "berth_lease_seconds"):
         buckets = [(float(labels["le"]), value) for found, labels, value in samples(text) if found == f"{name}_bucket"]
         assert buckets == sorted(buckets) and buckets[-1][0] == float("inf")
@@ -153,7 +154,7 @@ def test_metrics(sandbox, pool, web):
 
 @pytest.fixture
 def guarded(sandbox, pool):
-    """A second berth web of the pool, which wants a token."""
+    """A second berth web of the pool, which requires a token."""
     token = sandbox.directory / "token"
     token.touch(0o600)
     token.write_text("0123456789abcdef0123456789abcdef\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth run --ranks: one process for each device, which find each other."""
+"""berth run --ranks: one process for each device. The processes find each other."""
 import contextlib
 import os
 import re
@@ -15,7 +15,7 @@ from waiting import until
 TELL = """echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK ${BERTH_REPLICA-none} \
 $BERTH_DEVICES $CUDA_VISIBLE_DEVICES"""
 
-# Says who it is, and then which signals it gets, until one of them ends it.
+# Print the rank and pid, then each signal, until a signal ends the process.
 LISTEN = """
 for name in USR1 USR2; do trap "echo $RANK got $name" $name; done
 for name in HUP INT TERM; do trap "echo $RANK got $name; exit 9" $name; done
@@ -26,12 +26,12 @@ while :; do sleep 0.02; done
 
 @pytest.fixture
 def rendezvous(source_root):
-    """The command that connects all ranks over TCP."""
+    """Return the command that connects all ranks over TCP."""
     return [sys.executable, source_root / "examples/rendezvous.py"]
 
 
 def tell(pool, *options, **how):
-    """What each rank is told, in their order."""
+    """Return what each rank prints about its environment, in the order of the ranks."""
     done = pool.berth("run", "--ranks", *options, "sh", "-c", TELL, **how)
     assert (done.code, done.stderr) == (0, ""), done
     return sorted(done.stdout.splitlines())
@@ -42,14 +42,14 @@ def all_free(pool, count):
 
 
 def started(program, count):
-    """The process ids of the ranks, by rank, once they all listen."""
+    """Return the pids of the ranks, by rank, once all of them listen."""
     words = [program.wait_for_line(r"^\d+ is \d+$").split() for _ in range(count)]
     return {int(rank): int(pid) for rank, _, pid in words}
 
 
 @contextlib.contextmanager
 def listening(port):
-    """A listener on this port; where that cannot be had, somebody else listens there."""
+    """Listen on this port. If that fails, another process listens there already."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
             stack.enter_context(socket.create_server(("127.0.0.1", port)))
@@ -57,14 +57,14 @@ def listening(port):
 
 
 def held_port():
-    """A port that the kernel gives to nobody else by itself, and where nobody listens."""
+    """Return a port that the kernel does not assign and on which no process listens."""
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("0.0.0.0", 0))
     return holder, holder.getsockname()[1]
 
 
-# ---- What a rank is told ----
+# ---- The environment of a rank ----
 
 
 def test_replicas_by_count(pool):
@@ -140,7 +140,7 @@ def test_ranks_of_a_lease_claim_within_it(pool):
     [(["-n3", "--replicas", "2"], 6), (["-n2-4"], 2), (["-n", "all"], 1), (["-n2", "--label", "--pin"], 2)],
 )
 def test_on_the_cpu(pool, options, world):
-    """As many as there would have been at least, with every GPU hidden."""
+    """With --or-cpu, there are as many ranks as the request's minimum, and every GPU is hidden."""
     script = "echo $RANK/$WORLD_SIZE ${BERTH_LEASE-none} $CUDA_VISIBLE_DEVICES ${BERTH_REPLICA-none}:$BERTH_DEVICES"
     done = pool.berth("run", "--ranks", "--or-cpu", "--vendor", "amd", *options, "sh", "-c", script)
     assert (done.code, done.stderr) == (0, "")
@@ -167,7 +167,7 @@ def test_without_a_command(pool, verb):
 
 
 def met(done):
-    """Who met whom, by the rank that says so."""
+    """Return which ranks each rank has met."""
     assert (done.code, done.stderr) == (0, ""), done
     lines = [re.fullmatch(r"rank (\d+) of (\d+) met (.*)", line).groups() for line in done.stdout.splitlines()]
     return {int(rank): (int(size), others.split()) for rank, size, others in lines}
@@ -180,7 +180,7 @@ def test_all_ranks_connect(pool, rendezvous):
 
 
 def test_two_gangs_at_once(pool, rendezvous):
-    """Both are there before either of them listens: only the choice of the ports keeps them apart."""
+    """Both gangs start before either of them listens: only the choice of ports keeps them apart."""
     gate = pool.sandbox.directory / "gate"
     script = 'echo "port $MASTER_PORT"; while ! test -e gate; do sleep 0.02; done; exec "$@"'
     gangs = [pool.start("run", "--ranks", "-n2", "sh", "-c", script, "sh", *rendezvous) for _ in range(3)]
@@ -209,7 +209,7 @@ def test_port_that_was_asked_for(pool):
     with holder:
         assert pool.berth(*command) == (0, f"{port}\n" * 2, "")
         holder.listen()
-        # Said only where somebody may see it.
+        # The warning is printed only where a user may see it.
         assert pool.berth(*command) == (0, f"{port}\n" * 2, "")
         done = pool.berth(*command[:1], "-v", *command[1:])
         assert (done.code, done.stdout) == (0, f"{port}\n" * 2)
@@ -220,7 +220,8 @@ def test_port_that_was_asked_for(pool):
 
 
 def test_port_is_held_while_ranks_run(pool):
-    """By whoever waits for them, in the kernel's own table of names."""
+    """The process that waits for the ranks holds the port, with a name in the kernel's table of
+    sockets."""
     with pool.start("run", "--ranks", "sh", "-c", "echo $MASTER_PORT; exec cat") as program:
         port = program.wait_for_line(r"^\d")
         names = open("/proc/net/unix").read()
@@ -270,7 +271,8 @@ def test_signals_reach_all(pool, number):
         program.kill(number)
         assert program.wait() == 9
         name = number.name.removeprefix("SIG")
-        # The first that ends has the others told to end, too, which may come first, or a second time.
+        # The first rank that ends makes berth signal the others. This signal may come first, or a
+        # second time.
         assert {line.split()[0] for line in program.text().splitlines()[12:]} == set("0123")
         assert f"got {name}" in program.text()
 
@@ -279,7 +281,7 @@ def state_of(pid):
     return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
 
 
-# In a group of its own, as a shell's job is: in one without a parent in its session nobody stops by SIGTSTP.
+# Run in its own process group, as a shell's job: SIGTSTP does not stop an orphaned group.
 AS_JOB = "import os, sys; os.setpgid(0, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
@@ -362,14 +364,14 @@ def test_submitted_ranks(pool, rendezvous):
 
 
 def test_many_ranks(pool_of):
-    """More than most machines have."""
+    """More ranks than most machines have devices."""
     pool = pool_of(inventory_of(64))
     done = pool.berth("run", "--ranks", "-n", "all", "--rank-mask", "one", "sh", "-c", "echo $RANK $BERTH_DEVICES", timeout=30)
     assert (done.code, done.stderr) == (0, "")
     assert sorted(done.stdout.splitlines()) == sorted(f"{rank} nvidia{rank}" for rank in range(64))
 
 
-# ---- Sharing by MPS: what the pool says, and what each process is told of it ----
+# ---- Sharing with MPS: the grant, and the environment of each process ----
 
 MPS = """echo $RANK$BERTH_REPLICA $BERTH_DEVICES $CUDA_VISIBLE_DEVICES $CUDA_MPS_PIPE_DIRECTORY $CUDA_MPS_LOG_DIRECTORY \
 ${CUDA_MPS_ACTIVE_THREAD_PERCENTAGE-all} ${CUDA_MPS_PINNED_DEVICE_MEM_LIMIT-all}"""
@@ -416,7 +418,8 @@ def test_each_process_has_one_device(sandbox, daemon, options, replicas, wanted)
 
 @pytest.mark.parametrize("said", [{}, {"mps_root": "/r", "devices": [{"id": "nvidia0"}, {"id": "nvidia1"}]}])
 def test_strange_grants(sandbox, daemon, said):
-    """Better no command than one that does not find its control daemon, or shares what it should not."""
+    """berth runs no command if the grant is invalid: the command could miss its control daemon, or
+    share the wrong device."""
     with sandbox.start(["berth", "run", "--sharing", "mps", "echo", "ran"], env=daemon.env) as program:
         client = daemon.accept()
         client.grant(client.expect("CLAIM"), **said)

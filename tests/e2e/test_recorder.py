@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorder: what is killed at any moment, disks that are full, cannot be written or hang. Whatever
-becomes of it, leasing goes on as before."""
+"""The recorder: it is killed at any moment, and its disk is full, read-only or hangs. Leasing
+continues as before."""
 import json
 import os
 import random
@@ -22,10 +22,10 @@ from waiting import until
 
 LEASES = 10000
 SEED = 20261116
-# What may be missing of before a kill, in seconds.
+# Up to this many seconds of records before a kill may be missing.
 LAST_SECOND = 1.0
 NEVER = float("inf")
-# Between two leases of the client, so that there is time for many kills.
+# The pause between two leases of the client, which leaves time for many kills.
 PACE = 0.0005
 PATIENCE = 0.4
 ROUNDS = 200
@@ -40,7 +40,7 @@ def the_real_one():
 
 
 def write_recorder(pool, script):
-    """A program to be the recorder instead."""
+    """Write a program that runs in place of the recorder."""
     program = pool.sandbox.directory / "berth-recorder"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
@@ -48,7 +48,7 @@ def write_recorder(pool, script):
 
 
 def end_all(pool):
-    """Ends the daemon; the recorder follows by itself."""
+    """End the daemon. The recorder ends by itself."""
     pool.end_daemon()
     until(lambda: not recorders(pool), "the recorder's end")
 
@@ -60,7 +60,7 @@ def lease_and_release(pool, count):
 
 
 def reload(pool, rules):
-    """Puts other rules into force."""
+    """Apply another configuration."""
     (daemon,) = pool.daemons()
     configure(pool, rules)
     before = len([entry for entry in daemon_log.entries(log_of(pool)) if entry.word == "reloaded"])
@@ -69,7 +69,7 @@ def reload(pool, rules):
 
 
 def seen(pool):
-    """When the file was last told what is held."""
+    """Return when the daemon last told the file which leases are held."""
     return rows(file_of(pool), "SELECT seen FROM pool")
 
 
@@ -77,7 +77,7 @@ def seen(pool):
 
 
 class Diary:
-    """What a client knows of its leases: when each was given back, and the daemon said so."""
+    """The client's record of its leases: when each was released, as confirmed by the daemon."""
 
     def __init__(self, pool, chance):
         self.pool = pool
@@ -98,7 +98,7 @@ class Diary:
         self.next_kill = time.monotonic() + self.chance.uniform(0.1, 1.8)
 
     def kill(self):
-        """Kills one of the two, or both. Returns whether the daemon was among them."""
+        """Kill the daemon, the recorder or both. Return whether the daemon was killed."""
         victims = self.chance.choice(["recorder", "daemon", "both", "both", "reversed"])
         if victims in ("recorder", "both"):
             self.kill_recorder()
@@ -132,21 +132,21 @@ class Diary:
             self.plan_kill()
 
     def kill_after(self, lease):
-        """When the daemon was killed that it was given back to."""
+        """Return when the daemon that confirmed this release was killed."""
         return min((kill for kill in self.kills if kill >= self.released[lease][0]), default=NEVER)
 
     def before_kill(self, lease):
         return self.kill_after(lease) - self.released[lease][0]
 
     def late_writes(self, lost):
-        """The kills before which more than the last second is lost."""
+        """Return the kills before which more than the last second of records is lost."""
         return sorted({self.kill_after(lease) for lease in lost if self.before_kill(lease) > LAST_SECOND})
 
 
 def test_killed_at_any_moment(pool_of):
-    """Ten thousand leases, and SIGKILL for the daemon, the recorder and both: the file is whole, no lease is in
-    it twice, and at most the last second before a kill is missing, but for one or a few in twenty that meet a
-    stalled machine."""
+    """Ten thousand leases, and SIGKILL for the daemon, the recorder or both. The file stays valid
+    and has no lease twice. At most the last second before a kill is missing, except for one or
+    a few kills in twenty that meet a stalled machine."""
     pool = pool_of(64)
     diary = Diary(pool, random.Random(SEED))
     diary.start()
@@ -163,7 +163,7 @@ def test_killed_at_any_moment(pool_of):
         return ages.keys() - known
 
     def in_the_air():
-        """What the last daemon, which was not killed, has not had written down yet."""
+        """Return the leases that the last daemon, which was not killed, has not yet recorded."""
         return sorted(lease for lease in missing() if ages[lease] == NEVER)
 
     until(lambda: not in_the_air(), lambda: f"{len(in_the_air())} leases: {in_the_air()[:20]}; kills {diary.kills}")
@@ -175,7 +175,7 @@ def test_killed_at_any_moment(pool_of):
     lost = missing()
     for lease in ages.keys() - lost:
         assert found[lease]["exit_code"] == diary.released[lease][1]
-    # Only what was in the air at a kill is in it without our having heard of it.
+    # Only leases in progress at a kill can be in the file without an answer to the client.
     assert len(found.keys() - diary.told) <= len(diary.kills)
     print(
         f"{wanted} leases, {len(diary.kills)} kills of the daemon, {len(lost)} leases not in the file, the oldest given"
@@ -199,8 +199,8 @@ def test_killed_recorder_misses_nothing(pool_of):
 
 
 def test_every_daemon_counts_anew(pool):
-    """What the recorder of one daemon had read says nothing about the leases of the next, also before the next
-    has told it anything."""
+    """The position that one daemon's recorder had read does not apply to the next daemon's leases,
+    not even before the next daemon has sent any."""
     daemon = start_daemon(pool)
     lease_and_release(pool, 50)
     until_past(pool, 50)
@@ -233,11 +233,11 @@ def test_recorder_that_cannot_be_started(pool):
     text = pool.berth("status").stdout
     assert "history" in text and "berth-recorder: cannot be started" in text
     assert pool.berth("run", "true").code == 0
-    # It is tried again and again, each time after a longer pause.
+    # The daemon retries, each time after a longer pause.
     tries = daemon_log.wait_for(log_of(pool), "recorder", 4, what="started")
     times = [datetime.fromisoformat(entry.time.replace("Z", "+00:00")).timestamp() for entry in tries]
     pauses = [after - before for before, after in zip(times, times[1:])]
-    # The log's times are cut to milliseconds.
+    # The log's times are truncated to milliseconds.
     assert all(pause > wanted - 0.002 for pause, wanted in zip(pauses, (0.1, 0.2, 0.4))), pauses
 
 
@@ -245,7 +245,7 @@ def test_recorder_that_dies_at_once(pool):
     program = write_recorder(pool, "echo problem of mine\nexit 3")
     assert pool.berth("run", "true", env={"BERTH_RECORDER": program}).code == 0
     until(lambda: any("exit code 3: of mine" in words for words in problems(pool)), "a problem")
-    # Somebody repairs it.
+    # The program is repaired.
     program.unlink()
     program.symlink_to(the_real_one())
     until_past(pool, 1)
@@ -256,7 +256,7 @@ def test_recorder_that_dies_at_once(pool):
 
 
 def median_of_leases(pool):
-    """How long it takes to get and give back a device, in seconds."""
+    """Return the median time to claim and release a device, in seconds."""
     times = []
     with wire.connect(str(pool.socket)) as client:
         for _ in range(ROUNDS):
@@ -267,12 +267,14 @@ def median_of_leases(pool):
 
 
 def check_quick(pool, usual):
-    """Who waited for the recorder would wait for as long as the daemon has patience with it, at least."""
+    """Check that leasing does not wait for the recorder. If it did, it would wait at least for the
+    daemon's patience."""
     assert median_of_leases(pool) < 3 * usual + PATIENCE / 10
 
 
 def test_hanging_disk(pool):
-    """A recorder that is stopped is one whose disk hangs: leasing is as quick as ever, and status says so."""
+    """A stopped recorder behaves as one with a hanging disk: leasing stays fast, and status
+    reports the problem."""
     env = {"BERTH_RECORDER_PATIENCE": f"{PATIENCE}s"}
     assert pool.berth("run", "true", env=env).code == 0
     recorder = the_recorder(pool)
@@ -300,7 +302,7 @@ def test_daemon_ends_beside_a_hanging_recorder(pool):
     began = time.monotonic()
     pool.end_daemon()
     assert time.monotonic() - began < 5
-    # The next daemon's recorder waits for its turn, nobody waits for that.
+    # The next daemon's recorder waits for its turn, and no client waits for it.
     assert pool.berth("run", "--name", "next", "true").code == 0
     assert any("another recorder writes to it" in words for words in until(lambda: problems(pool), "a problem"))
     os.kill(recorder, signal.SIGCONT)
@@ -311,7 +313,7 @@ def test_daemon_ends_beside_a_hanging_recorder(pool):
 
 @pytest.fixture
 def on_disk(pool_of):
-    """A pool whose history is on a small disk of its own."""
+    """A pool whose history is on a separate small disk."""
     pool = pool_of(4)
     disk = SmallDisk(pool.sandbox, "1m")
     configure(pool, f"history: {disk.path}/deep/history.db\n")
@@ -335,7 +337,7 @@ def test_full_disk(on_disk):
     check_quick(pool, usual)
     text = pool.berth("status").stdout
     assert "no space left on the disk" in text
-    # What there is can be read.
+    # Recorded leases can still be read.
     assert history(pool)[-1]["name"] == "before"
     (pool.disk.outside / "filler").unlink()
     assert pool.mount("size=16m").code == 0
@@ -343,7 +345,7 @@ def test_full_disk(on_disk):
     with wire.connect(str(pool.socket)) as client:
         told = client.claim()["id"]
         client.release(told)
-    # Nothing was dropped meanwhile.
+    # No lease was dropped meanwhile.
     until(lambda: sum(lease["end"] is not None for lease in history(pool)) == told, "all leases")
 
 
@@ -358,7 +360,7 @@ def test_read_only_directory(on_disk):
     until(lambda: problems(pool) == [], "no problem", timeout=20)
     leases = until_past(pool, ROUNDS + 1)
     assert leases[-1]["name"] == "unwritten"
-    # While it works, leasing takes no longer than while it did not.
+    # Leasing takes no longer while the recorder works than while it did not.
     check_quick(pool, usual)
 
 
@@ -421,11 +423,11 @@ def test_rules_change(pool):
     assert pool.daemons() == [daemon]
 
 
-# ---- Others ----
+# ---- Other users ----
 
 
 def test_others_read_the_machines(shared_machine_of):
-    """A machine's history is for everybody who may use it, also when nobody writes it."""
+    """All users of a machine may read its history, even while no recorder writes it."""
     shared_machine = shared_machine_of(2)
     shared_machine.open()
     alice, bob = 61001, 61002

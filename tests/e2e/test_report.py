@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth report: what was used, by whom, for what and on which device."""
+"""berth report: use by user, job name and device."""
 import csv
 import io
 import json
@@ -15,7 +15,8 @@ START = 1793491200 * 10**9
 
 @pytest.fixture
 def known(pool):
-    """A history that a test has written itself: hours after START. Returns a function that asks about it."""
+    """A history that the test writes, in hours after START. Returns a function that runs berth
+    report on it."""
     assert pool.berth("run", "true").code == 0
     until_past(pool, 1)
     pool.end_daemon()
@@ -119,7 +120,7 @@ def test_spreadsheet(known):
 
 
 def test_real_leases(pool):
-    """What is asked of the pool adds up to what its leases say."""
+    """The report of the pool adds up to the durations of its leases."""
     for number in range(3):
         assert pool.berth("run", "-n2", "--name", f"job {number % 2}", "sleep", "0.1").code == 0
     leases = until_past(pool, 3)

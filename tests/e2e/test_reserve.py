@@ -159,12 +159,12 @@ def test_cancel_of_several(pool_of):
         other.wait_for_line("^berth: waiting", "stderr")
         done = pool.berth("cancel", "2", "3", holder.lease)
         assert (one.wait(), other.wait()) == (123, 123)
-    assert (done.code, done.stderr.count("\n")) == (125, 1)  # what is granted is not cancelled
+    assert (done.code, done.stderr.count("\n")) == (125, 1)  # a granted claim cannot be cancelled
     pool.let_go(holder)
 
 
 def test_release_waits_for_the_end(pool_of):
-    """The command takes its time to end; the devices are free when release returns."""
+    """The command needs time to end. The devices are free when release returns."""
     pool = pool_of(1)
     script = "trap 'sleep 0.3; echo bye; exit 0' TERM; echo $BERTH_LEASE; while :; do sleep 0.05; done"
     for options in [[], ["--time", "1h"]]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth run with a real daemon: what the command sees, its exit code, and that devices come back."""
+"""berth run with a real daemon: the command's environment, its exit code, and the release of
+devices."""
 import os
 import re
 import signal
@@ -23,7 +24,7 @@ def environment(pool, *args, env=None):
 
 
 def all_free(pool, count):
-    """That every device is free at once."""
+    """Check that every device can be claimed at once."""
     assert pool.berth("wait", "-n", str(count), "--nonblock").code == 0, pool.berth("status").stdout
 
 
@@ -42,7 +43,7 @@ def test_options_end_at_the_command(pool, args):
 
 
 def test_same_process(pool):
-    """Where nothing has to be watched, berth becomes the command."""
+    """If nothing must be supervised, berth executes the command in its own process."""
     with pool.start("run", "sh", "-c", "echo $$") as program:
         assert program.wait_for_line("^[0-9]") == str(program.pid)
         assert program.wait() == 0
@@ -61,7 +62,7 @@ def test_same_process(pool):
 )
 def test_exit_codes(pool, options, command, code):
     found = pool.berth("run", *options, *command).code
-    # A signal that ends the command ends us, where we are the command.
+    # A signal that ends the command ends berth, if berth became the command.
     assert found in ((code, 128 - code) if code > 128 and not options else (code,))
     all_free(pool, 8)
 
@@ -91,7 +92,7 @@ def test_commands_that_cannot_be_started(pool, options):
 )
 def test_wrong_usage(pool, args, wanted):
     assert pool.berth("run", *args) == (2, "", f"berth: run: {wanted}\n")
-    assert pool.daemons() == []  # nobody was asked
+    assert pool.daemons() == []  # no daemon was asked
 
 
 def test_missing_inventory(sandbox):
@@ -173,7 +174,7 @@ def test_environment(pool_of):
     assert found["CUDA_VISIBLE_DEVICES"] == "0,1"
     assert found["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     assert found["NVIDIA_VISIBLE_DEVICES"] == "GPU-a,GPU-b"
-    assert found["ROCR_VISIBLE_DEVICES"] == "-1"  # the host has one, we do not
+    assert found["ROCR_VISIBLE_DEVICES"] == "-1"  # the host has one, this pool does not
     assert found["BERTH_DEVICES"] == "nvidia0,nvidia1"
     assert found["BERTH_SOCKET"] == str(pool.socket)
     assert found["BERTH_LEASE"] == "1"
@@ -206,7 +207,7 @@ def test_replicas(pool, scheduling):
     assert (done.code, done.stderr) == (0, "")
     numbers, devices = zip(*(line.split() for line in sorted(done.stdout.splitlines())))
     assert numbers == ("0", "1", "2")
-    if scheduling == "gang":  # best-effort ones may come one after the other
+    if scheduling == "gang":  # best-effort replicas may run one after the other
         assert len(set(",".join(devices).split(","))) == 6
     all_free(pool, 8)
 
@@ -249,7 +250,7 @@ def test_warning_before_the_time_limit(pool_of):
         line = r"^berth: lease (\d+) reaches its time limit in 1s \(to extend it: berth extend \1 1h\)$"
         return re.search(line, program.text("stderr"), re.MULTILINE)
 
-    # A machine that stalls at that moment warns too late, or nobody.
+    # A machine that stalls at that moment warns too late or not at all.
     assert any(is_warned() for _ in range(3))
 
 
@@ -298,7 +299,7 @@ def test_killed_run_leaves_nobody(pool_of, options):
         pids = [int(word) for word in program.wait_for_line("^[0-9]").split()]
         program.kill(signal.SIGKILL)
         assert program.wait() == -signal.SIGKILL
-    assert pool.berth("run", "true", timeout=20).code == 0  # the device comes back
+    assert pool.berth("run", "true", timeout=20).code == 0  # the device is free again
     for pid in pids:
         wait_for_end(pid)
 
@@ -339,7 +340,7 @@ def test_daemon_killed_while_it_waits(pool_of):
 
 
 def test_many_at_once(pool_of):
-    """All get their turn, and each device has one at a time."""
+    """All commands get their turn, and each device has one command at a time."""
     pool = pool_of(3)
     (pool.sandbox.directory / "busy").mkdir()
     script = "mkdir busy/$BERTH_DEVICES && rmdir busy/$BERTH_DEVICES"
@@ -379,7 +380,7 @@ def test_nested_ends_with_what_it_is_in(pool_of, options):
     with pool.start("run", *options, "sh", "-c", "echo started; exec sleep 60", env=env) as inner:
         inner.wait_for_line("^started$")
         assert pool.berth("release", outer).code == 0
-        # The signal to everything within may be faster than the notice.
+        # The signal to everything within the lease may arrive before the notice.
         assert inner.wait() in ((122, 143) if options else (143, -signal.SIGTERM))
     all_free(pool, 1)
 

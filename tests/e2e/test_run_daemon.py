@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth run and what a daemon says to it, word by word."""
+"""berth run and the messages between it and a daemon."""
 import os
 import re
 import signal
@@ -155,7 +155,7 @@ def test_daemon_that_goes_away_while_we_wait(sandbox, daemon):
         client = daemon.accept()
         first = client.expect("CLAIM")
         second(client, first)
-        client.grant(first, more=True)  # half of a grant is none
+        client.grant(first, more=True)  # an incomplete grant does not count
         daemon.close()
         daemon.listen()
         client = daemon.accept()
@@ -177,11 +177,12 @@ def test_daemon_that_closes_with_a_reason(sandbox, daemon):
         assert program.text("stderr") == "berth: run: expected a message\n"
 
 
-# ---- Supervised: the daemon is listened to while the command runs ----
+# ---- Supervised: berth reads the daemon's messages while the command runs ----
 
 
 def supervised(sandbox, daemon, script, *options, **values):
-    """Starts a command with a time limit; returns it and the connection, with the command running."""
+    """Start a command with a time limit. Return the program and its connection once the command
+    runs."""
     args = ["berth", "run", "--time", "1h", *options, "sh", "-c", script]
     program = sandbox.start(args, env=daemon.env)
     client = daemon.accept()
@@ -231,7 +232,7 @@ def test_notice_of_another_lease(sandbox, daemon):
     assert program.wait() == 4
 
 
-# What a warning reads like: its end, what is left in seconds, the line.
+# Warnings: the kind of end, the seconds left, and the line that berth prints.
 WARNINGS = [
     ("EXPIRED", 300, "berth: lease 7 reaches its time limit in 5m (to extend it: berth extend 7 1h)"),
     ("IDLE", 5400, "berth: lease 7 does not use its devices and will be taken back in 1h30m"),
@@ -241,7 +242,7 @@ WARNINGS = [
 
 
 def warn(client, claim, end, seconds, **values):
-    left = max(0, seconds * 10**9 - 1)  # it was on its way for a moment
+    left = max(0, seconds * 10**9 - 1)  # the message took a moment to arrive
     client.say("WARNING", claim, **{"id": 7, "end": wire.ENDS[end], "duration": left, **values})
 
 
@@ -249,7 +250,7 @@ def warn(client, claim, end, seconds, **values):
 def test_warning_in_words(sandbox, daemon, end, seconds, line):
     program, client, claim = supervised(sandbox, daemon, "echo started; read line; exit 4", "-v")
     program.wait_for_line("^berth: lease 7: nvidia0$", "stderr")
-    warn(client, claim, end, seconds, id=8)  # another's
+    warn(client, claim, end, seconds, id=8)  # of another lease
     warn(client, claim, end, seconds)
     assert program.wait_for_line("^", "stderr") == line
     program.send("go\n")
@@ -267,7 +268,7 @@ def test_warning_is_silent(sandbox, daemon):
 
 
 def test_warning_on_a_terminal(sandbox, daemon):
-    """The grant says that there may be something to hear, so berth stays beside the command."""
+    """The grant says that messages may follow, so berth stays as the command's parent."""
     with sandbox.terminal(["berth", "run", "sh", "-c", "echo started; read line"], columns=120, env=daemon.env) as program:
         client = daemon.accept()
         claim = client.expect("CLAIM")

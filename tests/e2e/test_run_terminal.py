@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth run on a terminal: job control, and the line that says what is waited for."""
+"""berth run on a terminal: job control, and the line that shows what berth waits for."""
 import os
 import re
 import signal
@@ -7,10 +7,10 @@ import signal
 import pytest
 from programs import TIMEOUT
 
-# Where berth becomes the command, and where it stays as its parent.
+# Once berth becomes the command, once it stays as its parent.
 WAYS = pytest.mark.parametrize("options", [[], ["--time", "1h"]], ids=["exec", "supervised"])
 
-# What runs in these tests: says that it is ready, then what it is told and which signals it gets.
+# The command of these tests: print that it is ready, then its input and its signals.
 COMMAND = """
 trap 'echo interrupted; exit 7' INT
 trap 'echo resized' WINCH
@@ -46,7 +46,7 @@ def test_interrupt(pool, options):
         program.send("\x03")
         program.wait_for("interrupted")
         assert program.wait() == 7
-    assert program.screen.count(b"interrupted") == 1  # once by the terminal, not a second time by us
+    assert program.screen.count(b"interrupted") == 1  # from the terminal, and not again from berth
 
 
 @WAYS
@@ -96,7 +96,7 @@ def test_background(shell, options):
 
 @WAYS
 def test_hang_up(pool, options):
-    """The terminal goes away: the command is told, and the devices come back."""
+    """The terminal disappears: the command gets SIGHUP, and the devices are released."""
     with pool.terminal("run", *options, "sh", "-c", "echo ready; exec sleep 60") as program:
         program.wait_for("ready")
         os.kill(program.pid, signal.SIGHUP)
@@ -104,11 +104,11 @@ def test_hang_up(pool, options):
     assert pool.berth("wait", "-n8", "--nonblock").code == 0
 
 
-# ---- The line ----
+# ---- The status line ----
 
 
 def waiting_line(program):
-    """Waits for a drawn line that says why, and returns it."""
+    """Wait for a line with the reason for the wait, and return it."""
     return program.wait_for(rb"\r\x1b\[K(berth: waiting[^\r\x1b]*)").group(1).decode()
 
 
@@ -118,7 +118,7 @@ def test_waiting_line(pool_of):
     with pool.terminal("run", "echo", "granted", columns=200) as program:
         line = waiting_line(program)
         estimate = r"starts in about (1h|59m[0-9]*s?)"
-        so_far = r"( \(\d+s so far\))?"  # where the first line is drawn late
+        so_far = r"( \(\d+s so far\))?"  # if the first line is drawn late
         assert re.match(rf"berth: waiting, 1st of 1, {estimate}{so_far}: needs 1: \S+ holds 1 until \d\d:\d\d", line), line
         assert " so far" in waiting_line(program)  # a second later
         pool.let_go(holder)
@@ -134,7 +134,7 @@ def test_waiting_line_fits(pool_of):
         assert len(waiting_line(program)) <= 39
         program.resize(30, 24)
         line = waiting_line(program)
-        while len(line) > 29:  # one may have been on its way
+        while len(line) > 29:  # one may already be on its way
             line = waiting_line(program)
         program.send("\x03")
         assert program.wait() == -signal.SIGINT

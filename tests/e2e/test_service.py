@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The installed units, in the hands of a real systemd."""
+"""The installed units under a real systemd."""
 import json
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ LOG = "/run/berthd.log"
 
 @pytest.fixture(scope="module")
 def build_options():
-    """How the build directory was configured: {"prefix": "/usr/local", ...}"""
+    """Return the options of the build directory: {"prefix": "/usr/local", ...}"""
     words = ["meson", "introspect", "--buildoptions", BUILD]
     answer = subprocess.run(words, capture_output=True, text=True, check=True)
     return {row["name"]: row["value"] for row in json.loads(answer.stdout)}
@@ -40,7 +40,7 @@ def manager(sandbox, build_options):
 
 @pytest.fixture
 def machine(manager):
-    """A machine that has just booted, with two devices, and nobody has used berth yet."""
+    """A machine that has just booted, with two devices and no use of berth yet."""
     manager.write(INVENTORY, inventory_of(2))
     manager.drop_in(
         "berthd.service",
@@ -54,13 +54,13 @@ def machine(manager):
 
 
 def until_logged(machine, words, count=1):
-    """The daemon's log is written a moment later."""
+    """Wait for the daemon's log, which is written a moment later."""
     log = machine.root / LOG.lstrip("/")
     until(lambda: log.read_text().count(words) >= count, lambda: f"{words!r} in\n{log.read_text()}")
 
 
 def is_over(process):
-    """Whether a process is gone, or waits only for its parent to take note of its end."""
+    """Return whether a process is gone or a zombie."""
     try:
         status = (process / "status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -69,7 +69,8 @@ def is_over(process):
 
 
 def test_the_machines_daemon(machine):
-    """The first command of an ordinary user starts it; it runs as a user with few rights."""
+    """The first command of an ordinary user starts the daemon, which runs as a user with few
+    privileges."""
     socket = machine.root / "run/berth/berth.sock"
     assert machine.show("berthd.service", "ActiveState") == "inactive"
     assert socket.stat().st_mode & 0o777 == 0o666
@@ -81,7 +82,7 @@ def test_the_machines_daemon(machine):
     assert {"berth", "render", "video"} <= set(groups)
     status = (machine.root / "proc" / machine.show("berthd.service", "MainPID") / "status").read_text()
     assert "NoNewPrivs:\t1\nSeccomp:\t2\n" in status
-    # It is asked to read its rules again, and to end; the socket stays.
+    # systemd asks it to reload its configuration, and to exit; the socket stays.
     assert machine.systemctl("reload", "berthd").code == 0
     until_logged(machine, " reloaded")
     inode = socket.stat().st_ino
@@ -92,7 +93,8 @@ def test_the_machines_daemon(machine):
 
 
 def test_leftovers_of_other_users(machine):
-    """Within all bounds of the unit, another user's processes are found, signalled and waited for."""
+    """Within all restrictions of the unit, the daemon finds, signals and waits for processes of
+    other users."""
     script = "setsid sh -c 'echo left $$; exec sleep 1000' & echo holder $$; exec cat"
     with machine.start("berth", "run", "-n2", "sh", "-c", script, uid=ALICE) as holder:
         pids = dict(holder.wait_for_line("^(left|holder) ").split() for _ in range(2))
@@ -104,7 +106,7 @@ def test_leftovers_of_other_users(machine):
 
 
 def test_replacing_it_keeps_leases_and_the_queue(machine):
-    """systemctl restart, and a crash."""
+    """With systemctl restart, and after a crash."""
     holder = machine.start("berth", "run", "-n2", "sh", "-c", "echo holding; exec cat", uid=ALICE)
     holder.wait_for_line("^holding$")
     before = machine.show("berthd.service", "MainPID")
@@ -123,7 +125,8 @@ def test_replacing_it_keeps_leases_and_the_queue(machine):
 
 
 def test_mps(machine):
-    """Within all bounds, a control daemon is its user's; it goes on when berthd is replaced, and ends with its lease."""
+    """Within all restrictions of the unit, a control daemon runs as its user. It continues when
+    berthd is replaced, and ends with its lease."""
     shutil.copy(BUILD / "tests/nvidia-cuda-mps-control", machine.root / "usr/bin")
     sharing = ("berth", "run", "--sharing", "mps")
     holder = machine.start(*sharing, "sh", "-c", "echo holding; exec cat", uid=ALICE)
@@ -154,7 +157,7 @@ def test_mps(machine):
 
 @pytest.fixture
 def cards(manager):
-    """Gives the machine a GPU, for whom this variable names it."""
+    """Add a GPU to the machine and return the environment that makes it visible."""
     FakeMachine(manager.root / "etc/berth-test/cards").add_amd(3)
     return "Environment=BERTH_SYSROOT=/etc/berth-test/cards BERTH_PROBE_DEADLINE=9s\n"
 
@@ -177,8 +180,8 @@ def machine_log_is_clean(manager):
 
 
 def test_the_users_own(manager, cards):
-    """Commands find it where they always look. It is gone after being idle, its socket is not, and who comes then
-    gets another one; commands never start one beside it."""
+    """Commands find the daemon at the usual socket. It exits when it is idle but its socket stays,
+    and the next client gets another daemon. Commands never start a second one."""
     unit = Path(f"{manager.root}{manager.units['user']}/berthd.service").read_text()
     [start] = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
     manager.drop_in("berthd.service", f"[Service]\n{cards}ExecStart=\n{start} --idle 100ms\n", "user")
@@ -209,7 +212,7 @@ def test_the_users_own(manager, cards):
 
 @pytest.fixture(params=["system", "user"])
 def staged_units(request, sandbox, build_options):
-    """The units as `make install` leaves them, with programs that are there."""
+    """The units as `make install` installs them, with paths of existing programs."""
     words = ["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", sandbox.directory / "stage"]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
     prefix = build_options["prefix"]
@@ -222,7 +225,7 @@ def staged_units(request, sandbox, build_options):
 
 
 def test_the_units_are_understood(staged_units, sandbox):
-    """By the systemd that is here, without a complaint."""
+    """The installed systemd accepts the units without a warning."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd-analyze")
     kind, units = staged_units

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices that several leases share by time slices: by share, by memory, by number, and what is said of it."""
+"""Devices that several leases share with time slices: limits by share, by memory and by number,
+and the messages about them."""
 import contextlib
 import json
 
@@ -14,7 +15,7 @@ SLICE = ["--sharing", "time-slice"]
 
 @contextlib.contextmanager
 def tenants(pool, *each):
-    """Holds a lease for each of these options, all granted at once."""
+    """Hold one lease for each of these options, all granted at once."""
     holders = []
     try:
         for options in each:
@@ -33,7 +34,8 @@ def is_refused_now(pool, *options):
 
 
 def check_waits(pool, holders, *options):
-    """That a run waits while the holders have what they have, and starts when one of them ends."""
+    """Check that a run waits while the holders keep their leases, and starts when one of them
+    ends."""
     waiter = pool.start("run", *SLICE, *options, "echo", "granted")
     until_pending(pool, 1)
     pool.let_go(holders[0])
@@ -86,7 +88,7 @@ def test_more_memory_than_there_is_can_never_be(pool_of):
     done = pool.berth("run", *SLICE, "--memory", "81GiB", "true")
     assert (done.code, done.stdout) == (120, "")
     assert "has less memory than requested, or an unknown amount" in done.stderr
-    # Of several that are started together neither.
+    # Several replicas that start together cannot have it either.
     assert pool.berth("run", *SLICE, "--memory", "50GiB", "--replicas", "2", "true").code == 120
     assert not is_refused_now(pool, *SLICE, "--memory", "80GiB")
 
@@ -154,7 +156,7 @@ def mps(sandbox):
 
 
 def check_waits_for(pool, words, *options):
-    """That a run waits, and why."""
+    """Check that a run waits, and why."""
     with pool.start("run", *options, "true") as waiter:
         until_pending(pool, 1)
         (why,) = whys(pool)
@@ -214,12 +216,12 @@ def test_memory_that_is_reserved_under_mps(pool_of, mps):
     mps.until_gone()
 
 
-# ---- Who starts slowly ----
+# ---- Slow starters ----
 
 
 @pytest.fixture
 def card(machine, sandbox):
-    """A GPU of 80 GiB; card(20) says that 20 GiB of it are free."""
+    """A GPU of 80 GiB; card(20) sets its free memory to 20 GiB."""
     double = nvml_machine.Machine()
     address = machine.pci(0x40)
     double.gpu(name="NVIDIA A100", uuid="GPU-0", pci=(address, "0x1eb810de", "0x12a210de"), minor=0)
@@ -235,7 +237,7 @@ def card(machine, sandbox):
 
 
 def until_free(pool, gib):
-    """Looks until the pool has seen so much free memory."""
+    """Wait until the pool has seen this much free memory."""
 
     def seen():
         (device,) = json.loads(pool.berth("status", "--json").stdout)["devices"]
@@ -245,7 +247,7 @@ def until_free(pool, gib):
 
 
 def test_a_slow_starter_keeps_what_it_reserved(card, machine_pool):
-    """The device says that all is free, as nothing runs on it yet."""
+    """The device reports all memory as free, because nothing runs on it yet."""
     with tenants(machine_pool, "--memory 60GiB --share 0.1") as holders:
         until_free(machine_pool, 80)
         assert is_refused_now(machine_pool, *SLICE, "--share", "0.1", "--memory", "21GiB")
@@ -260,7 +262,8 @@ def test_a_slow_starter_keeps_what_it_reserved(card, machine_pool):
 
 
 def test_two_who_want_the_same_memory_free(card, machine_pool):
-    """Neither reserves it, but the second does not get in by what the first has not taken yet."""
+    """Neither claim reserves memory, but the second must not use memory that the first has not
+    taken yet."""
     with tenants(machine_pool, "--min-free 60GiB"):
         assert is_refused_now(machine_pool, *SLICE, "--min-free", "60GiB")
         assert not is_refused_now(machine_pool, *SLICE, "--min-free", "20GiB")
@@ -275,7 +278,7 @@ def test_who_has_started_is_not_counted_twice(card, machine_pool):
 
 
 def test_memory_that_is_not_there_is_waited_for(card, machine_pool):
-    """Somebody uses most of the device who reserved nothing."""
+    """A process without a reservation uses most of the device's memory."""
     with tenants(machine_pool, "--share 0.1"):
         card(20)
         until_free(machine_pool, 20)
@@ -298,7 +301,7 @@ def test_replicas_share_a_device(pool_of):
 
 
 def test_a_share_of_a_share(pool_of):
-    """Within a lease there is what the lease has, whatever the device has."""
+    """Claims within a lease are limited by the lease, not by the device."""
     pool = pool_of(1)
     inner = "berth run --nonblock --sharing time-slice"
     codes = pool.berth(
@@ -311,7 +314,7 @@ def test_a_share_of_a_share(pool_of):
     assert codes == ["0", "120", "120", "0", "120"]
 
 
-# ---- What is said ----
+# ---- Texts ----
 
 
 def test_status_says_who_has_how_much(pool_of):
@@ -337,7 +340,7 @@ def test_status_says_who_has_how_much(pool_of):
         assert device["leases"] == [lease["id"] for lease in document["leases"]]
 
 
-# What a plan says of the policy that shares go by.
+# The text of a plan about the policy for shares.
 BY_FRAG = "frag takes the devices that leave the most for expected requests"
 
 
@@ -383,7 +386,8 @@ def test_plan_without_a_pool(pool_of):
 
 
 def test_many_at_once(pool_of):
-    """Started together, no more run at any time than fit, and all of them in the end."""
+    """Of runs that start together, at any time only those that fit are running. All of them run in
+    the end."""
     pool = pool_of(2)
     runs = [pool.start("run", *SLICE, "--share", "0.3", "--memory", "30GiB", "true") for _ in range(12)]
     for run in runs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth sim place: the protocol, worked out by hand and by an oracle, and what is printed of it."""
+"""berth sim place: the protocol, computed by hand and by an oracle, and its output."""
 import json
 import re
 from fractions import Fraction
@@ -36,7 +36,7 @@ def small(source_root):
 
 
 def without_times(text):
-    """The document without what differs from one time to the next."""
+    """Return the document without the values that differ from run to run."""
     return re.sub(r'"(p50|p99|max|seconds)": [\d.]+', r'"\1": T', text)
 
 
@@ -57,8 +57,8 @@ def check(found, allocated, frag, failed, decisions):
 
 
 def test_whole_gpus_by_hand(sandbox):
-    """Each pod is 20 % of the GPUs. Node a takes two, node b two; the fifth GPU has too few CPUs beside it, so that
-    it is of no use to anybody from the first to the last. Pods five, six and seven are dropped."""
+    """Each pod is 20 % of the GPUs. Node a takes two, node b two. The fifth GPU has too few CPUs
+    beside it, so no pod can ever use it. Pods five, six and seven are dropped."""
     found = document(sandbox, *write(sandbox, THREE, FIVE), "--tune", "1.4")
     check(
         found,
@@ -70,36 +70,37 @@ def test_whole_gpus_by_hand(sandbox):
 
 
 def test_shares_by_hand(sandbox):
-    """Two pods of 40 % fit onto the one GPU. The 20 % that are left are no use to a third."""
+    """Two pods of 40 % fit on the one GPU. The remaining 20 % are too small for a third."""
     options = write(sandbox, NODES + "a,8000,8192,1,T4\n", PODS + "p,100,100,1,400,\n")
     found = document(sandbox, *options, "--tune", "1.2")
     check(found, values(at80=80, at120=80), values(at80=20, at120=20), failed=1, decisions=3)
 
 
 def test_models_by_hand(sandbox):
-    """Only one of the two GPUs is of the model that all want; 'T4|A10' is either of them."""
+    """Only one of the two GPUs has the model that all pods want; 'T4|A10' means either model."""
     nodes = NODES + "a,8000,8192,1,V100\nb,8000,8192,1,T4\n"
     found = document(sandbox, *write(sandbox, nodes, PODS + "p,100,100,1,1000,T4|A10\n"), "--tune", "1")
     check(found, values(at100=50), values(at100=50), failed=1, decisions=2)
 
 
 def test_host_memory_by_hand(sandbox):
-    """Two GPUs and memory for one pod. The measure of fragmentation does not look at memory."""
+    """Two GPUs and memory for one pod. The measure of fragmentation ignores memory."""
     options = write(sandbox, NODES + "a,8000,1500,2,T4\n", PODS + "p,100,1000,1,1000,\n")
     found = document(sandbox, *options, "--tune", "1")
     check(found, values(at100=50), values(at100=0), failed=1, decisions=2)
 
 
 def test_pods_without_gpus_by_hand(sandbox):
-    """A pod without GPUs takes the CPUs that one with a GPU would need, whichever comes first."""
+    """A pod without GPUs takes the CPUs that a pod with a GPU would need, depending on their
+    order."""
     options = write(sandbox, NODES + "a,4000,8192,1,T4\n", PODS + "c,3000,100,0,0,\ng,3000,100,1,1000,\n")
     outcomes = set()
     for seed in range(6):
         found = document(sandbox, *options, "--tune", "1", "--seed", str(seed))
         outcomes.add((found["decisions"], found["failed"], found["allocated"]["100"], found["frag"]["100"]))
-    # The one with the GPU comes first, and all ends; or it comes second, or later when the other is drawn again, and is
-    # dropped.
-    # Half of the usual pods want no GPU, and for those all that is free is of no use.
+    # Either the pod with the GPU comes first, and the run ends. Or it comes second, or later when
+    # the other pod is drawn again, and is dropped. Half of the typical pods want no GPU, and for
+    # them no free GPU is of use.
     assert (1, 0, 100, 0) in outcomes
     assert (2, 1, 0, 100) in outcomes
     assert all(allocated in (0, 100) for _, _, allocated, _ in outcomes)
@@ -107,7 +108,7 @@ def test_pods_without_gpus_by_hand(sandbox):
 
 @pytest.mark.parametrize("seed", [0, 1, 42, 2**64 - 1])
 def test_oracle(sandbox, small, seed):
-    """The same numbers, to the last digit, as a second implementation has."""
+    """The numbers equal those of a second implementation, to the last digit."""
     found = document(sandbox, *small, "--seed", str(seed))
     wanted = placement_oracle.place(small[1], small[3], seed)
     assert {key: found[key] for key in wanted} == wanted
@@ -185,7 +186,8 @@ def test_baselines(sandbox, small, source_root):
 
 
 def test_order_of_ties(sandbox, small):
-    """By name, however the nodes stand in the file, unless the seed is to draw their order."""
+    """Ties are broken by name, regardless of the order in the file, unless the seed draws the
+    order."""
     lines = small[1].read_text().splitlines(keepends=True)
     (sandbox.directory / "turned.csv").write_text("".join([lines[0], *reversed(lines[1:])]))
     turned = ["--nodes", "turned.csv", *small[2:]]
@@ -198,7 +200,7 @@ def test_order_of_ties(sandbox, small):
 
 
 def test_columns_go_by_name(sandbox):
-    """Their order, other columns, the ends of lines and marks do not matter."""
+    """The order of columns, additional columns, line ends and a byte order mark do not matter."""
     plain = without_times(sim(sandbox, *write(sandbox, THREE, FIVE), "--json").stdout)
     nodes = "\ufeffmodel,gpu,colour,sn,memory_mib,cpu_milli\r\n" + "".join(
         f'{model},{gpus},"red, or so",{name},16384,{cpus}\r\n'
@@ -210,7 +212,7 @@ def test_columns_go_by_name(sandbox):
 
 
 def test_scale(sandbox):
-    """Twice the nodes, and so twice the pods until as much of them is asked for."""
+    """Twice the nodes, and therefore twice the pods until the same fraction is requested."""
     options = write(sandbox, THREE, FIVE)
     found = document(sandbox, *options, "--scale", "2", "--tune", "1.4")
     check(
@@ -232,7 +234,7 @@ def test_table(sandbox):
         "Allocated GPUs in %, by demand in %:",
         "",
     ]
-    # What is not known of any policy is not shown.
+    # Values that no policy has are not shown.
     heading = ["POLICY", "60%", "80%", "100%", "120%", "FAILED", "P50 US", "P99 US", "SECONDS"]
     assert re.split(" {2,}", lines[3]) == heading
     assert lines[4].split()[:6] == ["first", "60.00", "80.00", "80.00", "80.00", "3"]
@@ -241,7 +243,7 @@ def test_table(sandbox):
 
 
 def test_narrow_table(sandbox, small):
-    """What matters most stays."""
+    """The most important columns stay."""
     done = sim(sandbox, *small, env={"COLUMNS": "30"})
     heading = done.stdout.splitlines()[3]
     assert len(heading) <= 30
@@ -275,7 +277,7 @@ def test_chart(sandbox, small):
 
 
 def test_chart_of_many_policies(sandbox, small):
-    """Lines beyond the tenth can be told from the first ten, and names do not lie on each other."""
+    """Lines beyond the tenth differ from the first ten, and names do not overlap."""
     path = sandbox.directory / "chart.svg"
     assert sim(sandbox, *small, "--policy", ",".join(["first"] * 14), "--plot", path).code == 0
     chart = ElementTree.fromstring(path.read_text())
@@ -298,7 +300,7 @@ def test_chart_of_a_strange_name(sandbox):
 
 @pytest.mark.parametrize("tune", ["0.01", "0.4", "2", "10"])
 def test_chart_of_any_demand(sandbox, tune):
-    """Also where hardly anything is to be seen."""
+    """The chart is valid even if it shows almost nothing."""
     assert sim(sandbox, *write(sandbox, THREE, FIVE), "--plot", "chart.svg", "--tune", tune).code == 0
     text = (sandbox.directory / "chart.svg").read_text()
     assert ElementTree.fromstring(text).tag == f"{SVG}svg"
@@ -314,7 +316,7 @@ def test_chart_that_cannot_be_written(sandbox):
 
 
 def test_progress_on_a_terminal(sandbox, small):
-    """A bar that is gone at the end; nothing of it where stderr is no terminal."""
+    """The progress bar disappears at the end. Without a terminal on stderr there is no bar."""
     program = sandbox.terminal(["berth", "sim", "place", *small, "--seeds", "1-3"], columns=120, env={"LC_ALL": "C"})
     assert program.wait() == 0
     screen = program.screen
@@ -415,7 +417,7 @@ def test_bad_pods(sandbox, pods, wanted):
 
 
 def test_pods_that_fit_nowhere(sandbox):
-    """More GPUs than a node has, a model that there is not, more CPUs: dropped, whatever is free."""
+    """More GPUs than a node has, an unknown model, too many CPUs: such pods are always dropped."""
     pods = PODS + "p,1,1,3,1000,\nq,1,1,1,1000,H100\nr,9000,1,1,1000,\ns,9000,1,0,0,\n"
     found = document(sandbox, *write(sandbox, THREE, pods), "--tune", "2")
     assert found["failed"] == found["decisions"]

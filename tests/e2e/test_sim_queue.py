@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth sim queue: waits on a small trace beside an oracle's, and what is printed of them."""
+"""berth sim queue: waits on a small trace, compared with an oracle's, and their output."""
 import calendar
 import csv
 import json
@@ -65,7 +65,7 @@ def test_waits_are_the_oracles(sandbox, small, order, estimate, factor):
 
 @pytest.mark.parametrize("policy", ["first", "pack", "spread", "random"])
 def test_reservations_are_kept_when_limits_are_too_short(sandbox, small, policy):
-    """Every job is ended at half of its time, and comes back."""
+    """Every job is ended at half of its time, and is queued again."""
     args = ["--jobs", str(small), "--nodes", "6", "--gpus-per-node", "8", "--policy", policy]
     found = document(sandbox, *args, "--estimate", "under")
     assert found["reservations"] > 50
@@ -73,7 +73,8 @@ def test_reservations_are_kept_when_limits_are_too_short(sandbox, small, policy)
 
 
 def test_broken_reservations_are_counted(sandbox, small):
-    """Whoever passes without looking breaks what the engine would have promised."""
+    """An order that skips the queue without a check breaks the reservations that the engine would
+    have made."""
     found = document(sandbox, "--jobs", str(small), "--nodes", "6", "--gpus-per-node", "8", "--order", "skip")
     assert found["broken_reservations"] > 0
 
@@ -101,7 +102,7 @@ def test_the_same_bytes_each_time(sandbox, small):
 
 
 def test_rows_in_any_order_and_seconds_as_times(sandbox):
-    """The second job comes first, and the other waits for it."""
+    """The second row arrives first, and the other job waits for it."""
     (sandbox.directory / "jobs.csv").write_text("num_gpus,note,timestamp,duration\n1,late,12.5,3\n1,early,10,4\n")
     found = document(sandbox, "--jobs", "jobs.csv", "--nodes", "1", "--gpus-per-node", "1")
     assert found["wait_s"] == {"mean": 0.75, "p50": 0, "p99": 1.5, "max": 1.5}

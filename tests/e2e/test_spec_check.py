@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth spec check: what it says of good and bad spec files, for people and as JSON."""
+"""berth spec check: its messages about valid and invalid spec files, as text and as JSON."""
 import json
 
 import pytest
@@ -139,7 +139,7 @@ def test_names_cannot_steer_a_terminal(sandbox):
 
 
 def test_manual_example(sandbox, source_root):
-    """The example of the manual page says what it shows."""
+    """The example of the manual page shows the real output."""
     page = (source_root / "man/berth-spec.1.scd").read_text()
     example = page.partition("$ cat train.yaml\n")[2]
     spec, _, rest = example.partition("$ berth spec check train.yaml\n")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--spec FILE: the request and the command of a file, with the options of the line over it."""
+"""--spec FILE: the request and the command come from a file. Options of the command line override
+it."""
 import json
 
 import pytest
@@ -19,7 +20,7 @@ def mixed(pool_of):
 
 @pytest.fixture
 def spec(mixed):
-    """Writes a spec file; returns its path."""
+    """Write a spec file and return its path."""
 
     def write(text, name="job.yaml"):
         path = mixed.sandbox.directory / name

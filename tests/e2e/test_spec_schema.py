@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth spec schema` and `berth spec check` judge alike: over the corpus and over made-up files.
+"""`berth spec schema` and `berth spec check` accept the same files: in the corpus and in made-up
+files.
 
-The schema sees what a reader of YAML 1.2 or JSON makes of a file, berth sees its text. docs/SPEC.md names the two
-things that only berth can tell: how a number is written, and how many bytes a text has. `Exact` hands both on to
-the schema, and then the two must agree always; without it, wherever a file has neither.
+The schema sees the values that a reader of YAML 1.2 or JSON produces, berth sees the text.
+docs/SPEC.md names the two properties that only berth can check: how a number is written, and how
+many bytes a text has. `Exact` passes both on to the schema, and then the two must always agree.
+Without it, they must agree on files that have neither.
 """
 import itertools
 import json
@@ -21,26 +23,27 @@ MADE_UP = 2500 * int(os.environ.get("BERTH_TEST_SCALE", "1"))
 AT_ONCE = 500
 TEXT_LONGEST = 255
 
-# How numbers are written that berth takes for numbers, though below 0 it wants none.
+# Numbers as berth accepts them, including negative ones, which no field allows.
 PLAINLY_WRITTEN = re.compile(r"(?!-[0.]*$)-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 
 
 class Bytes(str):
-    """A text that is as long as its bytes."""
+    """A text whose length is its number of bytes."""
 
     def __len__(self):
         return len(self.encode())
 
 
 class Pointed(float):
-    """A number written with a point, which berth takes for no whole one."""
+    """A number written with a decimal point, which berth does not accept as an integer."""
 
     def is_integer(self):
         return False
 
 
 class Exact(yaml_core.Reader):
-    """Keeps what the schema does not see; `differs` when that made a difference."""
+    """Keep the properties that the schema does not see; `differs` is set if they made a
+    difference."""
 
     def __init__(self):
         super().__init__()
@@ -53,11 +56,11 @@ class Exact(yaml_core.Reader):
     def number(self, text, value):
         if not PLAINLY_WRITTEN.fullmatch(text):
             self.differs = True
-            return Pointed(-1.5)  # good for a text, but for nothing else
+            return Pointed(-1.5)  # valid as a text, but as nothing else
         if isinstance(value, float):
             self.differs = self.differs or value.is_integer()
             return Pointed(value)
-        if len(text) > TEXT_LONGEST:  # as a number it is too large for anything
+        if len(text) > TEXT_LONGEST:  # as a number it is too large for every field
             self.differs = True
             return Bytes(text)
         return value
@@ -72,7 +75,7 @@ def schema(sandbox):
 
 @pytest.fixture
 def check(sandbox):
-    """What berth says of files: whether each is good, and why not."""
+    """Return berth's verdicts on files: whether each is valid, and why not."""
 
     def judge(texts):
         verdicts = []
@@ -92,7 +95,7 @@ def check(sandbox):
 
 
 def takes(validator, text, reader=None):
-    """Whether the schema takes a file: what cannot be loaded, nobody takes."""
+    """Return whether the schema accepts a file. A file that cannot be loaded is not accepted."""
     try:
         return validator.is_valid(yaml_core.load(text, reader))
     except yaml_core.Refused:
@@ -100,7 +103,7 @@ def takes(validator, text, reader=None):
 
 
 def compare(schema, texts, verdicts):
-    """Fails for files that the two judge differently. Returns how many were good."""
+    """Fail for files that the two judge differently. Return how many were valid."""
     validator = Draft202012Validator(schema)
     wrong = []
     for text, (valid, message) in zip(texts, verdicts):
@@ -114,7 +117,7 @@ def compare(schema, texts, verdicts):
 
 
 def corpus(source_root):
-    """The files that the reader is tested with, and the examples."""
+    """Return the files of the reader's tests, and the examples."""
     paths = [*sorted((source_root / "tests/data/spec").rglob("*")), *sorted((source_root / "examples/spec").iterdir())]
     return [path.read_bytes() for path in paths if path.suffix in (".yaml", ".json")]
 
@@ -134,7 +137,7 @@ def objects_of(value):
 
 
 def test_examples_and_defaults_are_good(schema):
-    """Each is one of the values that its field takes."""
+    """Each is a value that its field accepts."""
     tried = 0
     for field in objects_of(schema):
         if "examples" in field:
@@ -159,7 +162,7 @@ def test_made_up_files_have_every_field(schema):
 
 @pytest.mark.parametrize("number", ["4.0", "04", "+4", "0x4", "4e0"])
 def test_the_schema_sees_no_notation(schema, check, number):
-    """As docs/SPEC.md says; and what it says of bytes."""
+    """The schema accepts numbers in any notation, as docs/SPEC.md says, and does not count bytes."""
     text = f"gpu: {{count: {number}}}".encode()
     [(valid, message)] = check([text])
     assert takes(Draft202012Validator(schema), text) and not valid
@@ -195,7 +198,7 @@ def test_corpus(schema, check, source_root):
 
 
 def test_every_value_of_every_field(schema, check):
-    """Each value that the made-up files draw from, once, in a file that is good but for it."""
+    """Each value that the made-up files use, once, in an otherwise valid file."""
     beside = {"share": "sharing: mps", "memory": "sharing: time-slice"}
     beside |= {"mps_pipe_dir": "sharing: mps", "mps_log_dir": "sharing: mps"}
     texts = []
@@ -212,7 +215,7 @@ def test_every_value_of_every_field(schema, check):
     assert len(texts) / 10 < good < len(texts)
 
 
-# Fields that may be in each other's way, and what they may be beside left out.
+# Fields that may exclude each other. Fields that any other field may accompany are left out.
 TOGETHER = (
     {"sharing": ("mps", "time-slice"), "vendor": ("nvidia", "amd", "any", "x", "5")},
     {"sharing": ("mps", "exclusive"), "count": ("1", "'1'", "1-1", "2", "all"), "distributed": ("{}", "{backend: null}")},
@@ -227,7 +230,7 @@ TOGETHER = (
 
 
 def test_what_does_not_go_together(schema, check):
-    """All of it, with gpu in any place, and with nothing where a value might be."""
+    """All combinations, with gpu at any position, and with empty values."""
     texts = []
     for fields in TOGETHER:
         for values in itertools.product(*((None, "null", *values) for values in fields.values())):

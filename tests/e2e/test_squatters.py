@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes on devices without a lease, and what a lease leaves behind on them."""
+"""Processes on devices without a lease, and processes that a lease leaves behind."""
 import os
 import signal
 
@@ -45,7 +45,7 @@ def test_a_squatted_device_is_not_granted_while_that_lasts(pool_with, sleeper):
 
 
 def test_its_end_is_noticed_at_once(pool_with, sleeper):
-    """Not by the next look in turn, which may be ten seconds away."""
+    """The daemon does not wait for the next regular look, which may be ten seconds away."""
     pool = pool_with([0])
     squatter = sleeper()
     pool.says([with_process(pool, 0, squatter.pid)])
@@ -60,7 +60,8 @@ def test_its_end_is_noticed_at_once(pool_with, sleeper):
 
 
 def test_a_claim_rests_on_a_fresh_look(pool_with, sleeper):
-    """Somebody may have come since the last look, which is a minute apart while nothing is leased."""
+    """A process may have started since the last look. Looks are a minute apart while nothing is
+    leased."""
     pool = pool_with([0, 1])
     assert where(pool) == "nvidia0"
     squatter = sleeper()
@@ -124,7 +125,8 @@ def test_a_lease_on_another_device_is_none_here(pool_with):
 
 
 def test_a_process_is_known_by_its_environment(pool_with, sleeper):
-    """One that left its parents is still of the lease; a lease of another number is none."""
+    """A process that left its parents still belongs to the lease. The number of another lease does
+    not count."""
     pool = pool_with([0, 1])
     holder = pool.hold("--device", "nvidia0")
     lease, socket = int(holder.lease), str(pool.socket)
@@ -142,7 +144,7 @@ def test_a_process_is_known_by_its_environment(pool_with, sleeper):
 
 
 def test_what_a_user_runs_on_a_reserved_device(pool_with, sleeper):
-    """Nobody holds a reservation but its user, who runs on it what he likes."""
+    """A reservation belongs to its user, who may run any process on it."""
     pool = pool_with([0])
     lease = int(pool.berth("reserve", "--for", "1h").stdout)
     processes = [{"pid": sleeper().pid, "uid": uid} for uid in (os.getuid(), os.getuid() + 1)]
@@ -164,11 +166,11 @@ def test_a_lease_of_another_user_in_the_environment_is_none(pool_with, sleeper):
     pool.let_go(holder)
 
 
-# ---- Handing over ----
+# ---- Handover ----
 
 
 def test_what_lingers_keeps_the_device(pool_with, sleeper):
-    """A process of the lease that left parents and environment behind is still on the device."""
+    """A process of the lease without its parents and environment is still on the device."""
     pool = pool_with([0])
     holder = pool.start("run", "--", "sh", "-c", "env -i sleep 1000 & echo $!; cat")
     pid = int(holder.wait_for_line(r"^\d+$"))
@@ -199,7 +201,8 @@ def test_a_device_is_looked_at_before_it_is_granted_on(pool_with):
 
 
 def test_who_does_not_wait_waits_for_the_look(pool_with):
-    """A device that its holder has just left is not "busy": whether it is free is being looked at."""
+    """A device that its holder has just left is not "busy": the daemon is still checking whether
+    it is free."""
     pool = pool_with([0])
     pool.says([0], behaviour="late", delay=0.3)
     for _ in range(3):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth status and berth plan beside a real daemon and those who hold its devices."""
+"""berth status and berth plan with a real daemon and holders of its devices."""
 import json
 import signal
 import time
@@ -32,7 +32,7 @@ def device_lines(text):
 
 
 def queue(pool, *args):
-    """Starts a claim that has to wait, and waits until it does."""
+    """Start a claim that must wait, and wait until it is queued."""
     before = document(pool)["pool"]["pending"]
     waiting = pool.start("run", *args, "--", "true")
     deadline = time.monotonic() + TIMEOUT
@@ -124,7 +124,7 @@ def test_watch_on_a_terminal(pool_of):
         with pool.hold("--name", "train") as holder:
             terminal.wait_for(rb"2 devices, 1 free, nobody waits")
             terminal.wait_for(rb"leased.*train")
-            terminal.wait_for(rb"leased +\d+ +\S+ +[1-9]\d*s +train")  # time goes on though nothing happens
+            terminal.wait_for(rb"leased +\d+ +\S+ +[1-9]\d*s +train")  # the time advances although nothing happens
             pool.let_go(holder)
         terminal.wait_for(rb"2 devices, all free, nobody waits")
         terminal.send("\x03")
@@ -133,7 +133,7 @@ def test_watch_on_a_terminal(pool_of):
 
 
 def test_watch_on_screens_of_any_size(sandbox, pool_of):
-    """What is cut says so in the last column, on lines and below them."""
+    """The last column marks lines that are cut, and the last line marks missing lines."""
     pool = pool_of(8)
     holder = pool.hold("--name", "漢字" * 30)
     with Screen(sandbox, ["berth", "status", "--watch"], columns=50) as screen:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth submit, logs and wait ID: jobs that go on by themselves."""
+"""berth submit, logs and wait ID: jobs that run in the background."""
 import contextlib
 import json
 import os
@@ -12,7 +12,7 @@ from waiting import until
 
 
 def submit(pool, *args, **options):
-    """Submits a job and returns its id."""
+    """Submit a job and return its id."""
     done = pool.berth("submit", *args, **options)
     assert (done.code, done.stderr) == (0, "")
     assert done.stdout.endswith("\n") and done.stdout[:-1].isdigit()
@@ -20,7 +20,7 @@ def submit(pool, *args, **options):
 
 
 def files(pool, job):
-    """The log and the file with the exit code."""
+    """Return the log and the file with the exit code."""
     [directory] = pool.state.iterdir()
     return directory / f"{job}.log", directory / f"{job}.exit"
 
@@ -38,7 +38,8 @@ def test_job(pool, script, code):
 
 
 def test_surroundings(pool):
-    """The submitter's directory and environment; a session, input and descriptors of its own."""
+    """The job has the submitter's directory and environment, but its own session, input and
+    descriptors."""
     script = "pwd; echo $X $BERTH_DEVICES; cat; ls /proc/self/fd; cut -d' ' -f6 /proc/$$/stat"
     args = ["sh", "-c", 'exec 7</dev/null; exec berth submit sh -c "$0"', script]
     done = pool.sandbox.run(args, env={"X": "yes"}, input="not for the job\n")
@@ -64,7 +65,7 @@ def test_survives_hang_up_and_its_starter(pool):
     with pool.terminal("submit", "sh", "-c", script) as program:
         assert program.wait() == 0
         job = program.screen.decode().strip()
-    # The terminal is gone now, and so is the one who submitted it.
+    # The terminal and the submitting process are gone now.
     with pool.start("logs", "-f", job) as follower:
         supervisor = int(follower.wait_for_line("^[0-9]"))
         os.kill(supervisor, signal.SIGHUP)
@@ -121,7 +122,7 @@ def test_not_granted_in_time(pool_of):
 
 
 def test_last_words_are_waited_for(pool_of):
-    """The daemon may say that it is over before the job's process has written why."""
+    """The daemon may report the end before the job's process has written the reason."""
     pool = pool_of(1)
     holder = pool.hold()
     job = submit(pool, "true")
@@ -172,7 +173,7 @@ def test_time_limit(pool):
 
 
 def test_killed_job(pool_of):
-    """Even its supervisor was killed: nothing is left, and nobody is told that all went well."""
+    """The supervisor was killed, too: no process is left, and berth does not report success."""
     pool = pool_of(1)
     job = submit(pool, "sh", "-c", "echo $PPID $$; exec sleep 60")
     with pool.start("logs", "-f", job) as follower:
@@ -200,7 +201,7 @@ def test_best_effort_replicas_are_jobs(pool):
 
 
 def test_daemon_killed(pool):
-    """The job goes on, and what came of it is known to the next daemon."""
+    """The job continues, and the next daemon knows its result."""
     fifo = pool.sandbox.directory / "fifo"
     os.mkfifo(fifo)
     job = submit(pool, "sh", "-c", f"read line <{fifo}; exit 6")
@@ -264,7 +265,7 @@ def voluntary_switches(pid):
 
 
 def test_nobody_polls(pool):
-    """A follower of a silent job sleeps."""
+    """A follower of a silent job sleeps and does not poll."""
     job = submit(pool, "sleep", "60")
     with pool.start("logs", "-f", job) as follower:
         until_followed(follower)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where PCI devices are: what berth reads out of sysfs beside what hwloc reads out of the same files.
+"""The location of PCI devices: berth's results from sysfs, compared with hwloc's from the same
+files.
 
-hwloc builds the tree of bridges from the numbers in their configuration space, and the place of a
-host bridge from the mask in local_cpus; berth goes by paths, numa_node and local_cpulist."""
+hwloc builds the tree of bridges from the bus numbers in their configuration space, and the
+location of a host bridge from the mask in local_cpus. berth uses paths, numa_node and
+local_cpulist.
+"""
 import json
 import os
 from itertools import combinations
@@ -14,7 +17,7 @@ from recorded_machine import Machine
 
 @pytest.fixture
 def read_twice(sandbox):
-    """Reads a machine by both; see support/locality_oracle.c."""
+    """Read a machine with both; see support/locality_oracle.c."""
 
     def read(root):
         oracle = os.environ.get("LOCALITY_ORACLE")
@@ -32,7 +35,7 @@ def read_twice(sandbox):
 
 
 def numbers(ranges):
-    """0-3,8 as a set."""
+    """Return 0-3,8 as a set."""
     found = set()
     for part in ranges.split(","):
         first, _, last = part.partition("-")
@@ -41,7 +44,7 @@ def numbers(ranges):
 
 
 def kind_by_hwloc(pair, devices):
-    """The kind of path that hwloc's tree makes of a pair."""
+    """Return the kind of path between a pair in hwloc's tree."""
     one, other = (devices[pair[name]] for name in ("one", "other"))
     if one["pci"].rpartition(".")[0] == other["pci"].rpartition(".")[0]:
         return "psb"
@@ -61,15 +64,15 @@ def test_a_recorded_machine(recorded_machine, read_twice):
     machine = recorded_machine("2pa-pcidomain32bits.tar.bz2")
     places = sorted((machine.root / "sys/bus/pci/devices").iterdir())
     assert len(places) == 9
-    # A kernel writes both files from one mask. In this recording somebody has set the mask apart
-    # from the list afterwards, so that hwloc has something to tell.
+    # A kernel writes both files from one mask. In this recording the mask was changed later and
+    # differs from the list, so that hwloc has something to report.
     for place in places:
         mask = int((place / "local_cpus").read_text().replace(",", ""), 16)
         cpus = [str(cpu) for cpu in range(64) if mask >> cpu & 1]
         (place / "local_cpulist").write_text(",".join(cpus) + "\n")
 
     devices, pairs = read_twice(machine.root)
-    # Debian's hwloc leaves out domains of more than 16 bits.
+    # Debian's hwloc omits domains of more than 16 bits.
     assert set(devices) >= {place.name for place in places if len(place.name) == 12}
     for device in devices.values():
         assert numbers(device["cpus"]) == numbers(device["hwloc_cpus"])
@@ -84,7 +87,7 @@ BRIDGE, DISPLAY = 0x060400, 0x030000
 
 
 class TwoSockets:
-    """A machine of two sockets with four CPUs each, made up."""
+    """A made-up machine of two sockets with four CPUs each."""
 
     CPUS = {0: range(0, 4), 1: range(4, 8)}
 
@@ -112,7 +115,7 @@ class TwoSockets:
         return f"{sum(1 << cpu for cpu in cpus):08x}"
 
     def add(self, node, path, class_code, buses=(0, 0)):
-        """A PCI device; of a bridge, the first and the last bus behind it."""
+        """Add a PCI device. For a bridge, `buses` has the first and the last bus behind it."""
         address = path.rpartition("/")[2]
         directory = f"/sys/devices/{path}"
         configuration = bytearray(64)
@@ -141,7 +144,7 @@ def two_sockets(sandbox):
     machine = TwoSockets(Machine(sandbox, root))
     upper = "pci0000:00/0000:00:01.0/0000:01:00.0"
     lower = f"{upper}/0000:02:02.0/0000:05:00.0"
-    # A switch with two GPUs and another switch below it, which has two more.
+    # A switch with two GPUs, and below it another switch with two more.
     machine.add(0, "pci0000:00/0000:00:01.0", BRIDGE, (1, 8))
     machine.add(0, upper, BRIDGE, (2, 8))
     machine.add(0, f"{upper}/0000:02:00.0", BRIDGE, (3, 3))
@@ -154,12 +157,12 @@ def two_sockets(sandbox):
     machine.add(0, f"{lower}/0000:06:00.0/0000:07:00.0", DISPLAY)
     machine.add(0, f"{lower}/0000:06:01.0", BRIDGE, (8, 8))
     machine.add(0, f"{lower}/0000:06:01.0/0000:08:00.0", DISPLAY)
-    # One of the chip, one at a port of its own, with two functions.
+    # One GPU on the chip, and one with two functions behind its own port.
     machine.add(0, "pci0000:00/0000:00:02.0", DISPLAY)
     machine.add(0, "pci0000:00/0000:00:03.0", BRIDGE, (0x10, 0x10))
     machine.add(0, "pci0000:00/0000:00:03.0/0000:10:00.0", DISPLAY)
     machine.add(0, "pci0000:00/0000:00:03.0/0000:10:00.1", DISPLAY)
-    # Other host bridges: of the same socket, of the other one, and of a domain of its own there.
+    # Other host bridges: on the same socket, on the other one, and in a separate domain there.
     machine.add(0, "pci0000:40/0000:40:01.0", BRIDGE, (0x41, 0x41))
     machine.add(0, "pci0000:40/0000:40:01.0/0000:41:00.0", DISPLAY)
     machine.add(1, "pci0000:80/0000:80:01.0", BRIDGE, (0x81, 0x81))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Intel's, Apple's and the other tables make of recorded machines, written down."""
+"""The results of Intel's, Apple's and the other tables on recorded machines."""
 
 VENDORS = ("intel", "apple", "dri")
 PCI_IDS = """\
@@ -56,7 +56,7 @@ def test_a_display_chip_is_nothing_to_lease(recorded_machine):
 
 
 def test_a_class_of_directories(recorded_machine):
-    """Beside the Vega there is the display of a notebook, of which little was recorded."""
+    """Beside the Vega there is the display of a notebook, of which the recording has little."""
     machine = recorded_machine("amd-vega10-sysfs.tar.xz")
     machine.write("/usr/share/misc/pci.ids", PCI_IDS)
     (found,) = machine.look("intel")["devices"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth top: a pool on a full screen, seen as people see it, with a real daemon."""
+"""berth top: a pool on a full screen, as the user sees it, with a real daemon."""
 import os
 import re
 import signal
@@ -24,7 +24,7 @@ def pool(pool_of):
 
 @pytest.fixture
 def top(sandbox):
-    """Starts berth top on a screen; it is ended with the test."""
+    """Start berth top on a screen; it ends with the test."""
     screens = []
 
     def start(*options, words=(), **about):
@@ -36,7 +36,7 @@ def top(sandbox):
         screen.close()
 
 
-# ---- What is seen ----
+# ---- The screen ----
 
 
 def test_devices_appear(pool, top):
@@ -197,7 +197,7 @@ def test_help_and_pause(pool, top):
     screen.hides(first)
     screen.press("p")
     seen = screen.shows(r"^paused at \d\d:\d\d:\d\d: p continues")
-    assert first not in seen  # it is paused now, and not since something last happened
+    assert first not in seen  # it shows the time since the pause, not since the last event
     holder = pool.hold()
     assert "2 free" in seen and "2 free" in screen.text()
     screen.press("p")
@@ -236,7 +236,7 @@ def test_release_after_asking(pool, top):
     screen.shows(f"^lease {holder.lease} was not changed")
     screen.press("2", "x")
     screen.shows(question)
-    screen.resize(26, 8)  # which is no answer
+    screen.resize(26, 8)  # which is not an answer
     screen.shows(rf"^Release lease {holder.lease}\? y/N  ")
     screen.press("y")
     screen.resize(100, 30)
@@ -316,7 +316,7 @@ def test_the_daemon_is_restarted(pool, top):
 
 
 def test_a_daemon_that_does_not_answer(pool, top):
-    """What is shown is old then, which berth status --watch says, too."""
+    """berth top marks its data as old then, and so does berth status --watch."""
     pool.berth("status")
     [daemon] = pool.daemons()
     screen = top()
@@ -338,12 +338,12 @@ def test_a_daemon_that_does_not_answer(pool, top):
         assert watch.wait() == -signal.SIGINT
 
 
-# ---- The terminal is given back ----
+# ---- Restoring the terminal ----
 
 
 @pytest.fixture
 def terminal(pool):
-    """berth top on a bare terminal, drawn."""
+    """berth top on a bare terminal, after its first drawing."""
     with pool.terminal("top") as program:
         program.wait_for(ENTER)
         program.wait_for(rb"nvidia1")
@@ -407,14 +407,14 @@ def test_the_terminal_goes_away(sandbox, pool):
     assert terminal.code in (0, -signal.SIGHUP)
 
 
-# ---- Where it cannot be ----
+# ---- Refusals ----
 
 
 def test_no_terminal(pool):
     done = pool.berth("top", env={"TERM": "xterm"})
     assert done == (2, "", "berth: top: standard input and output must be a terminal"
                            " ('berth status' works without)\n")  # fmt: skip
-    assert pool.daemons() == []  # none was started for it
+    assert pool.daemons() == []  # no daemon was started
 
 
 @pytest.mark.parametrize(
@@ -455,7 +455,7 @@ def test_nobody_listens(sandbox):
         assert terminal.screen.decode() == f"berth: top: {path}: no daemon is running (no such socket)\r\n"
 
 
-# ---- What it costs ----
+# ---- Cost ----
 
 
 def test_it_costs_little(pool, top):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy topology: the sets are those of the vendors' own allocators, in plans and in pools."""
+"""The policy topology: it chooses the same sets as the vendors' own allocators, in plans and in
+pools."""
 import json
 
 import pytest
@@ -18,7 +19,7 @@ def machine_file(source_root):
 
 @pytest.fixture
 def plan(sandbox):
-    """The document of a plan on an inventory."""
+    """Return the document of a plan on an inventory."""
 
     def run(inventory, *arguments):
         done = sandbox.run(["berth", "plan", "--inventory", inventory, "--policy", "topology",
@@ -29,9 +30,9 @@ def plan(sandbox):
     return run
 
 
-# ---- What the vendors choose ----
+# ---- The vendors' choices ----
 
-# Machine, how many, which are free (None: all), which have to be chosen, and the answer.
+# Machine, number of devices, free devices (None: all), required devices, and the answer.
 CASES = [
     ("dgx1-volta", 2, [0, 2, 4, 5], [], [4, 5]),
     ("dgx1-volta", 2, [0, 1, 3], [], [0, 3]),
@@ -88,7 +89,7 @@ def test_every_case_of_the_vendor(sandbox, plan, source_root, vendor):
 
 
 def test_recorded_partitions(sandbox, source_root):
-    """Eight MI300X in 63 partitions, as the kernel tells of them: the last GPU lacks one."""
+    """Eight MI300X in 63 partitions, as the kernel reports them: the last GPU lacks one."""
     _, cases = vendor_cases.read_amd(data_file(source_root, "topology/amd.json"))
     archive = data_file(source_root, "machines/kfd-topo-mi300-cpx.tar.xz")
     everything = ids("amd", range(63))
@@ -105,7 +106,8 @@ def test_recorded_partitions(sandbox, source_root):
 
 
 def test_recorded_hives(sandbox, source_root):
-    """Eight MI210: slots go by PCI address, so that the sets are the vendor's but for their names."""
+    """Eight MI210: slots are ordered by PCI address, so the sets equal the vendor's except for
+    their names."""
     archive = data_file(source_root, "machines/kfd-topo-mi210-xgmi-pcie.tar.xz")
     with place_for_many_files() as directory:
         environment = {"BERTH_SYSROOT": unpack(archive, directory / "mi210")}
@@ -122,7 +124,7 @@ def test_recorded_hives(sandbox, source_root):
         assert set(devices("-n", "3", "--busy", "amd0,amd1")["devices"]) < set(ids("amd", range(4, 8)))
 
 
-# ---- In words ----
+# ---- Texts ----
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_what_is_required_and_what_is_avoided(plan, machine_file):
 
 
 def test_many_devices_are_said_to_be_unproven(sandbox, plan):
-    """A ring with chords: no set of four is all that four neighbours could be."""
+    """A ring with chords: no set of four is as good as the bound for four neighbours."""
     inventory = sandbox.directory / "ring.yaml"
     devices = [{"vendor": "nvidia", "index": index} for index in range(23)]
     links = [{"between": ids("nvidia", [one, other]), "kind": "nvlink", "lanes": 1}
@@ -187,7 +189,7 @@ def test_no_links(plan, sandbox):
 
 
 def take(pool, *options):
-    """The devices of a lease that is held from now on."""
+    """Reserve devices and return them."""
     done = pool.berth("reserve", "--for", "1h", "--policy", "topology", *options)
     assert done.code == 0, done
     document = json.loads(pool.berth("status", "--json").stdout)
@@ -204,7 +206,7 @@ def test_leases_of_an_inventory(pool_of, machine_file):
 
 @pytest.mark.parametrize("policy", [["--policy", "topology"], []])
 def test_run_on_pairs(pool_of, machine_file, policy):
-    """Who names no policy and wants several devices has well connected ones, too."""
+    """A request for several devices without a policy gets well connected ones, too."""
     pool = pool_of(machine_file("rtx8000").read_text())
     done = pool.berth("run", "-n", "2", *policy, "--", "printenv", "BERTH_DEVICES")
     assert (done.code, done.stdout) == (0, "nvidia0,nvidia3\n")
@@ -230,7 +232,7 @@ SYS = 7
 
 
 def test_links_of_the_hardware(hardware_of):
-    """What a look finds counts, and what a later one finds of devices that appear."""
+    """The links come from the probe, also those of devices that appear later."""
     pool = hardware_of()
     gpus = [pool.device(index) for index in range(3)]
     pool.says(gpus, links=[{"one": 0, "other": 2, "kind": NVLINK, "lanes": 4},

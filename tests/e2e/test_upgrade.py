@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon is replaced by another build while leases and claims live: all stay where they are."""
+"""A daemon is replaced by another build while there are leases and claims: all of them are kept."""
 import os
 import shutil
 import signal
@@ -16,7 +16,7 @@ SUPERVISED = ("--time", "1h")
 
 @pytest.fixture
 def newer(sandbox):
-    """Another build: the programs of this one at another place."""
+    """Another build: copies of these programs in another directory."""
     place = sandbox.directory / "newer"
     place.mkdir()
     for name in ("berth", "berthd"):
@@ -29,7 +29,7 @@ def program_of(pid):
 
 
 def picture(pool):
-    """Who has what since when, and the queue."""
+    """Return the leases with their devices and times, and the queue."""
     seen = look(pool)
     leases = [(entry["id"], entry["pid"], tuple(entry["devices"]), entry["granted"]) for entry in seen["leases"]]
     claims = [(entry["id"], entry["pid"], entry["position"], entry["since"]) for entry in seen["claims"]]
@@ -37,7 +37,8 @@ def picture(pool):
 
 
 def fill(pool, many):
-    """Fifty commands that hold a device each until the gate opens, and fifty that wait in order."""
+    """Start fifty commands that hold one device each until the gate opens, and fifty that wait in
+    order."""
     gate = pool.sandbox.directory / "gate"
     os.mkfifo(gate)
     pool.sandbox.environment["CROWD_GATE"] = str(gate)
@@ -59,7 +60,8 @@ def look_leases(pool):
 
 
 def open_gate(gate):
-    """Lets everybody through, now and later: with a writer that stays, and more than enough lines."""
+    """Let all commands through, now and later: keep a writer open, and write more than enough
+    lines."""
     writer = os.open(gate, os.O_RDWR)
     os.write(writer, b"\n" * (LEASES + CLAIMS) * 4)
     return writer
@@ -69,7 +71,7 @@ NUMBERS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], id
 
 
 def check_queue_order(many, before):
-    """Those who waited were served in their order: so say their ids, which they had before."""
+    """Check that the waiting commands were served in order, by the ids that they had before."""
     ids = [entry[0] for entry in before[1]]
     assert ids == sorted(ids)
     leases = {line.name: line.lease for line in many.lines() if line.word == "start"}
@@ -77,7 +79,7 @@ def check_queue_order(many, before):
 
 
 def finish(pool, many, gate, before):
-    """All are where they were, and go on from there to their ends."""
+    """Check that all leases and claims are kept, and let them run to their ends."""
     until_pending(pool, CLAIMS)
     assert picture(pool) == before
     writer = open_gate(gate)
@@ -89,7 +91,7 @@ def finish(pool, many, gate, before):
 
 @NUMBERS
 def test_machine_daemon(pool_of, newer, number):
-    """As a service manager does it: the old one goes, the new one comes."""
+    """As with a service manager: the old daemon exits, then the new one starts."""
     pool = pool_of(LEASES)
     pool.socket = pool.sandbox.directory / "machine.sock"
     pool.sandbox.environment["BERTH_SOCKET"] = str(pool.socket)
@@ -111,7 +113,7 @@ def test_machine_daemon(pool_of, newer, number):
 
 
 def replace_programs(place):
-    """Puts other files in the place of those that run, as a package manager does."""
+    """Replace the files of the running programs, as a package manager does."""
     for name in ("berth", "berthd"):
         shutil.copy2(place / name, place / "fresh")
         with open(place / "fresh", "ab") as program:
@@ -121,7 +123,7 @@ def replace_programs(place):
 
 @NUMBERS
 def test_own_daemon(pool_of, newer, number):
-    """Whoever waits starts the new one, without having been replaced itself."""
+    """A waiting command starts the new daemon, although the command itself is of the old build."""
     pool = pool_of(LEASES)
     pool.sandbox.environment["PATH"] = f"{newer}:{pool.sandbox.environment['PATH']}"
     many = ManyCommands(pool)
@@ -139,7 +141,7 @@ def test_own_daemon(pool_of, newer, number):
 
 
 def test_nobody_waits(pool_of, newer):
-    """The next command brings the daemon of its own build along."""
+    """The next command starts the daemon of its own build."""
     pool = pool_of(3)
     holder = pool.hold("-n2")
     pool.end_daemon(signal.SIGTERM)

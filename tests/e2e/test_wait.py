@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth wait: until a request would be granted, and for the end of what has an id."""
+"""berth wait: until a request would be granted, or until the lease or job with an id has ended."""
 import signal
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 def test_free_at_once(pool):
     assert pool.berth("wait") == (0, "", "")
     assert pool.berth("wait", "-n8") == (0, "", "")
-    assert pool.berth("run", "--nonblock", "-n8", "true").code == 0  # nothing was taken
+    assert pool.berth("run", "--nonblock", "-n8", "true").code == 0  # nothing was allocated
 
 
 def test_never(pool):
@@ -36,7 +36,7 @@ def test_returns_when_it_is_free(pool_of):
 
 
 def test_does_not_stand_in_the_way(pool_of):
-    """Who only waits holds nobody up."""
+    """berth wait delays no claim."""
     pool = pool_of(2)
     holder = pool.hold()
     with pool.start("wait", "-n2") as program:
@@ -64,7 +64,7 @@ def test_end_of_a_run(pool, options):
 
 
 def test_exit_code_of_a_run(pool):
-    """It is known where somebody watched the command."""
+    """The exit code is known if berth supervised the command."""
     with pool.start("run", "--time", "1h", "sh", "-c", "echo $BERTH_LEASE; read line; exit 3") as run:
         with pool.start("wait", run.wait_for_line("^[0-9]")) as program:
             run.send("go\n")
@@ -100,7 +100,7 @@ def test_wrong_usage(pool, args, wanted):
 
 
 def test_inventory_option(pool):
-    """The pool of an inventory is found by option, too."""
+    """--inventory finds the pool of an inventory, too."""
     env = {"BERTH_INVENTORY": None}
     lease = pool.berth("reserve", "--for", "1h", "--inventory", pool.inventory, env=env).stdout.strip()
     assert pool.berth("release", "--inventory", pool.inventory, lease, env=env) == (0, "", "")

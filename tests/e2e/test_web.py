@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth web: what is at which path, how it begins and ends."""
+"""berth web: its paths, its start and its end."""
 import itertools
 import json
 import os
@@ -58,7 +58,8 @@ def test_status_is_what_the_verb_says(pool_of, sandbox):
 
 
 def test_status_is_fresh_although_nobody_looked(pool_of, sandbox):
-    """Devices that change by nobody's lease are looked at when somebody asks."""
+    """Changes of devices without any lease are visible, because berth web asks the daemon for each
+    request."""
     pool = pool_of(2)
     with serving(sandbox) as web:
         assert pool.berth("drain", "nvidia1").code == 0
@@ -75,7 +76,8 @@ def test_status_is_fresh_although_somebody_looked_before(pool_of, sandbox):
 
 
 def test_a_long_queue(pool_of, sandbox):
-    """Those who read the stream are told its front, as often as it changes; who asks once is told everything."""
+    """The stream has only the front of the queue, at each change; a single request gets
+    everything."""
     pool = pool_of(1)
     holder = pool.hold()
     with wire.connect(str(pool.socket)) as client:
@@ -94,7 +96,7 @@ def test_a_long_queue(pool_of, sandbox):
 
 
 def test_a_daemon_that_does_not_answer(pool_of, sandbox):
-    """What is known then is old: the stream says so, and all else says nothing."""
+    """The data is old then: the stream says so, and other paths give no data."""
     paths = ("/healthz", "/metrics", "/api/status")
     pool = pool_of(1)
     with serving(sandbox) as web, web.events() as events:
@@ -154,7 +156,7 @@ def test_history_and_report(pool_of, sandbox):
         assert web.ask("/api/history").json == {"schema": "berth.history/1", "leases": []}
         assert pool.berth("run", "-n", "2", "--name", "train", "--", "true").code == 0
 
-        # An answer is kept for a moment, so every time something else is asked.
+        # Answers are cached for a moment, so each request must differ.
         hours = itertools.cycle(range(1, 169))
 
         def ended():

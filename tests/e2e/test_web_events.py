@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth web's event stream: claims that come and go, daemons that go and come, readers that sleep."""
+"""berth web's event stream: claims that arrive and end, daemons that exit and restart, readers
+that sleep."""
 import signal
 import time
 
@@ -96,7 +97,7 @@ def test_the_daemon_is_killed_and_comes_back(pool_of, sandbox):
         pool.end_daemon(signal.SIGKILL)
         gone = events.wait("state")
         assert gone["state"] == "gone" and gone["reason"]
-        # It starts the user's own again, as every command does.
+        # berth web starts the user's own daemon again, as every command does.
         assert events.wait("state", timeout=30)["state"] == "live"
         hello = next(data for name, data in reversed(events.seen) if name == "hello")
         assert [str(lease["id"]) for lease in hello["leases"]] == [holder.lease]
@@ -105,13 +106,13 @@ def test_the_daemon_is_killed_and_comes_back(pool_of, sandbox):
 
 
 def test_a_slow_reader_gets_the_newest_state(pool_of, sandbox):
-    """It is told what is, not what was while it slept."""
+    """The reader gets the current state, not the changes during its sleep."""
     pool = pool_of(512)
     with serving(sandbox) as web, web.events() as quick:
         quick.wait("state")
         sleeper = web.connect(receive_buffer=4096)
         sleeper.sendall(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        # Enough for every buffer on the way to be full.
+        # Enough to fill every buffer on the way.
         sent = 0
         while sent < 2 << 20:
             assert pool.berth("drain", "nvidia0").code == 0

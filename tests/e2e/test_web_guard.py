@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth web and strangers: tokens, hosts, and bytes that are no requests."""
+"""berth web and untrusted clients: tokens, hosts, and bytes that are not requests."""
 import os
 import signal
 import socket
@@ -32,7 +32,7 @@ def test_data_needs_the_token(pool_of, sandbox):
 
 
 def test_the_page_does_not(pool_of, sandbox):
-    """It tells nothing of the pool, and the token is typed into it."""
+    """The page shows nothing of the pool, and the user types the token into it."""
     pool_of(1)
     with serving(sandbox, "--token", token_file(sandbox)) as web:
         page = web.ask("/")
@@ -44,7 +44,7 @@ WRONG = ["", "x", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "x" * 3000]
 
 
 def test_wrong_tokens_wait(pool_of, sandbox):
-    """Each of them, however many there are at once; the right one does not."""
+    """Each wrong token is delayed, even with many attempts at once; the right token is not."""
     pool_of(1)
     with serving(sandbox, "--token", token_file(sandbox)) as web:
         pair = web.ask("/login", "POST", body=f"token={TOKEN}").headers["Set-Cookie"].split(";")[0]
@@ -215,7 +215,7 @@ def test_old_clients_need_no_host(pool_of, sandbox):
 
 
 def test_requests_one_after_the_other(pool_of, sandbox):
-    """Also when they are sent all at once, byte by byte, or cut anywhere."""
+    """Requests also work if they are sent all at once, byte by byte, or cut anywhere."""
     pool_of(1)
     request = GET.format("/healthz", "").replace("Connection: close\r\n", "").encode()
     last = GET.format("/healthz", "").encode()
@@ -228,7 +228,7 @@ def test_requests_one_after_the_other(pool_of, sandbox):
 
 
 def test_somebody_is_always_let_in(pool_of, sandbox):
-    """Connections are counted, all of them and those of one address."""
+    """The number of connections is limited, in total and per address."""
     pool_of(1)
     with serving(sandbox) as web:
         crowd = []
@@ -239,7 +239,7 @@ def test_somebody_is_always_let_in(pool_of, sandbox):
             for client in crowd[768:]:
                 turned_away.append(read_all(client))
             assert all(answer.startswith(b"HTTP/1.1 503 ") for answer in turned_away)
-            # Another address of loopback still gets in.
+            # Another loopback address still gets a connection.
             with socket.socket() as other:
                 other.settimeout(10)
                 other.bind(("127.0.0.9", 0))
@@ -252,7 +252,8 @@ def test_somebody_is_always_let_in(pool_of, sandbox):
 
 
 def test_descriptors_are_left_for_ourselves(pool_of, sandbox):
-    """Where there are few, strangers get some of them: the daemon is dialled again and history read with the rest."""
+    """With few descriptors, clients get only some. The rest is for reconnecting to the daemon and
+    reading the history."""
     pool = pool_of(1)
     words = ["sh", "-c", "ulimit -n 128; exec berth web --listen 127.0.0.1:0"]
     with sandbox.start(words) as program:

@@ -13,7 +13,7 @@ DEVICE = ("leased", "utilization_ratio", "memory_used_bytes", "memory_total_byte
 
 
 def samples(text):
-    """{(name, labels as sorted pairs): value} of an exposition, each line of which is looked at."""
+    """Return {(name, labels as sorted pairs): value} of an exposition, and check each line."""
     found, described = {}, {}
     for line in text.splitlines():
         if line.startswith("# "):
@@ -30,7 +30,7 @@ def samples(text):
 
 
 def value(found, name, **labels):
-    """The sample that has at least these labels; None: there is none."""
+    """Return the sample with at least these labels, or None."""
     matching = [v for (n, pairs), v in found.items() if n == name and set(labels.items()) <= set(pairs)]
     assert len(matching) <= 1, matching
     return matching[0] if matching else None
@@ -59,7 +59,7 @@ def test_figures(hardware_of, sandbox):
         assert value(found, "berth_device_memory_total_bytes", gpu="nvidia0") == 80 << 30
         assert value(found, "berth_device_temperature_celsius", gpu="nvidia0") == 45.5
         assert value(found, "berth_device_power_watts", gpu="nvidia0") == 250.25
-        # What is unknown is absent, and never 0.
+        # An unknown value is absent, never 0.
         assert value(found, "berth_device_utilization_ratio", gpu="nvidia1") == 0
         for name in ("memory_used_bytes", "temperature_celsius", "power_watts"):
             assert value(found, f"berth_device_{name}", gpu="nvidia1") is None
@@ -104,7 +104,7 @@ def test_models_are_escaped(pool_of, sandbox):
 
 
 def test_claims_that_are_refused_at_once_count_at_once(pool_of, sandbox):
-    """Also when nothing else has happened since."""
+    """They count even if nothing else has happened since."""
     pool = pool_of(1)
     with serving(sandbox) as web:
         for count in (1, 2, 3):
@@ -113,7 +113,7 @@ def test_claims_that_are_refused_at_once_count_at_once(pool_of, sandbox):
 
 
 def files_of(directory):
-    """What is in them; nothing where one went just now."""
+    """Return the texts of the files, or nothing if one has just been removed."""
     try:
         return {path.name: path.read_text() for path in directory.iterdir()}
     except FileNotFoundError:
@@ -133,7 +133,7 @@ def test_job_mapping(pool_of, sandbox):
     jobs.mkdir()
     (jobs / "0").write_text("left\n")
     (jobs / "notes").write_text("not ours\n")
-    # Who reads the stream makes it look more often.
+    # A reader of the stream makes berth web update more often.
     with serving(sandbox, "--job-mapping", jobs) as web, web.events():
         until(lambda: files_of(jobs) == {"notes": "not ours\n"}, "what was left to go")
         both = pool.hold("-n", "2", "--vendor", "nvidia")
@@ -145,7 +145,7 @@ def test_job_mapping(pool_of, sandbox):
         lines = "".join(f"{holder.lease}\n" for holder in shared)
         until(lambda: files_of(jobs).get("3") == lines, "two lines for two tenants")
         other = pool.hold("--vendor", "amd")
-    # What it wrote ends with it, and nothing else.
+    # berth web removes its own files at its end, and no others.
     assert files_of(jobs) == {"notes": "not ours\n"}
     for holder in (*shared, other):
         pool.let_go(holder)
