@@ -18,7 +18,7 @@ def named_paths(text):
 
 
 def folders(source_root):
-    """Every folder of src/ that has files of its own, and the folders beside src/."""
+    """Return every folder of src/ that has files of its own, and the folders beside src/."""
     found = {
         str(path.parent.relative_to(source_root))
         for path in (source_root / "src").rglob("*")

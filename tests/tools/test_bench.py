@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arithmetic and the output of bench/run, with rows made up for it."""
+"""The arithmetic and the output of bench/run, with made-up rows."""
 import json
 import statistics
 import subprocess
@@ -32,7 +32,7 @@ def harness(source_root, monkeypatch):
 
 @pytest.fixture
 def bench(source_root, tmp_path):
-    """Runs a copy of the harness on rows of its own."""
+    """Run a copy of the harness with its own rows."""
 
     def run(*arguments, more=""):
         for name in ("run", "harness.py"):
@@ -49,7 +49,7 @@ def row(harness, goal=1.0, better="lower"):
 
 
 def test_ratio_is_the_median_of_the_rounds_ratios(harness):
-    # The medians alone would say 4 / 4; the rounds, side by side, say 2.
+    # The ratio of the medians would be 4 / 4; the median of the rounds' ratios is 2.
     ours, peer = [1, 2, 3, 4, 10, 20, 30], [4, 1, 1.5, 8, 5, 10, 1]
     outcome = harness.judge(row(harness), ours, peer)
     assert (outcome.ours, outcome.peer, outcome.ratio) == (4, 4, 2)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The groups `daemon` and `run` of bench/run and what runs beside them; nothing is measured here."""
+"""The groups `daemon` and `run` of bench/run and the programs beside them. These tests measure
+nothing."""
 import os
 import shutil
 import subprocess
@@ -31,7 +32,7 @@ RUN_GOALS = {
 
 @pytest.fixture
 def bench(source_root, monkeypatch):
-    """A function that imports a module of bench/."""
+    """Return a function that imports a module of bench/."""
     monkeypatch.syspath_prepend(str(source_root / "bench"))
     return lambda name: __import__(name)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The group `local` of bench/run and the building of its programs; nothing is measured here."""
+"""The group `local` of bench/run and the building of its programs. These tests measure nothing."""
 import os
 import shutil
 import subprocess
@@ -35,7 +35,7 @@ def local(source_root, monkeypatch):
     monkeypatch.syspath_prepend(str(source_root / "bench"))
     import group_local
 
-    # A build directory that one test made up says nothing about that of another.
+    # The made-up build directory of one test must not affect another test.
     group_local.ours.cache_clear()
     group_local.tokio_pool.cache_clear()
     return group_local
@@ -59,7 +59,7 @@ def build(tmp_path):
 
 @pytest.fixture
 def cargo(build, monkeypatch, tmp_path):
-    """Puts a cargo that was made up, or none, in the place of the real one."""
+    """Put a made-up cargo, or none, in place of the real one."""
 
     def put(then):
         commands = tmp_path / "bin"
@@ -80,7 +80,7 @@ def measured(local, build):
 
 
 def pretend(local, monkeypatch, numbers):
-    """Programs that print what `numbers` says for (program, mode, ...)."""
+    """Let programs print what `numbers` has for (program, mode, ...)."""
     monkeypatch.setattr(local, "ours", lambda build: "ours")
     monkeypatch.setattr(local, "number", lambda *words: numbers[words])
 

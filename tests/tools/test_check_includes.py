@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/check-includes bites on each of its rules, and on nothing else."""
+"""tools/check-includes reports each violation of its rules, and nothing else."""
 import subprocess
 import sys
 
@@ -22,7 +22,7 @@ GOOD = {
 
 @pytest.fixture
 def check(tmp_path, source_root):
-    """Runs the tool on the good tree with some files changed or added; returns its lines."""
+    """Run the tool on the good tree with some files changed or added; return its lines."""
 
     def run(changes):
         for name, text in {**GOOD, **changes}.items():

@@ -19,7 +19,7 @@ GOOD = {
 
 @pytest.fixture
 def check(tmp_path, source_root):
-    """Runs the tool on the good tree with some files changed or added; returns its lines."""
+    """Run the tool on the good tree with some files changed or added; return its lines."""
 
     def run(changes):
         for name, text in {**GOOD, **changes}.items():

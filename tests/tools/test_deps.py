@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/deps, with commands made up in the place of apt's: nothing is installed here."""
+"""tools/deps, with made-up commands in place of apt's: these tests install nothing."""
 import os
 import shutil
 
@@ -24,7 +24,7 @@ ALL = (
 
 @pytest.fixture
 def deps(sandbox, source_root):
-    """Runs the tool with only a few commands to be found; returns its result and apt's calls."""
+    """Run the tool with only a few commands in PATH; return its result and apt's calls."""
     commands = sandbox.directory / "bin"
     commands.mkdir()
     for name in ("sh", "env", "id", "mktemp", "rm", "cat", "grep"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in examples/grafana: a dashboard, alerts and how Prometheus asks, on metrics that there are."""
+"""The files of examples/grafana use existing metrics: a dashboard, alerts and the configuration of
+Prometheus."""
 import json
 import re
 import shutil
@@ -22,7 +23,7 @@ def dashboard(examples):
 
 
 def expressions(dashboard):
-    """All queries, with what Grafana fills in for its variables."""
+    """Return all queries, with values in place of Grafana's variables."""
     found = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
     assert len(found) >= 20
     return [text.replace("$__rate_interval", "5m").replace("$instance", ".*").replace("$gpu", ".*") for text in found]
@@ -43,7 +44,7 @@ def test_every_metric_is_one_of_berths(dashboard, examples):
 
 
 def test_labels_are_those_of_the_metrics(dashboard):
-    """`instance` is Prometheus's own, `le` that of every histogram."""
+    """Prometheus adds `instance`, and every histogram has `le`."""
     known = {"instance", "le", "result", "version", *METRICS["berth_device_leased"][1]}
     for panel in dashboard["panels"]:
         for target in panel.get("targets", []):
@@ -60,7 +61,7 @@ def test_the_table_of_the_readme_is_whole(examples):
 
 
 def test_panels(dashboard):
-    """Each has a number of its own and a place of its own."""
+    """Each panel has its own number and its own place."""
     numbers = [panel["id"] for panel in dashboard["panels"]]
     assert len(set(numbers)) == len(numbers)
     taken = set()
@@ -75,7 +76,7 @@ def test_panels(dashboard):
 
 
 def test_the_data_source_is_asked_for(dashboard):
-    """No panel names one of somebody's own."""
+    """No panel names a fixed data source."""
     variables = {variable["name"]: variable for variable in dashboard["templating"]["list"]}
     assert variables["datasource"]["type"] == "datasource"
     assert dashboard["id"] is None and dashboard["schemaVersion"] >= 37
@@ -100,7 +101,7 @@ def test_every_expression_is_valid(dashboard, sandbox):
 def test_configuration_and_alerts_are_valid(examples, sandbox):
     done = sandbox.run(["promtool", "check", "config", "--lint-fatal", examples / "prometheus.yml"])
     assert done.code == 0, done.stdout + done.stderr
-    # Also with the token that waits behind a '#'.
+    # The file is valid with the commented token, too.
     (sandbox.directory / "token").write_text("secret")
     shutil.copy(examples / "alerts.yml", sandbox.directory)
     text = (examples / "prometheus.yml").read_text()
@@ -127,7 +128,7 @@ def alert_test(name, series, minutes, firing):
 
 @needs_promtool
 def test_alerts_fire_when_they_should(examples, sandbox):
-    """promtool plays the hours."""
+    """promtool simulates the hours."""
     rules = sandbox.directory / "alerts.yml"
     rules.write_text(re.sub(r"\n        annotations:\n(?:          .*\n)+", "\n", (examples / "alerts.yml").read_text()))
     here = {"instance": "box", "job": "berth"}
@@ -140,7 +141,7 @@ def test_alerts_fire_when_they_should(examples, sandbox):
         alert_test("BerthDeviceIdle", {leased: "1x70", busy: "0.01x70"}, 65, [{**device, "severity": "info"}]),
         alert_test("BerthDeviceIdle", {leased: "1x70", busy: "0.01x30 0.9x40"}, 65, []),
         alert_test("BerthDeviceIdle", {leased: "0x70", busy: "0x70"}, 65, []),
-        alert_test("BerthDeviceIdle", {leased: "1x70"}, 65, []),  # nobody knows
+        alert_test("BerthDeviceIdle", {leased: "1x70"}, 65, []),  # the load is unknown
         alert_test("BerthQueueLong", {queue: "11x40"}, 35, [{**here, "severity": "warning"}]),
         alert_test("BerthQueueLong", {queue: "11x20 3x20"}, 35, []),
         alert_test("BerthDown", {up: "1x5 0x5"}, 9, [{**here, "severity": "critical"}]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every test file has its line in tests/meson.build. Without one it would never run."""
+"""Every test file has its line in tests/meson.build. Without this line it would never run."""
 import re
 
 import pytest
@@ -17,7 +17,7 @@ TABLES = {
 
 @pytest.fixture
 def listed(source_root):
-    """Returns the names of a table, with the text after them."""
+    """Return the names of a table, with the text after them."""
     text = (source_root / "tests/meson.build").read_text()
 
     def read(table):
@@ -28,7 +28,7 @@ def listed(source_root):
 
 
 def files(source_root, pattern):
-    """Returns the folders of the test files by the files' names."""
+    """Return the folders of the test files by the files' names."""
     tests = source_root / "tests"
     return {re.sub("^(test|fuzz)_", "", path.stem): path.parent.relative_to(tests) for path in tests.glob(pattern)}
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The patterns of the schema of spec files take the texts that berth's own parsers take.
+"""The patterns in the schema of spec files accept the same texts as berth's own parsers.
 
-Python's `re` judges here; that the patterns keep to what ECMA-262 has in common with it is tested by
-their letters.
+Python's `re` judges here. Another test checks that the patterns use only what ECMA-262 and Python
+have in common.
 """
 import os
 import random
@@ -15,7 +15,7 @@ LARGEST = 2**63 - 1
 
 
 def judge(kind, least, most, texts):
-    """The compiled pattern, and for each text whether the parser takes it."""
+    """Return the compiled pattern, and for each text whether the parser accepts it."""
     texts = list(texts)
     assert not any("\n" in text or "\0" in text for text in texts)
     done = subprocess.run(
@@ -31,12 +31,13 @@ def judge(kind, least, most, texts):
 
 
 def compare(kind, least, most, texts, canonical=False):
-    """Fails for texts that pattern and parser judge differently; both must take and refuse some."""
+    """Fail for texts that pattern and parser judge differently; both must accept some and refuse
+    some."""
     pattern, verdicts = judge(kind, least, most, texts)
     matches = re.compile(pattern).search
     wrong = []
     for text, taken in verdicts.items():
-        if canonical:  # the parsers take leading zeros, which files may not have
+        if canonical:  # the parsers accept leading zeros, which files may not have
             taken = taken and not re.search(r"(?<![0-9])0[0-9]", text)
         if bool(matches(text)) != taken:
             wrong.append((text, taken))
@@ -89,7 +90,8 @@ def test_ranges_of_all_lengths():
 
 @pytest.mark.parametrize("kind", ["whole", "elastic"])
 def test_the_language_is_common(kind):
-    """Nothing that ECMA-262 lacks, with or without its flag u, or that means something else there."""
+    """The patterns use nothing that ECMA-262 lacks, with or without its flag u, or that has
+    another meaning there."""
     pattern, _ = judge(kind, 1, LARGEST, [])
     for escape in re.findall(r"\\.", pattern):
         assert escape in (r"\.", r"\n", r"\1", r"\2"), escape

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The helpers that other tests start, watch and end programs with."""
+"""The helpers that start, watch and end programs for other tests."""
 import os
 import re
 import signal
@@ -17,10 +17,10 @@ def is_alive(pid):
 
 @pytest.fixture
 def leaky():
-    """A sandbox that a test closes itself."""
+    """A sandbox that the test closes itself."""
     place = Sandbox()
     yield place
-    if place.directory.exists():  # the test failed before it came to that
+    if place.directory.exists():  # the test failed before that
         place.close()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/PROTOCOL.md says what the headers say, and so does the client in Python."""
+"""docs/PROTOCOL.md agrees with the headers, and so does the client in Python."""
 import re
 import struct
 
@@ -70,7 +70,7 @@ def document(source_root):
 
 
 def enum_of(source_root, header, enum, prefix):
-    """The names without their prefix, their numbers and the first word of their comments."""
+    """Return the names without their prefix, their numbers and the first word of their comments."""
     text = (source_root / header).read_text()
     [body] = re.findall(rf"^enum {enum} \{{\n(.*?)^\}};", text, re.DOTALL | re.MULTILINE)
     values = {}
@@ -83,14 +83,14 @@ def enum_of(source_root, header, enum, prefix):
 
 
 def tables_of(document):
-    """Every table of the document: its header, and its rows as lists of cells."""
+    """Return every table of the document: its header, and its rows as lists of cells."""
     for block in re.findall(r"(?:^\|.*\n)+", document, re.MULTILINE):
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
         yield rows[0], rows[2:]
 
 
 def numbers_of(document, what):
-    """All tables whose first column has this name: from name to number."""
+    """Return all tables whose first column has this name: from name to number."""
     values = {}
     for header, rows in tables_of(document):
         if header[:2] == [what, "number"]:
@@ -101,7 +101,7 @@ def numbers_of(document, what):
 
 
 def fields_of(document, what):
-    """The table after the line `Of a WHAT:`: from name to tag and kind."""
+    """Return the table after the line `Of a WHAT:`: from name to tag and kind."""
     [block] = re.findall(rf"^Of a {what}:\n\n((?:^\|.*\n)+)", document, re.MULTILINE)
     [(header, rows)] = tables_of(block)
     assert header == ["tag", "field", "kind", "what"]
@@ -146,7 +146,7 @@ def test_limits(source_root, document):
 
 
 def test_every_message_names_known_fields(document):
-    """The tables of messages speak of fields that there are, and every field is of some message."""
+    """The tables of messages name only existing fields, and every field is in some message."""
     fields = fields_of(document, "message")
     used = set()
     for header, rows in tables_of(document):
@@ -199,7 +199,7 @@ def test_example(document):
 
 
 def test_the_client_reads_what_berth_writes(source_root):
-    """The corpus has a message of each type, which the decoder in C is tested with as well."""
+    """The corpus has a message of each type. The tests of the C decoder use it, too."""
     seen = set()
     for path in sorted((source_root / "tests/fuzz/corpus/wire").iterdir()):
         if path.name.upper() in wire_format.TYPES:

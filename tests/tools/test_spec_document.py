@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/SPEC.md and the schema are written from the tables of spec files, and are true."""
+"""docs/SPEC.md and the schema are generated from the tables of spec files, and are correct."""
 import json
 import os
 import re
@@ -48,7 +48,7 @@ def test_every_field_of_the_schema_is_in_it(document, schema, heading, name):
 
 
 def test_columns_line_up(document):
-    """For who reads it as it is."""
+    """The columns of the tables are aligned in the source text."""
     for block in re.findall(r"(?:^\|.*\n)+", document, re.MULTILINE):
         places = {tuple(i for i, c in enumerate(line) if c == "|")[:4] for line in block.splitlines()}
         assert len(places) == 1

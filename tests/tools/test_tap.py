@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two runners that turn test programs' results into TAP."""
+"""The two runners that convert the results of test programs into TAP."""
 import subprocess
 import sys
 
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def run_pytest(tmp_path, source_root):
-    """Runs a test file under pytest_tap.py; returns exit status, stdout lines and stderr."""
+    """Run a test file under pytest_tap.py; return exit status, stdout lines and stderr."""
 
     def run(text):
         (tmp_path / "test_it.py").write_text(text, encoding="utf-8")
@@ -21,7 +21,7 @@ def run_pytest(tmp_path, source_root):
 
 @pytest.fixture
 def run_cmocka(tmp_path, source_root):
-    """Runs a script that talks like a cmocka program under cmocka_tap.py."""
+    """Run a script that prints as a cmocka program does under cmocka_tap.py."""
 
     def run(script):
         program = tmp_path / "program"

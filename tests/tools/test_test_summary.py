@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/test-summary counts what a real `meson test` leaves behind."""
+"""tools/test-summary counts the results of a real `meson test`."""
 import shutil
 import subprocess
 import sys
@@ -22,8 +22,8 @@ SCRIPTS_MAX = 3
 
 
 def set_up(directory, suites):
-    """Configures a small project whose tests are the scripts t0.sh, t1.sh, ...; all of them are in one suite, or each
-    is in its own."""
+    """Configure a small project whose tests are the scripts t0.sh, t1.sh, ...; all of them are in
+    one suite, or each is in its own."""
     lines = ["project('p')"]
     for number in range(SCRIPTS_MAX):
         script = directory / f"t{number}.sh"
@@ -38,13 +38,14 @@ def set_up(directory, suites):
 
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory):
-    """Two such projects: projects[True] has suites. Configuring one takes longer than all tests in it."""
+    """Two such projects: projects[True] has suites. Configuring one takes longer than all tests in
+    it."""
     return {suites: set_up(tmp_path_factory.mktemp("project"), suites) for suites in (False, True)}
 
 
 @pytest.fixture
 def summary(projects, source_root):
-    """Runs scripts as the tests of a small project; returns the exit status and the lines."""
+    """Run scripts as the tests of a small project; return the exit status and the lines."""
 
     def run(*scripts, suites=False):
         names = [f"t{number}" for number in range(len(scripts))]

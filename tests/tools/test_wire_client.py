@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client in Python does what it says, before tests of the daemon rely on it."""
+"""The client in Python works as documented, before tests of the daemon rely on it."""
 import socket
 import threading
 
@@ -10,7 +10,7 @@ DEVICES = [{"id": f"nvidia{index}"} for index in range(3)]
 
 
 class Daemon:
-    """Answers each packet by the next of some lists of packets; then hangs up."""
+    """Answer each packet with the next list of packets; then close the connection."""
 
     def __init__(self, path, answers):
         self.received = []
@@ -39,7 +39,8 @@ class Daemon:
 
 @pytest.fixture
 def converse(tmp_path):
-    """converse([answers to the first packet], ...): a client, and the daemon that it talks to."""
+    """converse([answers to the first packet], ...): return a client, and the daemon that it talks
+    to."""
     made = []
 
     def start(*answers):
