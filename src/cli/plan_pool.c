@@ -130,8 +130,9 @@ static bool is_held_by_another_user(const struct plan_pool *pool, size_t slot)
            pool->view.snapshot.leases.items[pool->view.uses.items[use].lease].uid != geteuid();
 }
 
-/* Returns the reason against one more tenant on a shared device, as far as it is known here. The
- * pool's limit on tenants is unknown, so the default limit counts only where the pool refuses. */
+/* Returns the reason against one more tenant on a shared device. Not all of them are known here.
+ * The pool's limit on tenants is unknown, so the default limit counts only where the pool refuses.
+ */
 static enum filter_verdict check_shared_slot(const struct plan_pool *pool, size_t slot,
                                              const struct device *device,
                                              const struct request *request)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wide characters are declared only to those who ask. */
+/* ncurses declares functions for wide characters only with this. */
 #define NCURSES_WIDECHAR 1
 #include "top/display.h"
 

@@ -291,7 +291,7 @@ static void write_everything(struct event_clients *clients, struct text *out)
     events_write_load(&clients->follower->view, out);
 }
 
-/* Takes the current state as sent, for the first client: its greeting has all of it. */
+/* Takes the current state as sent, for the first client: its greeting contains everything. */
 static void reset_sent_state(struct event_clients *clients)
 {
     forget_greeting(clients);

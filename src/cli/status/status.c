@@ -145,7 +145,7 @@ static int update_view(void *context, bool on_screen, struct berth_error *error)
     return news != 0 || (on_screen && watcher->state != before);
 }
 
-/* Appends the newest view, for people with a note below the headline; NULL: none. */
+/* Appends the newest view: as JSON, or as text with a note below the headline (NULL: none). */
 static void append_view(struct status_watcher *watcher, const char *note, struct text *out)
 {
     const struct status_picture picture = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `berth status` for people: the headline, then the other parts.
+ * `berth status` as text: the headline, then the other parts.
  */
 #include <stdint.h>
 #include <string.h>

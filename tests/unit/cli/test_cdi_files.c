@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CDI files in directories of a temporary one: vendors', our own, and what is none.
+ * CDI files in temporary directories: the vendors' files, berth's own, and files of other kinds.
  */
 #include "support/unit.h"
 
@@ -18,7 +18,7 @@
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
 
-/* A setup function: no variables that would count. */
+/* Setup: unsets the variables that matter. */
 static int enter(void **state)
 {
     static const char *const names[] = {
@@ -51,7 +51,7 @@ static void write_file(const char *path, const char *content)
     assert_int_equal(fclose(file), 0);
 }
 
-/* A file with one entry of this name and device file. */
+/* Writes a file with one entry of this name and device file. */
 static void offer(const char *path, const char *kind, const char *name, const char *node)
 {
     struct text text = {0};
@@ -64,7 +64,7 @@ static void offer(const char *path, const char *kind, const char *name, const ch
     text_finish(&text);
 }
 
-/* Reads, and describes what was found: names, doubled ones with a mark. */
+/* Reads the files and describes the entries: their names, with a mark on conflicts. */
 static void check_read(const char *directories, const char *wanted)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -138,7 +138,7 @@ static void the_usual_directories(void **state)
     cdi_registry_finish(&registry);
 }
 
-/* Reads with standard error in a file, which is to say `wanted`. */
+/* Reads the files and checks that standard error is `wanted`. */
 static void check_told(bool verbose, const char *wanted)
 {
     struct cdi_registry registry = {0};
@@ -168,7 +168,7 @@ static void what_is_no_file_of_theirs_is_skipped(void **state)
     text_append_repeated(&large, ' ', CDI_FILE_SIZE_MAX + 1);
     write_file("one/large.yaml", text_string(&large));
     text_finish(&large);
-    /* Whoever opened it to read would wait. */
+    /* Opening a pipe to read it would block. */
     assert_int_equal(mkfifo("one/pipe.yaml", 0600), 0);
     assert_int_equal(mkdir("one/directory.yaml", 0700), 0);
     assert_int_equal(symlink("nowhere", "one/link.yaml"), 0);
@@ -254,7 +254,7 @@ static void writing_fails(void **state)
     write_file("file", "");
     assert_fails(cdi_files_write("file", &document, &error), BERTH_ERROR_NOT_FOUND, &error,
                  "cannot write into file: Not a directory");
-    /* In the way of the file itself: what was begun goes. */
+    /* A directory has the name of the file: the draft is removed. */
     assert_int_equal(mkdir("taken", 0700) | mkdir("taken/" CDI_FILE_NAME, 0700), 0);
     assert_fails(cdi_files_write("taken", &document, &error), BERTH_ERROR_IO, &error,
                  "cannot write into taken: Is a directory");

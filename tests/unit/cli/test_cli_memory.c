@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whole commands with one allocation after the other refused: berth says so, prints nothing else
- * and leaks nothing.
+ * Whole commands in which one allocation fails: berth prints an error and nothing else, and leaks
+ * nothing.
  */
 #include "support/unit.h"
 
@@ -26,8 +26,7 @@ static const char inventory[] =
     "- {between: [nvidia0, nvidia1], kind: nvlink, lanes: 12}\n"
     "- {between: [nvidia0, nvidia1], kind: pix}\n";
 
-/* A setup function: a temporary directory with an inventory in it, and no other, nor a daemon, to
- * be found. */
+/* Setup: a temporary directory with an inventory. No other inventory and no daemon can be found. */
 static int enter(void **state)
 {
     FILE *file;
@@ -59,7 +58,7 @@ static void stop(void *context)
     ((struct refusing *)context)->refused = failing_allocator_stop();
 }
 
-/* One line on stderr that says what it was for, and nothing on stdout. */
+/* Checks that stderr has one line with the error, and stdout nothing. */
 static void check_complaint(void)
 {
     struct text output = captured_read(CAPTURED_OUTPUT);
@@ -74,7 +73,7 @@ static void check_complaint(void)
     text_finish(&errors);
 }
 
-/* Runs the command with the first, the second, ... allocation refused until none is. */
+/* Runs the command with the first, the second, ... allocation failing, until all succeed. */
 static void check_command(const char *const *words, int exit_code)
 {
     struct refusing refusing = {.refused = true};
@@ -90,7 +89,7 @@ static void check_command(const char *const *words, int exit_code)
         if (refusing.refused)
             check_complaint();
     }
-    /* The refusals must have been there: a command allocates at least its output. */
+    /* Some allocations must have failed: a command allocates at least its output. */
     assert_true(refusing.n > 1 || exit_code == EXIT_USAGE);
 }
 

@@ -20,7 +20,7 @@ static void write_file(const char *path, const char *content)
     assert_int_equal(fclose(file), 0);
 }
 
-/* The variables that say where devices come from. */
+/* The variables that decide where devices come from. */
 static const char *const variables[] = {"BERTH_INVENTORY", "BERTH_PROBE", "BERTH_PROBE_DEADLINE"};
 
 static int enter(void **state)
@@ -37,7 +37,7 @@ static int leave(void **state)
     return temporary_directory_leave(state);
 }
 
-/* Reads the file, which must have so many devices. */
+/* Reads the file and checks the number of devices. */
 static void check_file(const char *inventory, size_t devices)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -56,7 +56,7 @@ static void check_file(const char *inventory, size_t devices)
     machine_source_close(&source);
 }
 
-/* That it is about the hardware, with this deadline. */
+/* Checks that the source is the hardware, with this deadline. */
 static void check_hardware(const char *deadline, int64_t wanted)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -99,7 +99,7 @@ static void the_deadline_has_an_option_a_variable_and_a_default(void **state)
     check_hardware("10ms", DURATION_SECOND / 100);
 }
 
-/* That opening fails like this, and leaves the source alone. */
+/* Checks that opening fails with this message and leaves the source unchanged. */
 static void check_refused(const char *inventory, const char *deadline, int code,
                           const char *message)
 {

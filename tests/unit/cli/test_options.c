@@ -11,7 +11,7 @@
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
 
-/* What the options of two made-up sets leave behind. */
+/* The target of the options of two invented sets. */
 struct kitchen {
     const char *oven;
     const char *spoon;
@@ -85,7 +85,7 @@ static const struct option_set cellar_set = {
 
 enum { WORDS_MAX = 8 };
 
-/* One command line, up to its first NULL, and what comes of it. */
+/* One command line, ended by NULL, and its result. */
 struct line {
     const char *words[WORDS_MAX];
     int result;
@@ -389,7 +389,7 @@ static void out_of_memory_is_remembered_by_the_text(void **state)
     assert_true(failing_allocator_try_all(describe, NULL) > 0);
 }
 
-/* A line whose options may stand anywhere, and its operands in their order. */
+/* A line with options anywhere, and its operands in order. */
 struct mixed_line {
     const char *words[WORDS_MAX];
     const char *operands[WORDS_MAX];

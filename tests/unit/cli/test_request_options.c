@@ -31,7 +31,7 @@ static void check_samples(const struct sample *samples, size_t count)
     }
 }
 
-/* A command line and why it is refused. */
+/* A command line and the error. */
 struct refusal {
     struct request_words line;
     int code;
@@ -68,7 +68,7 @@ static void check_number(struct optional_number number, uint64_t value)
     assert_true(number.value == value);
 }
 
-/* Checks that take no argument besides the options, one for each sample. */
+/* Checks of the options, one for each sample. */
 #define CHECK(name) static void name(const struct request_options *options)
 
 CHECK(nothing)
@@ -363,7 +363,7 @@ static void contradictions_are_refused(void **state)
     check_refusals(refusals, COUNT(refusals));
 }
 
-/* The number of words of a help text. */
+/* Returns the number of words of a help text. */
 static size_t count_words(const char *help)
 {
     size_t words = 1;
@@ -416,7 +416,7 @@ static void the_options_of_the_contract_are_there(void **state)
     }
 }
 
-/* What help and completion offer is what the parser takes, no more and no less. */
+/* Help and completion offer exactly what the parser accepts. */
 static void check_choices(const struct option *row)
 {
     struct berth_error error = BERTH_ERROR_INIT;

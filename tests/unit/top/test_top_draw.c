@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth top's screens, as text, at all sizes.
+ * The screens of berth top as text, at all sizes.
  */
 #include "support/unit.h"
 
@@ -46,7 +46,7 @@ static void all_is_there_where_there_is_room(void **state)
     top_screen_finish(shown);
 }
 
-/* Nobody knows how busy one is that sleeps. */
+/* The load of a sleeping device is unknown. */
 static void what_is_unknown_is_no_zero(void **state)
 {
     struct top_screen *shown = top_screen_of(view_of_everything(8));
@@ -66,7 +66,7 @@ static void what_is_unknown_is_no_zero(void **state)
     top_screen_finish(shown);
 }
 
-/* Where it is known of none how much is used, what there is cannot be mistaken for it. */
+/* If no used memory is known, the column shows the total only. */
 static void memory_that_nobody_knows_of(void **state)
 {
     struct top_screen *shown = top_screen_of(view_of(2));
@@ -102,7 +102,7 @@ static void a_small_screen_has_one_pane(void **state)
     top_screen_finish(shown);
 }
 
-/* A single row is for what is selected. */
+/* A single row shows the selected row. */
 static void a_tiny_screen_has_one_row(void **state)
 {
     struct top_screen *shown = top_screen_of(view_of_everything(8));
@@ -117,7 +117,7 @@ static void a_tiny_screen_has_one_row(void **state)
     top_screen_finish(shown);
 }
 
-/* A pool's path is told by its end, or not at all. */
+/* The path of a pool is cut to its end, or left out. */
 static void a_long_path_is_told_by_its_end(void **state)
 {
     struct top_screen *shown = top_screen_of(view_of(8));
@@ -135,7 +135,7 @@ static void a_long_path_is_told_by_its_end(void **state)
     top_screen_finish(shown);
 }
 
-/* What is typed is seen, however much that is. */
+/* The end of the typed text is visible, however long it is. */
 static void the_end_of_what_is_typed_is_seen(void **state)
 {
     struct top_screen *shown = top_screen_of(view_of(2));
@@ -184,7 +184,7 @@ static void ascii_will_do(void **state)
     top_screen_finish(shown);
 }
 
-/* As many lines as the screen has, none wider, nothing that steers a terminal. */
+/* Checks that the screen has its size and no control characters. */
 static void check_screen(const char *screen, size_t width, size_t height)
 {
     size_t lines = 0;
@@ -315,7 +315,7 @@ static void nothing_yet_is_said(void **state)
     top_screen_finish(shown);
 }
 
-/* The selected row is the only one that is reversed as a whole. */
+/* Only the selected row is reversed as a whole. */
 static void the_selected_row_stands_out(void **state)
 {
     struct top_screen *shown = top_screen_of(view_of(4));
@@ -345,7 +345,7 @@ static void many_devices_are_scrolled_and_mapped(void **state)
     assert_shows(screen, "57-65 of 65");
     assert_shows(screen, "nvidia63");
     assert_hides(screen, "nvidia50 ");
-    /* A large screen has more of the others, too. */
+    /* A large screen shows more rows of the other panes. */
     assert_shows(top_screen_draw(shown, 80, 60, true), " 2 Leases 3 ");
     assert_shows(text_string(&shown->text), "\n    15  ");
     top_screen_finish(shown);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cells of a screen: text stays in its columns, whatever it is. And the history that is drawn on
- * them.
+ * The cells of a screen: any text stays in its columns. And the history of loads.
  */
 #include "support/unit.h"
 
@@ -160,8 +159,8 @@ static void steps_that_were_left_out(void **state)
     assert_int_equal(value_of(&history, 0, 0), LOAD_HISTORY_UNKNOWN);
     note(&history, 3, &view, 100);
     note(&history, 3, &view, 200); /* the same again */
-    note(&history, 5, &view, 300); /* one was left out */
-    note(&history, 9, &view, 400); /* three were */
+    note(&history, 5, &view, 300); /* one step is missing */
+    note(&history, 9, &view, 400); /* three are missing */
     assert_int_equal(value_of(&history, 1, 0), 400);
     assert_int_equal(value_of(&history, 1, 1), LOAD_HISTORY_UNKNOWN);
     assert_int_equal(value_of(&history, 1, 3), LOAD_HISTORY_UNKNOWN);
@@ -207,7 +206,7 @@ static void it_is_bounded(void **state)
     assert_int_equal(value_of(&history, 0, LOAD_HISTORY_LENGTH - 1),
                      (2 * LOAD_HISTORY_LENGTH) % 1000);
     assert_int_equal(value_of(&history, 0, LOAD_HISTORY_LENGTH), LOAD_HISTORY_UNKNOWN);
-    /* A long time in which nobody looked. */
+    /* A long time without samples. */
     note(&history, INT64_MAX - 1, &few, 7);
     assert_int_equal(value_of(&history, 0, 0), 7);
     for (size_t back = 1; back < LOAD_HISTORY_LENGTH; back++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of berth top: their order, the filter, the selection, and what keys do.
+ * The rows of berth top: their order, the filter, the selection, and the keys.
  */
 #include "support/unit.h"
 
@@ -10,7 +10,7 @@
 #include "support/failing_allocator.h"
 #include "support/top_screens.h"
 
-/* The devices' rows in their order, by index; a further line of one is a minus. */
+/* Returns the rows of devices by index; a minus is a further line of a device. */
 static void check_devices(const struct top_screen *shown, const char *wanted)
 {
     const struct top_list *list = &shown->control.model.lists[PANE_DEVICES];
@@ -55,9 +55,9 @@ static void devices_are_sorted_by_any_column(void **state)
     check_devices(shown, "65432-107");
     sort_by(shown, VIEW_COLUMN_POWER, true);
     check_devices(shown, "012-34567");
-    sort_by(shown, VIEW_COLUMN_STATE, false); /* what needs somebody first */
+    sort_by(shown, VIEW_COLUMN_STATE, false); /* states that need attention first */
     check_devices(shown, "346012-75");
-    sort_by(shown, VIEW_COLUMN_USER, true); /* nobody's stay last */
+    sort_by(shown, VIEW_COLUMN_USER, true); /* devices without a user stay last */
     check_devices(shown, "2-0134567");
     sort_by(shown, VIEW_COLUMN_JOB, false);
     check_devices(shown, "2-0134567");
@@ -229,7 +229,7 @@ static void the_selection_moves_and_stops_at_the_ends(void **state)
     top_screen_finish(shown);
 }
 
-/* Puts another view in the place of the first. */
+/* Replaces the view. */
 static void change_view(struct top_screen *shown, struct pool_view view)
 {
     pool_view_finish(&shown->view);
@@ -334,7 +334,7 @@ static void what_cannot_be_released_says_so(void **state)
     top_screen_finish(shown);
 }
 
-/* While somebody thinks about it, it may end by itself. */
+/* A lease may end while its question is shown. */
 static void a_question_is_withdrawn(void **state)
 {
     struct top_screen *shown = top_screen_of(view_of_everything(8));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Server-sent events: framing, and what is in them.
+ * Server-sent events: their framing and contents.
  */
 #include "support/unit.h"
 
@@ -18,7 +18,7 @@ static void index_view(struct pool_view *view)
     assert_int_equal(pool_view_index(view, &error), 0);
 }
 
-/* That the text is one event of that name: two lines and an empty one. */
+/* Checks that the text is one event of that name: two lines and an empty one. */
 static void check_frame(const struct text *text, const char *name)
 {
     const char *string = text_string(text);
@@ -178,7 +178,8 @@ static void long_queues_are_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_is_one_line), cmocka_unit_test(loads),
+        cmocka_unit_test(everything_is_one_line),
+        cmocka_unit_test(loads),
         cmocka_unit_test(what_ends_are_called),
         cmocka_unit_test(long_queues_are_cut),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests as bytes, forms, cookies and tags.
+ * Parsing of requests, forms, cookies and tags.
  */
 #include "support/unit.h"
 
@@ -61,7 +61,7 @@ static void a_body(void **state)
     assert_int_equal(request.length, strlen(bytes) - 1);
 }
 
-/* Every beginning of a request is one that may go on, and nothing is said of it yet. */
+/* Every beginning of a request is incomplete, and no error. */
 static void beginnings(void **state)
 {
     const char *bytes = "POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc";
@@ -159,7 +159,7 @@ static void what_is_no_request(void **state)
     }
 }
 
-/* A request whose headers take so many bytes, each line so many. */
+/* Builds a request whose headers have so many bytes, in lines of so many. */
 static struct text long_request(const char *path, size_t lines, size_t line_length)
 {
     struct text text = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that say which leases are on which GPU.
+ * The files that map GPUs to leases.
  */
 #include "support/unit.h"
 
@@ -70,7 +70,7 @@ static void leases_come_and_go(void **state)
     fclose(fopen("1", "w"));
     assert_int_equal(job_mapping_open(&mapping, ".", &error), 0);
     update(&mapping, &view);
-    assert_int_equal(count_files(), 0); /* also what was left there of a device of ours */
+    assert_int_equal(count_files(), 0); /* old files of our devices are removed, too */
     view_lease(&view, 12, 0, 2);
     view_lease(&view, 112, 1, 2);
     view_lease(&view, 13, 2, 3);
@@ -84,7 +84,7 @@ static void leases_come_and_go(void **state)
     assert_int_equal(stat("1", &before), 0);
     update(&mapping, &view);
     assert_int_equal(stat("1", &after), 0);
-    assert_int_equal(before.st_ino, after.st_ino); /* what is the same is not written again */
+    assert_int_equal(before.st_ino, after.st_ino); /* an unchanged file is not written again */
     view.snapshot.leases.count = 1;
     index_view(&view);
     update(&mapping, &view);
@@ -103,15 +103,14 @@ static void places_that_will_not_do(void **state)
 
     (void)state;
     assert_int_equal(job_mapping_open(&mapping, "none", &error), BERTH_ERROR_INVALID);
-    assert_string_equal(error.message,
-                        "cannot write into none: No such file or directory");
+    assert_string_equal(error.message, "cannot write into none: No such file or directory");
     fclose(fopen("file", "w"));
     assert_int_equal(job_mapping_open(&mapping, "file", &error), BERTH_ERROR_INVALID);
     assert_false(mapping.is_open);
     job_mapping_close(&mapping);
 }
 
-/* A directory where a file is to be: the others are written all the same, and it is tried again. */
+/* A directory has the name of a file: the other files are written, and the next update retries. */
 static void what_fails_is_tried_again(void **state)
 {
     struct pool_view view = view_of(2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Addresses to listen on, and hosts that requests are for.
+ * Addresses to listen on, and the names in Host.
  */
 #include "support/unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pool for Prometheus: which samples there are, how numbers and labels are written.
+ * Metrics for Prometheus: the samples, and the format of numbers and labels.
  */
 #include "support/unit.h"
 
@@ -32,7 +32,7 @@ static void labels_are_escaped(void **state)
     check_escaped("a\xff\xc3", "a\xef\xbf\xbd\xef\xbf\xbd");
 }
 
-/* Whether the line is there, as a whole. */
+/* Returns whether the text has this whole line. */
 static bool has(const struct text *text, const char *line)
 {
     const char *found = text_string(text);
@@ -106,7 +106,7 @@ static void figures(void **state)
     pool_view_finish(&view);
 }
 
-/* What was so before is not told as what is. */
+/* Old values are left out. */
 static void old_and_impossible_figures_are_absent(void **state)
 {
     struct pool_view view = view_of(2);
@@ -160,7 +160,7 @@ static void counters_and_histograms(void **state)
     pool_view_finish(&view);
 }
 
-/* Labels are kept from one time to the next, and follow what they are about. */
+/* Labels are cached, and follow changes of the device. */
 static void devices_that_change(void **state)
 {
     struct pool_view view = view_of(2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is remembered of loads.
+ * The history of loads for a new page.
  */
 #include "support/unit.h"
 
@@ -9,7 +9,7 @@
 #include "support/pool_views.h"
 #include "web/recent_loads.h"
 
-/* The first moment of a step. */
+/* Returns the start of a step. */
 #define STEP(number) (VIEW_NOW + (number)*RECENT_INTERVAL)
 
 static void note(struct recent_loads *recent, size_t device, int64_t value, int64_t time)
@@ -21,7 +21,7 @@ static void note(struct recent_loads *recent, size_t device, int64_t value, int6
     pool_view_finish(&view);
 }
 
-/* The last figures of the only device, newest last. */
+/* Checks the last values of the only device, newest last. */
 static void check(const struct recent_loads *recent, int64_t now, const char *wanted)
 {
     struct text text = {0};
@@ -48,7 +48,7 @@ static void figures_stand_at_their_times(void **state)
     check(&recent, STEP(1), "null,0.1,0.25");
     note(&recent, 0, 1000, STEP(4));
     check(&recent, STEP(4) + 1, "0.1,0.25,null,null,1");
-    /* Time goes on, also without samples. */
+    /* Time passes without samples, too. */
     check(&recent, STEP(6), "0.25,null,null,1,null,null");
     recent_loads_finish(&recent);
 }
@@ -80,7 +80,7 @@ static void what_is_old_is_forgotten(void **state)
     for (unsigned i = 0; i < RECENT_STEPS; i++)
         assert_true(recent.items[0].utilization[i] == RECENT_UNKNOWN ||
                     recent.items[0].utilization[i] == 300);
-    /* Something from before that changes nothing. */
+    /* An older sample that changes nothing. */
     note(&recent, 0, 999, STEP(0));
     check(&recent, STEP(100 * RECENT_STEPS), "null,null,0.3");
     recent_loads_finish(&recent);

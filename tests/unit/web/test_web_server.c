@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The server, with times that are short: who is waited for, and for how long. And readers of the
- * event stream, of a pool that never was.
+ * The HTTP server with short timeouts, and the clients of the event stream of an invented pool.
  */
 #include "support/unit.h"
 
@@ -121,7 +120,7 @@ static int ask(struct scene *scene)
     return descriptor;
 }
 
-/* Lets the server work for a moment. */
+/* Runs the event loop for a moment. */
 static void turn(struct scene *scene)
 {
     struct timeval moment = {.tv_usec = 2000};
@@ -130,7 +129,7 @@ static void turn(struct scene *scene)
     event_base_dispatch(scene->base);
 }
 
-/* Reads what there is. Returns false when the other side has hung up. */
+/* Reads the available bytes. Returns false if the server has closed the connection. */
 static bool take(int descriptor, struct text *out)
 {
     char bytes[4096];
@@ -146,7 +145,7 @@ static bool take(int descriptor, struct text *out)
     }
 }
 
-/* Waits until the text holds this, or, with NULL, until the other side hangs up. */
+/* Waits until the text contains this, or for NULL until the server closes the connection. */
 static void await(struct scene *scene, int descriptor, const char *wanted, struct text *out)
 {
     int64_t deadline = clock_now() + LONG;
@@ -180,7 +179,7 @@ static void an_answer_and_the_next(void **state)
     await(&scene, client, NULL, &text);
     assert_non_null(strstr(text_string(&text), "Connection: close\r\n"));
     close(client);
-    /* One that asks nothing more is not waited for. */
+    /* A client that sends no further request is disconnected. */
     client = ask(&scene);
     await(&scene, client, NULL, &text);
     close(client);
@@ -201,14 +200,14 @@ static void half_a_request(void **state)
     await(&scene, client, NULL, &text);
     assert_int_equal(text.length, 0);
     close(client);
-    /* Nor one who says nothing at all. */
+    /* So is a client that sends nothing. */
     client = reach(&scene);
     await(&scene, client, NULL, &text);
     close(client);
     end(&scene);
 }
 
-/* It counts from the beginning, however much comes. */
+/* The timeout counts from the first byte, however much follows. */
 static void a_request_that_never_ends(void **state)
 {
     int64_t deadline = clock_now() + LONG;
@@ -230,7 +229,7 @@ static void a_request_that_never_ends(void **state)
     end(&scene);
 }
 
-/* Neither one who takes nothing of an answer, nor one who takes it too slowly. */
+/* Clients that read nothing, or too slowly, are disconnected. */
 static void answers_that_are_not_taken(void **state)
 {
     const struct http_server_timeouts timeouts[] = {{.stalled = SHORT}, {.answer = SHORT}};
@@ -244,7 +243,7 @@ static void answers_that_are_not_taken(void **state)
 
         begin(&scene, ACT_LONG_ANSWER, timeouts[i]);
         client = ask(&scene);
-        /* It has hung up when sending fails. */
+        /* Sending fails once the server has closed the connection. */
         while (send(client, "x", 1, MSG_NOSIGNAL) >= 0 || errno == EAGAIN) {
             assert_true(clock_now() < deadline);
             turn(&scene);
@@ -302,7 +301,7 @@ static void answers_that_never_come(void **state)
     text_finish(&text);
 }
 
-/* ---- Readers ---- */
+/* ---- Clients of the event stream ---- */
 
 static void show(struct scene *scene, struct pool_view view)
 {
@@ -363,7 +362,7 @@ static void leases_that_are_too_short_to_be_seen(void **state)
     end_reading(&scene, client, &text);
 }
 
-/* Its end is not told with the next news either: then everything is told. */
+/* If the end of a lease does not come with the next news, the whole state is sent. */
 static void leases_that_vanish(void **state)
 {
     struct scene scene;
@@ -382,7 +381,7 @@ static void leases_that_vanish(void **state)
     event_clients_notify(&scene.clients, WIRE_NEWS_LEASE);
     await(&scene, client, "event: load", &text);
     assert_null(strstr(text_string(&text), "event: hello"));
-    /* Somebody looks again, before there are news. */
+    /* A new snapshot arrives before the news. */
     text_clear(&text);
     event_clients_notify(&scene.clients, WIRE_NEWS_LEASE | WIRE_NEWS_LOAD);
     await(&scene, client, "event: load", &text);
@@ -393,7 +392,7 @@ static void leases_that_vanish(void **state)
     end_reading(&scene, client, &text);
 }
 
-/* It is over, and something of it is left: that is told once. */
+/* A lease that ended and still drains is sent once. */
 static void leases_that_linger(void **state)
 {
     struct lease_info over = {.id = 7};

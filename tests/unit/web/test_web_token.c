@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The token: its file, and requests that have it or do not.
+ * The token: its file, and requests with and without it.
  */
 #include "support/unit.h"
 
@@ -55,7 +55,7 @@ static void files_that_will_do(void **state)
         assert_string_equal(token.text, "0123456789abcdef");
         assert_int_equal(token.length, 16);
     }
-    /* A group that was given the file reads it on purpose. */
+    /* The group may read the file: that is on purpose. */
     assert_int_equal(read_token(contents[0], 0640, &token, &error), 0);
 }
 

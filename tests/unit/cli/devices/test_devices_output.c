@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices as people and programs see them: what no inventory can say, and how it fits.
+ * The output of devices: facts that an inventory cannot have, and the fit to the terminal.
  */
 #include "support/unit.h"
 
@@ -21,7 +21,7 @@
 static const struct terminal narrow = {.width = 80, .unicode = true};
 static const struct terminal endless = {.unicode = true};
 
-/* The text of a report; the caller finishes it. */
+/* Returns the text of a report; the caller finishes it. */
 static struct text words_of(const struct machine_report *report, struct terminal terminal)
 {
     struct user_names users = {0};
@@ -300,8 +300,8 @@ enum { MANY = 63, PARTITIONS = 8, LINKS_MANY = MANY * MANY };
 static struct device many[MANY];
 static struct link many_links[LINKS_MANY];
 
-/* Eight GPUs of eight partitions each, but for the last: those of one GPU reach each other over its
- * board, those of two by the fabric. */
+/* Eight GPUs of eight partitions each, except for the last one. Partitions of one GPU are linked
+ * over its board, those of two GPUs by the fabric. */
 static struct machine_report partitions(void)
 {
     size_t count = 0;

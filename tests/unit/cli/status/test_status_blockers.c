@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What keeps devices from being granted, as people and programs see it.
+ * Blockers: processes and drains that keep devices from being granted, as text and as JSON.
  */
 #include "support/unit.h"
 
@@ -34,7 +34,7 @@ static void drain(struct slot_info *slot, const char *reason, struct optional_nu
     slot->reason_time = VIEW_NOW - 52 * DURATION_HOUR;
 }
 
-/* A pool whose devices are held up in every way. */
+/* A pool with every kind of blocker. */
 static struct pool_view blocked_view(void)
 {
     struct pool_view view = view_of(6);
@@ -68,7 +68,7 @@ static struct pool_view blocked_view(void)
     drain(&slots[3], "the fan is loud, and somebody has to look at it before it is used again",
           optional_number_of(4000000002));
     drain(&slots[4], NULL, (struct optional_number){0});
-    add_process(&slots[4], 102)->lease = 13; /* its own */
+    add_process(&slots[4], 102)->lease = 13; /* of its own lease */
     return view;
 }
 
@@ -204,7 +204,7 @@ static void blockers_count_as_a_change(void **state)
     pool_view_finish(&one);
 }
 
-/* ---- How a device stands after it was drained ---- */
+/* ---- The state of a device after drain ---- */
 
 static void check_standing(struct pool_view *view, uint32_t index, const char *wanted)
 {

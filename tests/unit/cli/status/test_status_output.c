@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pools as people and programs see them: views that no daemon sent, and those no daemon should.
+ * The output of status for invented views, also for views that no daemon should send.
  */
 #include "support/unit.h"
 
@@ -334,7 +334,7 @@ static void users_have_names_or_numbers(void **state)
     user_names_finish(&users);
 }
 
-/* A pool of hardware where not all is well. */
+/* A pool of hardware with problems. */
 static struct pool_view troubled_view(void)
 {
     struct pool_view view = view_of(4);
