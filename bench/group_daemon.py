@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon as its clients see it, beside bare sockets and a lock in Redis; and what it takes."""
+"""The daemon as its clients see it, compared with bare sockets and a lock in Redis; and the
+resources it uses."""
 import contextlib
 import functools
 import subprocess
@@ -12,7 +13,7 @@ from peers import compiled, compiled_with_rooms, number
 
 HIREDIS = Path("/usr/include/hiredis/hiredis.h")
 REST_SECONDS = 10
-# The log is written and names are let go within this time after the last claim.
+# The daemon writes its log and releases names within this time after the last claim.
 SETTLE_SECONDS = 2
 WAITING = 10_000
 FEW_WAITING = 64
@@ -37,7 +38,7 @@ def redis_lock(build):
 
 
 def beside_ping_pong(mode, trips):
-    """The peer is so many round trips."""
+    """The peer makes this many round trips."""
 
     def measure(build):
         program, peer = client(build), ping_pong(build)
@@ -57,7 +58,7 @@ def beside_redis(mode):
 
 
 def in_a_pool(build, *mode):
-    """The number of a mode with a daemon of its own; "PID" stands for the daemon's."""
+    """Return the result of a mode with a separate daemon; "PID" stands for the daemon's pid."""
     with servers.pool(build) as pool:
         words = [pool.pid if word == "PID" else word for word in mode]
         return number(client(build), pool.socket, *words)
@@ -77,15 +78,15 @@ def flatness(build):
 
 
 def status(pid, name):
-    """A number of /proc/PID/status."""
+    """Return a number of /proc/PID/status."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return next(int(line.split()[1]) for line in text.splitlines() if line.startswith(name + ":"))
 
 
 @functools.lru_cache(maxsize=None)
 def at_rest(build):
-    """Of several daemons that were used and then left alone for a while: their memory in MiB and how
-    often they woke up."""
+    """Return the memory in MiB and the wakeups of several daemons that were used and then left
+    idle."""
     with contextlib.ExitStack() as stack:
         pools = [stack.enter_context(servers.pool(build)) for _ in range(ROUNDS)]
         for pool in pools:

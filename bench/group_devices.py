@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long it takes to list the devices of a machine that has many."""
+"""The time to list the devices of a machine that has many."""
 import contextlib
 import os
 import subprocess
@@ -17,7 +17,7 @@ GPUS = 64
 
 
 def list_time(build, environment):
-    """Milliseconds from the start of `berth devices --json` to its end."""
+    """Return the milliseconds from the start of `berth devices --json` to its end."""
     begin = time.perf_counter_ns()
     done = subprocess.run(
         [str(build / "berth"), "devices", "--json"],
@@ -30,13 +30,13 @@ def list_time(build, environment):
 
 
 def measure_list(build, environment, wanted):
-    """The rounds' times; a list that is not whole is no result."""
+    """Return the rounds' times. Fail if a list is incomplete."""
     times = []
     for number in range(ROUNDS + 1):
         taken, found = list_time(build, environment)
         if found != wanted:
             raise RuntimeError(f"expected {wanted} devices, got {found}")
-        if number > 0:  # the first reads the files
+        if number > 0:  # the first round reads the files from disk
             times.append(taken)
     return times, None
 

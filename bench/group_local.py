@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libberth inside a program, beside a pool of the same kind on tokio and beside bare futexes."""
+"""libberth inside a program, compared with a similar pool on tokio and with bare futexes."""
 import functools
 
 from harness import ROUNDS, Row, Skipped, interleave, one_cpu
@@ -19,7 +19,7 @@ def tokio_pool(build):
 
 
 def side_by_side(first, second):
-    """The rounds of two command lines, each a program with its arguments."""
+    """Return the rounds of two command lines, each a program with its arguments."""
     with one_cpu():
         return interleave(lambda: number(*first), lambda: number(*second))
 
@@ -29,12 +29,12 @@ def beside_tokio(*mode):
 
 
 def shared_beside_tokio(*mode):
-    """The same with a pool of ours that two threads have used."""
+    """The same with a berth pool that two threads have used."""
     return lambda build: side_by_side((ours(build), "shared", *mode), (tokio_pool(build), *mode))
 
 
 def flatness(build):
-    """How many times longer a hand-off takes among many tasks than among few, of ours alone."""
+    """Return how many times longer a hand-off of berth takes among many tasks than among few."""
     many, few = side_by_side((ours(build), "handoff", 10_000), (ours(build), "handoff", 64))
     return [one / other for one, other in zip(many, few)], None
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well policies fill the cluster of the openb traces, beside what is published, and how quickly.
+"""How well and how fast policies fill the cluster of the openb traces, compared with published
+figures.
 
-The published figures are the means over ten seeds of hkust-adsl/kubernetes-scheduler-simulator. All rows
-replay with `berth sim place`; docs/PLACEMENT.md says how.
+The published figures are the means over ten seeds of hkust-adsl/kubernetes-scheduler-simulator.
+All rows replay with `berth sim place`; docs/PLACEMENT.md explains how.
 """
 import concurrent.futures
 import functools
@@ -16,7 +17,7 @@ from harness import Row, Skipped, one_cpu
 DATA = Path(__file__).resolve().parent.parent.parent / "shared/data/openb"
 NODES = "openb_node_list_gpu_node.csv"
 
-# Allocated GPUs in % on the default trace, when 100 % have been asked for.
+# Allocated GPUs in % on the default trace, when 100 % have been requested.
 PUBLISHED_DEFAULT = {
     "random": 86.30,
     "dotprod": 90.62,
@@ -25,7 +26,7 @@ PUBLISHED_DEFAULT = {
     "bestfit": 92.86,
     "fgd": 95.23,
 }
-# By FGD on each trace, when 130 % have been asked for.
+# FGD on each trace, when 130 % have been requested.
 PUBLISHED_FGD = {
     "cpu050": 95.21,
     "cpu200": 95.05,
@@ -52,7 +53,7 @@ def trace_file(name):
 
 
 def replay(build, trace, policy, first, last, *options):
-    """The runs of these seeds."""
+    """Return the runs of these seeds."""
     program = build / "berth"
     if not program.exists():
         raise Skipped("berth is not built")
@@ -66,7 +67,7 @@ def replay(build, trace, policy, first, last, *options):
 
 @functools.cache
 def qualities(build, trace, policy, first, last, *options):
-    """The same, in two processes: what they say does not depend on how long they take."""
+    """The same in two processes: the results do not depend on the time they take."""
     middle = (first + last) // 2
     with concurrent.futures.ThreadPoolExecutor(2) as both:
         halves = both.map(
@@ -114,7 +115,7 @@ def frag_row(trace, published):
 
 
 def differences(build):
-    """From published FGD, by trace."""
+    """Return the differences from published FGD, by trace."""
     return [statistics.fmean(frag_at_130(build, trace)) - PUBLISHED_FGD[trace] for trace in PUBLISHED_FGD]
 
 
@@ -128,7 +129,7 @@ def worst_below(build):
 
 
 def timed(member):
-    """What `member` makes of each run; one at a time, on one CPU."""
+    """Return `member` of each run; the runs are sequential, on one CPU."""
 
     def measure(build):
         with one_cpu():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the jobs of the Philly trace wait, and whether anybody starts later than was promised.
+"""How long the jobs of the Philly trace wait, and whether any job starts later than promised.
 
-All rows replay with `berth sim queue`: one pool of nodes of 8 GPUs. The peer is whoever fits goes first
-(`--order skip`), which starves gangs. docs/FAIRNESS.md says what the estimates mean.
+All rows replay with `berth sim queue`: one pool of nodes of 8 GPUs. The peer lets every job that
+fits go first (`--order skip`), which starves gangs. docs/FAIRNESS.md explains the estimates.
 """
 import functools
 import json
@@ -33,7 +33,7 @@ replay = functools.cache(replay_again)
 
 
 def wait(member, nodes, estimate="exact"):
-    """The same in every round: a replay says the same each time."""
+    """All rounds are equal: a replay always gives the same result."""
 
     def measure(build):
         ours = replay(build, nodes, "easy", estimate)["wait_s"][member]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one placement decision costs over 100,000 devices, and how that grows."""
+"""The cost of one placement decision over 100,000 devices, and how it grows."""
 import functools
 
 from harness import ROUNDS, Row, interleave, one_cpu
@@ -14,7 +14,7 @@ def program(build):
 
 
 def beside_reading(policy):
-    """Every node is asked; the peer reads what is looked at."""
+    """Every node is examined; the peer only reads the same data."""
 
     def measure(build):
         with one_cpu():
@@ -27,7 +27,7 @@ def beside_reading(policy):
 
 
 def kept(nodes):
-    """Nanoseconds for a claim and a release."""
+    """Measure the nanoseconds for a claim and a release."""
 
     def measure(build):
         with one_cpu():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which connected devices are chosen, beside the vendors' own allocators, and how long that takes."""
+"""Which connected devices are chosen, compared with the vendors' own allocators, and how long that
+takes."""
 import functools
 import json
 import subprocess
@@ -19,7 +20,7 @@ import vendor_cases  # noqa: E402
 
 @functools.lru_cache(maxsize=None)
 def all_cases():
-    """Cases with the inventories that they are about; none where one of the files is missing."""
+    """Return the cases with their inventories, or none if one of the files is missing."""
     found = []
     for vendor, read in vendor_cases.READERS.items():
         file = RECORDED / f"{vendor}.json"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth run` beside what else starts a command under a lock, in a queue, or bare."""
+"""`berth run` compared with other ways to start a command: under a lock, in a queue, or bare."""
 import contextlib
 import functools
 import os
@@ -29,7 +29,7 @@ def found(program, package):
 
 
 def start_time(command, environment):
-    """Microseconds from the start of a command to its end, over many."""
+    """Return the mean microseconds from the start of a command to its end, over many starts."""
     begin = time.perf_counter_ns()
     for _ in range(STARTS):
         pid = os.posix_spawn(command[0], command, environment)
@@ -39,13 +39,13 @@ def start_time(command, environment):
 
 
 def beside(make_peer):
-    """`berth run true` beside the command that `make_peer` returns for a directory."""
+    """Compare `berth run true` with the command that `make_peer` returns for a directory."""
 
     def measure(build):
         with one_cpu(), servers.pool(build) as pool:
             ours = [str(pool.berth), "run", "true"]
             peer = make_peer(pool.socket.parent)
-            for command in (ours, peer):  # the first starts read the files
+            for command in (ours, peer):  # the first starts read the files from disk
                 start_time(command, pool.environment)
             return interleave(
                 lambda: start_time(ours, pool.environment),
@@ -69,7 +69,7 @@ def bare(directory):
 
 
 def shell_time(script, environment):
-    """Jobs in a second of a shell script that does them all."""
+    """Return the jobs per second of a shell script that runs all of them."""
     begin = time.perf_counter()
     subprocess.run(["sh", "-ec", script], env=environment, stdout=subprocess.DEVNULL, check=True)
     return JOBS / (time.perf_counter() - begin)
@@ -77,7 +77,7 @@ def shell_time(script, environment):
 
 @contextlib.contextmanager
 def spooler(slots):
-    """The environment of a private task-spooler."""
+    """Return the environment of a private task-spooler."""
     tsp = found("tsp", "task-spooler")
     with servers.directory() as place:
         environment = {**os.environ, "TMPDIR": str(place), "TS_SOCKET": str(place / "socket")}
@@ -93,7 +93,7 @@ COUNT = f"i=0; while [ $i -lt {JOBS} ]; do i=$((i + 1));"
 
 
 def jobs(script):
-    """The script stands for 500 jobs, in it BERTH for the program."""
+    """The script stands for 500 jobs; BERTH in it stands for the program."""
 
     def measure(build):
         with servers.pool(build) as pool, spooler(8) as spooling:
@@ -127,11 +127,11 @@ class Holder:
         self.first_word = self.process.stderr.readline()
 
     def started(self):
-        """When its command started, in nanoseconds; waits for that."""
+        """Wait until its command has started, and return when, in nanoseconds."""
         return int(self.process.stdout.readline())
 
     def kill(self):
-        """Ends it, and returns when that was."""
+        """Kill it, and return when that was."""
         time_of_it = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         self.process.send_signal(signal.SIGKILL)
         return time_of_it
@@ -142,7 +142,7 @@ class Holder:
 
 
 def hand_over(pool, stamp):
-    """Milliseconds of each of many times that a holder was killed while another waited."""
+    """Kill a holder many times while another waits. Return the milliseconds of each handover."""
     times = []
     holder = Holder(pool, stamp)
     try:
@@ -169,7 +169,7 @@ def hand_overs(build, make_pool):
 
 
 def hundredth(percent, make_pool=servers.pool):
-    """That percentile of each round."""
+    """Return this percentile of each round."""
 
     def measure(build):
         return [statistics.quantiles(times, n=100)[percent - 1] for times in hand_overs(build, make_pool)], None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to start a berth command at all."""
+"""The cost of starting a berth command."""
 import os
 import time
 
@@ -10,7 +10,7 @@ SPAWNS = 100
 
 
 def spawn_time(command, output):
-    """Microseconds for one start of a command to its end, over many starts."""
+    """Return the mean microseconds from the start of a command to its end, over many starts."""
     redirect = [(os.POSIX_SPAWN_DUP2, output, 1)]
     begin = time.perf_counter_ns()
     for _ in range(SPAWNS):
@@ -27,7 +27,7 @@ def start(build):
     ours = [str(berth), "--version"]
     peer = [str(compiled(build, "peers/nothing.c"))]
     with one_cpu(), open(os.devnull, "wb") as null:
-        for command in (ours, peer):  # the first starts read the files
+        for command in (ours, peer):  # the first starts read the files from disk
             spawn_time(command, null.fileno())
         return interleave(
             lambda: spawn_time(ours, null.fileno()), lambda: spawn_time(peer, null.fileno()), rounds=15

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scrape of many devices costs."""
+"""The cost of a scrape with many devices."""
 import functools
 
 from harness import Row, interleave, one_cpu

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measuring side by side: rows, rounds, ratios, the table and its JSON.
 
-A row is measured in rounds, ours and the peer's in turn, because times move with the machine while
-the ratio of neighbours hardly does. What counts is the median of the rounds' ratios.
+A row is measured in rounds, berth's and the peer's in turn, because times change with the machine
+while the ratio of neighbouring rounds hardly does. The result is the median of the rounds' ratios.
 """
 import contextlib
 import dataclasses
@@ -17,16 +17,17 @@ ROUNDS = 7
 
 
 class Skipped(Exception):
-    """Raised by a row that cannot be measured here; the message says why."""
+    """Raised by a row that cannot be measured here; the message gives the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """`measure(build)` returns two lists of the same length, a value of ours and one of the peer's
-    for each round. A row without a peer returns None for the second; its goal is then in its unit,
-    not a ratio. So it is with `goal_is_ratio` false, where a peer is only shown beside ours, and with
-    `near`, where the goal is how far ours may be from the peer's, to either side.
-    `better` is "lower" or "higher". `middle` is what stands for all rounds."""
+    """`measure(build)` returns two lists of the same length, with berth's value and the peer's
+    value for each round. A row without a peer returns None for the second; its goal is then in
+    its unit, not a ratio. The goal is also in the unit if `goal_is_ratio` is false, where the
+    peer is only shown, and if `near` is true, where the goal is the largest difference from the
+    peer to either side. `better` is "lower" or "higher". `middle` computes the value for all
+    rounds."""
 
     name: str
     group: str
@@ -65,7 +66,8 @@ class Outcome:
 
 @contextlib.contextmanager
 def one_cpu():
-    """Pins this process and its children: moving between CPUs costs more than what is measured."""
+    """Pin this process and its children: moving between CPUs would cost more than the measured
+    operation."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(before)})
     try:
@@ -75,7 +77,7 @@ def one_cpu():
 
 
 def interleave(ours, peer, rounds=ROUNDS):
-    """Calls both in turn, and in the other order every second round; returns the two lists."""
+    """Call both in turn, and in the other order every second round; return the two lists."""
     values = ([], [])
     for number in range(rounds):
         for side in (0, 1) if number % 2 == 0 else (1, 0):
@@ -84,7 +86,8 @@ def interleave(ours, peer, rounds=ROUNDS):
 
 
 def spread_of(values):
-    """The distance of the quartiles as a part of the median, or as it is when that is 0."""
+    """Return the distance of the quartiles as a part of the median, or as it is if the median is
+    0."""
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
     return (high - low) / (middle or 1.0)
 
@@ -94,7 +97,7 @@ def is_met(value, goal, better):
 
 
 def judge(row, ours, peer):
-    """The outcome of a row from its rounds."""
+    """Return the outcome of a row from its rounds."""
     if len(ours) < ROUNDS or (peer is not None and len(peer) != len(ours)):
         raise ValueError(f"{row.name}: expected {ROUNDS} rounds or more of each, got {len(ours)}")
     ratios = ratio = None
@@ -153,7 +156,7 @@ def cells(outcome):
 
 
 def table(outcomes):
-    """The lines of the table, aligned; figures to the right."""
+    """Return the aligned lines of the table, with figures to the right."""
     rows = [("what", "ours", "peer", "ratio", "spread", "goal", "")] + [cells(o) for o in outcomes]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
@@ -164,7 +167,7 @@ def table(outcomes):
 
 
 def load_rows(directory):
-    """The rows of every group_*.py in a directory, in the order of the file names."""
+    """Return the rows of every group_*.py in a directory, in the order of the file names."""
     rows = []
     sys.path.insert(0, str(directory))
     for path in sorted(Path(directory).glob("group_*.py")):

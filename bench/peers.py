@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Building the programs that are measured, those in C and the peer in Rust, and asking them."""
+"""Build the measured programs, those in C and the peer in Rust, and run them."""
 import json
 import os
 import shlex
@@ -10,16 +10,16 @@ from pathlib import Path
 from harness import Skipped
 
 HERE = Path(__file__).resolve().parent
-# Where Debian's librust-*-dev packages put their sources.
+# The directory where Debian's librust-*-dev packages put their sources.
 CRATES = Path("/usr/share/cargo/registry")
 
 
 def compiler_command(build):
-    """How the build compiles berth's main file: the compiler and its flags."""
+    """Return the compiler and the flags with which the build compiles berth's main file."""
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
     for entry in commands:
         if entry["file"].endswith("src/main/berth.c"):
-            # What follows -MD names the files of this one compilation.
+            # The words after -MD name the files of this one compilation.
             words = shlex.split(entry["command"])
             return words[: words.index("-MD")]
     raise Skipped("the build directory does not say how berth is compiled")
@@ -33,8 +33,8 @@ def is_older(program, sources):
 
 
 def compiled(build, *sources, options=(), headers=()):
-    """The program of these C files below bench/, compiled with berth's own flags and named after the
-    first; made anew when it is older than they or the headers."""
+    """Return the program of these C files below bench/, compiled with berth's own flags and named
+    after the first file. It is rebuilt if it is older than the files or the headers."""
     paths = [HERE / source for source in sources]
     program = build / "bench" / paths[0].stem
     if is_older(program, [*paths, *headers]):
@@ -55,7 +55,7 @@ def compiled_with_libberth(build, *sources):
 
 
 def compiled_with_rooms(build, rooms, *sources):
-    """The same, linked to rooms of berth's own, each before those that it stands on."""
+    """The same, linked to libraries of berth's components, each before those that it depends on."""
     libraries = [build / f"src/lib{room}.a" for room in rooms]
     if not all(library.exists() for library in libraries):
         raise Skipped("berth is not built")
@@ -64,7 +64,7 @@ def compiled_with_rooms(build, rooms, *sources):
 
 
 def number(program, *arguments):
-    """The one number that a program prints."""
+    """Return the one number that a program prints."""
     done = subprocess.run(
         [program, *map(str, arguments)], capture_output=True, text=True, check=False
     )
@@ -74,15 +74,15 @@ def number(program, *arguments):
 
 
 def built_by_cargo(build, name, crate):
-    """The program of the package peers/NAME, which needs a crate that Debian packages. Nothing comes
-    from the network, and nothing is written outside the build directory."""
+    """Return the program of the package peers/NAME, which needs a crate that Debian packages.
+    Nothing comes from the network, and nothing is written outside the build directory."""
     cargo = shutil.which("cargo")
     if cargo is None:
         raise Skipped("cargo is not installed")
     if not any(CRATES.glob(f"{crate}-[0-9]*")):
         raise Skipped(f"the crate {crate} is not installed: librust-{crate}-dev")
-    # cargo writes its lock beside the package: hence a copy. A lock of before may name a crate that
-    # was replaced by a newer one since.
+    # cargo writes its lock file beside the package, so a copy is used. An older lock file may name
+    # a crate that has since been replaced by a newer version.
     package = build / "bench" / name
     shutil.copytree(HERE / "peers" / name, package, dirs_exist_ok=True)
     (package / "Cargo.lock").unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs beside a measurement: a daemon of berth's and other people's servers, each in a private
-directory, started here and ended by its process."""
+"""The servers beside a measurement: berth's daemon and other servers, each in a private directory.
+This module starts and ends them."""
 import contextlib
 import dataclasses
 import os
@@ -19,14 +19,14 @@ PATIENCE_SECONDS = 10
 
 @contextlib.contextmanager
 def directory():
-    """A private one; its path is short, because sockets have to fit."""
+    """Make a private directory. Its path is short, because it must fit into socket addresses."""
     with tempfile.TemporaryDirectory(prefix="berth-bench-") as path:
         yield Path(os.path.realpath(path))
 
 
 @contextlib.contextmanager
 def running(command, **options):
-    """A process that is ended afterwards, with what reads its output."""
+    """Run a process and end it afterwards, together with the readers of its output."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True, **options) as process:
         try:
             yield process
@@ -39,7 +39,7 @@ def running(command, **options):
 
 
 def number_of(path):
-    """How berth names the directory of an inventory: FNV-1a with 64 bits."""
+    """Return the number that berth uses for the directory of an inventory: FNV-1a with 64 bits."""
     number = 0xCBF29CE484222325
     for byte in os.fsencode(path):
         number = (number ^ byte) * 0x100000001B3 % 2**64
@@ -48,7 +48,7 @@ def number_of(path):
 
 @dataclasses.dataclass
 class Pool:
-    """The user's own daemon on 8 made-up devices. Whoever has this environment meets there."""
+    """The user's own daemon on 8 made-up devices. All commands with this environment use it."""
 
     berth: Path
     pid: int
@@ -63,7 +63,7 @@ def require_berth(build):
 
 @contextlib.contextmanager
 def own_pool(build, place, own, options, variables):
-    """A daemon of one's own in the directory `own`."""
+    """Start a user's own daemon in the directory `own`."""
     own.mkdir(mode=0o700, exist_ok=True)
     command = [build / "berthd", "--own", own, "--idle", "1h", *options]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("BERTH_", "CUDA_"))}
@@ -81,7 +81,7 @@ def own_pool(build, place, own, options, variables):
 
 @contextlib.contextmanager
 def pool(build):
-    """Of eight devices of an inventory."""
+    """A pool of eight devices from an inventory."""
     require_berth(build)
     with directory() as place:
         inventory = place / "inventory.yaml"
@@ -92,12 +92,12 @@ def pool(build):
 
 
 def nvml_double(build, place, count):
-    """The variables that make so many GPUs of NVIDIA, told by the tests' double of NVML."""
+    """Return the variables that simulate `count` NVIDIA GPUs with the tests' NVML double."""
     library = build / "tests/libnvidia-ml.so.1"
     if not library.exists():
         raise Skipped("the double of NVML is not built: make test")
     sys.path.insert(0, str(HERE.parent / "tests/support"))
-    from nvml_machine import Machine  # of the tests, and nothing else of theirs
+    from nvml_machine import Machine  # the only module taken from the tests
 
     machine = Machine()
     for number in range(count):
@@ -113,7 +113,7 @@ def nvml_double(build, place, count):
 
 @contextlib.contextmanager
 def hardware_pool(build):
-    """Of eight GPUs of the double, looked at by the probe."""
+    """A pool of eight GPUs of the double, found by the probe."""
     require_berth(build)
     with directory() as place:
         with own_pool(build, place, place, [], nvml_double(build, place, 8)) as made:
@@ -121,7 +121,8 @@ def hardware_pool(build):
 
 
 def redis_server():
-    """The program; it is what it is called, and is installed by more than one name."""
+    """Return the redis-server program. It behaves by its name, and packages install it under more
+    than one."""
     server = shutil.which("redis-server") or shutil.which("redis-check-rdb")
     if server is None:
         raise Skipped("redis is not installed: redis-tools")
@@ -130,7 +131,7 @@ def redis_server():
 
 @contextlib.contextmanager
 def redis():
-    """The socket of a server that keeps nothing."""
+    """Start a server that stores nothing, and return its socket."""
     server = redis_server()
     with directory() as place:
         socket = place / "redis.sock"
