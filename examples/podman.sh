@@ -1,13 +1,13 @@
 #!/bin/sh
-# Runs a container on the devices of a lease, and prints what it sees of them. Needs podman, and once
+# Run a container on the devices of a lease, and print what it sees of them. Needs podman, and once
 #
 #     sudo berth cdi --output /var/run/cdi
 #
-# by which podman knows the devices. Then
+# which tells podman about the devices. Then run
 #
 #     berth run -n 2 -- sh examples/podman.sh
 #
-# IMAGE names another image than busybox. docs/CONTAINERS.md says more.
+# IMAGE names another image than busybox. See docs/CONTAINERS.md.
 set -eu
 
 if [ -z "${BERTH_LEASE:-}" ]; then
@@ -15,10 +15,10 @@ if [ -z "${BERTH_LEASE:-}" ]; then
     exit 2
 fi
 
-# A line for each device and each variable that the container is to have; none has a space in it.
+# One line for each device and each variable of the container; none contains a space.
 arguments=$(berth cdi --arguments cdi)
 
-# podman takes the place of this shell, so that it gets the signals, and its exit code is that of all.
+# podman replaces this shell, so it gets the signals, and its exit code is the script's.
 # shellcheck disable=SC2016,SC2086 # the container's shell fills in what is quoted; the lines are words
 exec podman run --rm $arguments "${IMAGE:-busybox}" sh -c '
     echo "lease $BERTH_LEASE: $BERTH_DEVICES"

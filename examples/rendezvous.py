@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# The ranks of a distributed job meet, as those of torch do, with nothing but Python's own library:
+# The ranks of a distributed job meet as torch's ranks do, with only Python's own library:
 #
 #     berth run --ranks -n 4 --label -- python3 examples/rendezvous.py
 #
-# Rank 0 listens at MASTER_ADDR:MASTER_PORT. All others tell it who they are and which devices they see, and hear
-# of everybody. Each prints whom it met.
+# Rank 0 listens at MASTER_ADDR:MASTER_PORT. The other ranks send it their rank and devices, and
+# get the list of all ranks. Each rank prints which ranks it met.
 import json
 import os
 import socket
@@ -21,7 +21,7 @@ self = {"rank": rank, "devices": os.environ["BERTH_DEVICES"]}
 
 
 def connect():
-    """Rank 0 may not listen yet."""
+    """Connect, and retry while rank 0 does not listen yet."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -33,7 +33,7 @@ def connect():
 
 
 def gather():
-    """Rank 0: hears everybody, then tells everybody."""
+    """Rank 0: receive a message from every rank, then send the list to all."""
     met = [self]
     with socket.create_server(master, backlog=world_size) as server:
         server.settimeout(PATIENCE_S)
@@ -47,7 +47,7 @@ def gather():
 
 
 def join():
-    """Everybody else: tells rank 0, then hears the answer."""
+    """The other ranks: send a message to rank 0, then receive the answer."""
     with connect() as connection, connection.makefile("rw") as file:
         file.write(json.dumps(self) + "\n")
         file.flush()

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a lease gives a program: run it under one.
+# Show what a lease gives a program. Run it in a lease:
 #
 #     berth run -n 2 -- sh examples/show-lease.sh
 if [ -n "${BERTH_DEVICES:-}" ]; then
