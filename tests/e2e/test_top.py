@@ -197,7 +197,7 @@ def test_help_and_pause(pool, top):
     screen.hides(first)
     screen.press("p")
     seen = screen.shows(r"^paused at \d\d:\d\d:\d\d: p continues")
-    assert first not in seen  # it shows the time since the pause, not since the last event
+    assert first not in seen  # the time of the pause, not of the last event
     holder = pool.hold()
     assert "2 free" in seen and "2 free" in screen.text()
     screen.press("p")
