@@ -45,7 +45,7 @@ def test_leases_and_the_queue(pool_of, sandbox):
         with pool.start("run", "--name", "second", "--", "true") as second:
             queue = events.wait("queue", lambda data: data["pending"] == 1)
             assert [claim["name"] for claim in queue["queue"]] == ["second"]
-            assert "busy" in queue["queue"][0]["why"]
+            assert "holds" in queue["queue"][0]["why"]
             pool.let_go(holder)
             gone = events.wait("lease", lambda data: data["what"] != "changed")
             assert (gone["what"], gone["lease"]["name"]) == ("released", "first")
