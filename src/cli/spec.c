@@ -19,7 +19,8 @@ static const struct verb verb_spec_schema = {
         "Prints a JSON Schema (draft 2020-12) that accepts the same files as 'berth spec check'. "
         "Editors use it to complete and explain fields. docs/SPEC.md shows how, and lists the few "
         "errors that a schema cannot find.",
-    .examples = "berth spec schema >berth-spec.json\n",
+    .examples = "berth spec schema\n"
+                "berth spec schema >berth-spec.json\n",
     .sets = no_sets,
     .run = run_spec_schema_verb,
 };

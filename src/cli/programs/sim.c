@@ -19,6 +19,8 @@ const struct verb verb_sim = {
     .description = "Replays traces of real clusters with the engine that allocates devices. 'berth "
                    "sim place' measures how well policies fill a cluster, 'berth sim queue' how "
                    "long jobs wait. Executes berth-sim.",
+    .examples = "berth sim place --nodes nodes.csv --pods pods.csv --policy first,frag\n"
+                "berth sim queue --jobs jobs.csv --nodes 90 --gpus-per-node 8\n",
     .sets = no_sets,
     .subcommands = subcommands,
     .program = "berth-sim",

@@ -179,5 +179,7 @@ const struct verb verb_sim_place = {
         "cluster. Pods never leave. A pod that does not fit is dropped. Prints the allocated part "
         "of the GPUs when 60 to 130 % of them are requested, the dropped pods, the part of the "
         "GPUs that is free but that typical pods cannot use, and the time of a decision.",
+    .examples = "berth sim place --nodes nodes.csv --pods pods.csv --policy first,frag\n"
+                "berth sim place --nodes nodes.csv --pods pods.csv --seeds 42-51 --json\n",
     .sets = place_sets,
 };

@@ -77,5 +77,7 @@ const struct verb verb_sim_queue = {
     .description = "Replays a trace of jobs on a cluster of equal nodes with the engine that "
                    "allocates devices, in simulated time. Prints how long the jobs wait, and how "
                    "many start later than promised.",
+    .examples = "berth sim queue --jobs jobs.csv --nodes 90 --gpus-per-node 8\n"
+                "berth sim queue --jobs jobs.csv --nodes 90 --order easy --estimate over3\n",
     .sets = queue_sets,
 };
