@@ -1,5 +1,5 @@
-# Meson and ninja build berth; this file is the short way to them, and says in which order things
-# happen. `make help` lists the targets.
+# Meson and ninja build berth; this file has short commands for them and runs the steps in order.
+# `make help` lists the targets.
 
 # make's own default is `cc`; a CC from the command line or the environment stays.
 ifeq ($(origin CC),default)
@@ -14,29 +14,29 @@ OUT ?=
 ONLY ?=
 FUZZ_SECONDS ?= 60
 
-# One build directory for each compiler and set of sanitizers, so that switching costs no rebuild.
+# One build directory for each compiler and set of sanitizers, so that switching needs no rebuild.
 comma := ,
 empty :=
 space := $(empty) $(empty)
 compiler := $(subst $(space),-,$(strip $(notdir $(CC))))
 BUILD := build$(if $(filter-out gcc,$(compiler)),-$(compiler))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 
-# Sanitizers bring symbols that only the final link resolves: hence no b_lundef.
+# Sanitizers add symbols that only the final link resolves, so b_lundef is off.
 setup_options := $(if $(SAN),-Db_sanitize=$(SAN) -Db_lundef=false)
 
-# Suites to leave out, and how much longer than usual a test may take.
+# The suites to skip, and the factor for the time limits of tests.
 TEST_OPTIONS ?= --no-suite soak
 TIMEOUTS ?= $(if $(SAN),5,1)
 
-# Ninja uses all cores by itself; two targets at once would only meet in one build directory.
+# Ninja uses all cores by itself. Two targets at once would only wait for the same build directory.
 .NOTPARALLEL:
 .PHONY: all help deps run test bench soak fuzz check coverage docs picture install fresh clean
 
-# $(call need,GROUPS): installs what is missing of these groups, unless DEPS=no.
+# $(call need,GROUPS): installs the missing packages of these groups, unless DEPS=no.
 need = @DEPS='$(DEPS)' CC='$(CC)' SAN='$(SAN)' tools/deps $(1)
 
-# $(call build,DIRECTORY,SETUP OPTIONS,TARGETS): configures where that was not done, then builds. Two
-# at once in one directory wait for each other.
+# $(call build,DIRECTORY,SETUP OPTIONS,TARGETS): configures the directory if needed, then builds.
+# Two builds in one directory wait for each other.
 define build
 @for tool in meson ninja; do command -v $$tool >/dev/null || \
 	{ echo "$$tool is missing: run make deps" >&2; exit 1; }; done
@@ -44,7 +44,7 @@ define build
 	meson setup '$(1)' --prefix='$(PREFIX)' -Dpython='$(PYTHON)' $(2); ninja -C '$(1)' $(3)"
 endef
 
-# All that berth becomes or starts.
+# All programs that berth executes or starts.
 programs := berth berthd $(addprefix berth-,history probe recorder sim top web)
 
 # $(call test,DIRECTORY): runs the tests there.
@@ -58,10 +58,10 @@ help: ## list the targets
 	@echo 'variables: CC=gcc|clang SAN=address,undefined|thread PREFIX DESTDIR PYTHON DEPS=yes|no'
 	@echo '           OUT=FILE.json ONLY=GROUP,... (bench) FUZZ_SECONDS (fuzz)'
 
-deps: ## install what building, testing and benchmarking need
+deps: ## install the packages to build, test and benchmark
 	$(call need,build test bench)
 
-run: ## build, then show berth at work, on a virtual machine where it finds no GPU
+run: ## build, then run the demo, on a virtual machine if there is no GPU
 	$(call need,build)
 	$(call build,$(BUILD),$(setup_options),$(programs))
 	@BERTH='$(CURDIR)/$(BUILD)/berth' tools/demo
@@ -71,22 +71,23 @@ test: ## build, then run every test
 	$(call build,$(BUILD),$(setup_options))
 	$(call test,$(BUILD))
 
-bench: ## build, then measure against the peers: OUT=FILE.json ONLY=GROUP,...
+bench: ## build, then compare with the peers: OUT=FILE.json ONLY=GROUP,...
 	$(call need,build bench)
 	$(call build,$(BUILD),$(setup_options))
 	@$(PYTHON) bench/run --build '$(BUILD)' \
 		$(if $(OUT),--out '$(OUT)') $(if $(ONLY),--only '$(ONLY)')
 
-soak: ## the tests under sanitizers and clang, then the long way
+soak: ## run the tests with sanitizers and clang, then the long tests
 	@$(MAKE) --no-print-directory test CC=gcc SAN=address,undefined
 	@$(MAKE) --no-print-directory test CC=clang SAN=
 	@$(MAKE) --no-print-directory test CC=gcc SAN=thread TEST_OPTIONS=
 	@BERTH_TEST_SCALE=100 $(MAKE) --no-print-directory test CC=gcc SAN= TEST_OPTIONS= TIMEOUTS=100
 
-# The components are instrumented too; otherwise the fuzzer cannot see which code an input reaches.
+# The components are instrumented, too; otherwise the fuzzer cannot see which code an input
+# reaches.
 fuzz: override CC := clang
 fuzz: override SAN := address,undefined
-fuzz: ## feed made-up input to every parser: FUZZ_SECONDS each
+fuzz: ## fuzz every parser for FUZZ_SECONDS
 	$(call need,build fuzz)
 	$(call build,build-fuzz,-Dfuzzers=true -Db_sanitize=address$(comma)undefined -Db_lundef=false \
 		-Dc_args=-fsanitize=fuzzer-no-link,fuzzers)
@@ -99,7 +100,7 @@ check: ## check formatting, static analysis, include directions, names
 	$(PYTHON) tools/check-names || status=1; \
 	tools/check-static '$(BUILD)' || status=1; exit $$status
 
-coverage: ## which lines the tests reach: build-coverage/coverage/index.html
+coverage: ## measure which lines the tests reach: build-coverage/coverage/index.html
 	$(call need,build test coverage)
 	$(call build,build-coverage,-Db_coverage=true)
 	$(call test,build-coverage)
@@ -125,7 +126,7 @@ install: ## install below PREFIX, staged in DESTDIR
 		meson configure '$(BUILD)' -Dprefix='$(PREFIX)'
 	@DESTDIR='$(DESTDIR)' meson install -C '$(BUILD)'
 
-fresh: ## prove on a bare Debian that no step is missing (root, debootstrap)
+fresh: ## check on a bare Debian that no step is missing (root, debootstrap)
 	@tools/fresh-machine
 
 clean: ## remove the build directories
