@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sets of contexts on the CUDA double: making, finding, choosing and ending them.
+ * Sets of contexts on the CUDA double: creating, finding, choosing and releasing them.
  */
 #include "base/count.h"
 #include "support/assert_error.h"
 #include "support/cuda_pool.h"
 
-/* ---- Making sets ---- */
+/* ---- Creating sets ---- */
 
 static void no_devices_given_is_an_invalid_argument(void **state)
 {
@@ -43,7 +43,7 @@ static void a_driver_that_is_not_there_is_said(void **state)
     assert_fails(berth_contexts_create(world->pool, &options, &set, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
                  "nvidia0: cannot load /nowhere/libcuda.so.1: no such library");
-    /* With any API, CUDA is still the one to be told of. */
+    /* With any API, the message is still about CUDA. */
     assert_fails(berth_contexts_create(world->pool, NULL, &set, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
                  "nvidia0: cannot load /nowhere/libcuda.so.1: no such library");
@@ -91,11 +91,11 @@ static void flags_reach_the_primary_contexts(void **state)
     struct berth_context_set set;
 
     assert_works(berth_contexts_create(world->pool, &options, &set, &world->error), &world->error);
-    /* Of the two only one is to be set: host memory is mapped in all of them. */
+    /* Only one of the two flags is set: host memory is mapped in all contexts. */
     assert_int_equal(world->cuda.counts(1).flags, BERTH_CUDA_SCHED_BLOCKING_SYNC);
 }
 
-/* Each device of the pool is found by what it is, not by its number. */
+/* Each device of the pool is found by its identity, not by its number. */
 static void contexts_are_on_the_devices_meant(void **state)
 {
     struct cuda_pool *world = *state;
@@ -152,7 +152,7 @@ static void making_is_all_or_nothing(void **state)
     } failures[] = {
         {2, BERTH_ERROR_BUSY},     /* no memory */
         {46, BERTH_ERROR_BUSY},    /* another process has it */
-        {101, BERTH_ERROR_DRIVER}, /* no such device any more */
+        {101, BERTH_ERROR_DRIVER}, /* the device is gone */
         {214, BERTH_ERROR_DRIVER}, /* uncorrectable */
         {999, BERTH_ERROR_DRIVER},
     };
@@ -288,7 +288,7 @@ static void turns_go_round(void **state)
         assert_int_equal(next(world, single), 0);
 }
 
-/* The one behind a lost one does not get its turns. */
+/* The context behind a lost one does not get the turns of the lost one. */
 static void turns_stay_even_when_one_is_lost(void **state)
 {
     struct cuda_pool *world = *state;
@@ -365,13 +365,13 @@ static void memory_that_is_not_known_is_not_compared(void **state)
         BERTH_ERROR_IMPOSSIBLE, &world->error,
         "cannot choose by free memory: it is unknown for all devices");
     assert_int_equal(cuda_pool_info(world, cuda_pool_at(world, set, 1)).memory_free, BERTH_UNKNOWN);
-    /* What the pool has sampled does instead. */
+    /* The value that the pool has sampled is used instead. */
     assert_works(berth_report_load(world->pool, 1, &sampled, &world->error), &world->error);
     assert_int_equal(best(world, set, 0), 1);
     assert_int_equal(cuda_pool_info(world, cuda_pool_at(world, set, 1)).memory_free, 1024);
 }
 
-/* ---- Ending ---- */
+/* ---- Releasing ---- */
 
 static void each_is_released_exactly_once(void **state)
 {
@@ -421,7 +421,7 @@ static void the_current_context_is_the_threads_own(void **state)
     assert_int_equal(world->cuda.depth(), 1);
     assert_works(berth_context_current(world->pool, &context, &world->error), &world->error);
     assert_int_equal(context.position, 2);
-    /* Choosing and asking leave it as it is. */
+    /* Choosing and querying do not change it. */
     best(world, set, 0);
     cuda_pool_info(world, cuda_pool_at(world, set, 0));
     assert_int_equal(world->cuda.depth(), 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts that are lost to a fault of their device: classes, generations, rebuilding.
+ * Contexts that are lost to a device fault: classes, generations, rebuilding.
  */
 #include "base/count.h"
 #include "support/assert_error.h"
@@ -15,7 +15,7 @@ static enum berth_fault report(struct cuda_pool *world, struct berth_context con
     return fault;
 }
 
-/* Breaks a device as a kernel would, and tells of it. */
+/* Breaks a device as a kernel would, and reports the fault. */
 static struct berth_context lose(struct cuda_pool *world, struct berth_context_set set, int unit,
                                  int status)
 {
@@ -33,7 +33,7 @@ static struct berth_context rebuild(struct cuda_pool *world, struct berth_contex
     return context;
 }
 
-/* One of each class; all numbers are in the tests of the driver. */
+/* One error of each class; the tests of the driver have all numbers. */
 static void a_fault_has_a_class(void **state)
 {
     static const struct {
@@ -66,13 +66,13 @@ static void a_number_that_does_not_tell_has_the_context_tried(void **state)
     struct berth_context_set set = cuda_pool_set(world);
     struct berth_context context = cuda_pool_at(world, set, 1);
 
-    world->cuda.run(1, true); /* nobody waits for it */
+    world->cuda.run(1, true); /* nothing waits for it */
     assert_int_equal(report(world, context, 999), BERTH_FAULT_NONE);
     assert_int_equal(report(world, context, 123456), BERTH_FAULT_NONE);
     assert_int_equal(report(world, context, -1), BERTH_FAULT_NONE);
     world->cuda.fault(1, 700);
     assert_int_equal(report(world, context, 999), BERTH_FAULT_REBUILD);
-    /* It was tried in vain: the driver does not know either. */
+    /* The test of the context fails, too, and the driver does not know the reason. */
     context = cuda_pool_at(world, set, 2);
     world->cuda.fault(2, 999);
     assert_int_equal(report(world, context, 999), BERTH_FAULT_REBUILD);
@@ -88,7 +88,7 @@ static void a_lost_context_fails_clearly(void **state)
         berth_context_make_current(world->pool, context, &world->error), BERTH_ERROR_LOST,
         &world->error,
         "the context on nvidia1 is lost: CUDA_ERROR_ILLEGAL_ADDRESS (CUDA 700): it can be rebuilt");
-    /* A call that went well somewhere else does not mend it. */
+    /* A successful call on another context does not repair it. */
     assert_int_equal(report(world, context, 0), BERTH_FAULT_REBUILD);
     /* The handle is the same: it was not rebuilt. */
     assert_int_equal(cuda_pool_at(world, set, 1).generation, 1);
@@ -102,7 +102,7 @@ static void a_driver_that_fails_is_noticed_without_a_report(void **state)
     struct berth_context context = cuda_pool_at(world, set, 2);
 
     world->cuda.fault(2, 716);
-    /* It has the most memory, but the question shows that it is lost. */
+    /* It has the most memory, but the query shows that it is lost. */
     assert_works(berth_contexts_best(world->pool, set, 0, &context, &world->error), &world->error);
     assert_int_equal(context.position, 1);
     assert_int_equal(cuda_pool_info(world, cuda_pool_at(world, set, 2)).fault, BERTH_FAULT_REBUILD);
@@ -141,7 +141,7 @@ static void a_rebuilt_context_has_a_new_generation(void **state)
     berth_contexts_describe(world->pool, set, line, sizeof(line), NULL);
     assert_string_equal(line,
                         "3 contexts: nvidia0 CUDA, nvidia1 CUDA (generation 2), nvidia2 CUDA");
-    /* An old handle is as good as a new one to be rid of it. */
+    /* An old handle can release the context, too. */
     assert_works(berth_context_release(world->pool, old, &world->error), &world->error);
     assert_int_equal(berth_context_release(world->pool, fresh, NULL), BERTH_ERROR_NOT_FOUND);
     assert_works(berth_contexts_release(world->pool, set, &world->error), &world->error);
@@ -183,7 +183,7 @@ static void what_is_given_up_is_not_rebuilt(void **state)
                  BERTH_ERROR_LOST, &world->error,
                  "the context on nvidia0 is lost: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (CUDA 803): "
                  "this process can no longer use the device");
-    /* A lesser fault does not make it better. */
+    /* A lesser fault does not improve the state. */
     assert_int_equal(report(world, context, 700), BERTH_FAULT_GIVE_UP);
     assert_works(berth_contexts_release(world->pool, set, &world->error), &world->error);
     assert_all_given_back(world);
@@ -213,8 +213,8 @@ static void a_rebuild_may_have_to_wait_or_be_in_vain(void **state)
     assert_all_given_back(world);
 }
 
-/* Two sets on one device share its primary context: the second to rebuild does not end what the
- * first has made anew. */
+/* Two sets on one device share its primary context: the second rebuild does not destroy the context
+ * that the first has made. */
 static void two_sets_rebuild_one_device(void **state)
 {
     struct cuda_pool *world = *state;

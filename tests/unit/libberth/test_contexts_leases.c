@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts that go together with leases, and what threads do to them at the same time.
+ * Contexts that belong to leases, and concurrent threads.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -45,7 +45,7 @@ static void a_lease_has_contexts_on_its_devices_alone(void **state)
     assert_int_equal(cuda_pool_info(world, cuda_pool_at(world, set, 0)).slot, 1);
     assert_int_equal(cuda_pool_info(world, cuda_pool_at(world, set, 1)).slot, 2);
     assert_false(world->cuda.counts(0).is_active);
-    /* Who asks again gets the same, and another lease another. */
+    /* A second call gets the same contexts, and another lease gets others. */
     assert_int_equal(contexts_of(world, lease).id, set.id);
     assert_int_not_equal(contexts_of(world, first).id, set.id);
     assert_int_equal(world->cuda.counts(1).references, 1);
@@ -118,7 +118,7 @@ static void what_could_not_be_made_leaves_the_lease_as_it_is(void **state)
 
 /* ---- The next holder ---- */
 
-/* A thread that claims all devices and looks, at that moment, what is still on them. */
+/* A thread that claims all devices and then checks which contexts are still on them. */
 struct next_holder {
     struct cuda_pool *world;
     bool found_contexts;
@@ -150,7 +150,7 @@ static void devices_are_given_on_without_contexts(void **state)
     assert_false(holder.found_contexts);
 }
 
-/* ---- Threads that meet ---- */
+/* ---- Concurrent threads ---- */
 
 struct releaser {
     struct cuda_pool *world;
@@ -176,7 +176,7 @@ static void *ask_for_contexts(void *data)
     return NULL;
 }
 
-/* A release that comes while contexts are being made waits for them, and ends them. */
+/* A release during the creation of contexts waits for them, and destroys them. */
 static void a_lease_is_released_while_its_contexts_are_made(void **state)
 {
     struct cuda_pool *world = *state;
@@ -188,14 +188,14 @@ static void a_lease_is_released_while_its_contexts_are_made(void **state)
     pthread_create(&threads[0], NULL, ask_for_contexts, &asker);
     (world->cuda.await)(1);
     pthread_create(&threads[1], NULL, release_lease, &releaser);
-    /* Nobody else has the device before that. */
+    /* No other claim gets the device before that. */
     assert_int_equal(berth_pool_pending(world->pool), 0);
     assert_int_equal(atomic_load(&releaser.code), 1);
     world->cuda.let_go();
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
     assert_int_equal(atomic_load(&releaser.code), 0);
-    /* It was made just before it ended, or was not given out any more. */
+    /* The contexts were made just before the lease ended, or the call failed. */
     assert_true(atomic_load(&asker.code) == 0 || atomic_load(&asker.code) == BERTH_ERROR_NOT_FOUND);
     assert_all_given_back(world);
 }
@@ -229,7 +229,7 @@ struct crowd {
     atomic_uint wrong;
 };
 
-/* Takes turns; breaks a device now and then, and rebuilds what it finds lost. */
+/* Takes turns, breaks a device from time to time, and rebuilds lost contexts. */
 static void *use_contexts(void *data)
 {
     struct crowd *crowd = data;
@@ -315,7 +315,7 @@ struct poor {
     struct berth_lease lease;
 };
 
-/* All ways to make and describe sets. */
+/* All calls that create and describe sets. */
 static int make_and_end(void *data)
 {
     const struct poor *poor = data;
@@ -344,7 +344,7 @@ static void memory_that_runs_out_is_said(void **state)
     assert_true(failing_allocator_try_all(make_and_end, &poor) >= 4);
 }
 
-/* A driver does not work in a child. */
+/* A driver does not work in a child process. */
 static void a_child_is_refused(void **state)
 {
     struct cuda_pool *world = *state;

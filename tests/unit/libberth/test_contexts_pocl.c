@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts of leases over a real OpenCL: threads that claim a part of the CPU, run kernels there
- * and give it back.
+ * Contexts of leases on a real OpenCL: threads claim a part of the CPU, run kernels there and
+ * release it.
  */
 #include "support/unit.h"
 
@@ -30,7 +30,7 @@ static const struct berth_context_options on_the_cpu = {
     .stand_in = true,
 };
 
-/* PoCL reads once where its compiled kernels go, so all tests have one place for them. */
+/* PoCL reads the directory for its compiled kernels once, so all tests share one. */
 static int enter_all(void **state)
 {
     if (temporary_directory_enter(state) < 0)
@@ -58,7 +58,7 @@ static int leave(void **state)
     return 0;
 }
 
-/* The contexts of a lease; without an OpenCL the test is skipped. */
+/* Returns the contexts of a lease. Skips the test without an OpenCL. */
 static struct berth_context_set contexts_of(struct world *world, struct berth_lease lease)
 {
     struct berth_context_set set = {0};
@@ -82,7 +82,7 @@ static struct berth_lease claim(struct world *world)
     return lease;
 }
 
-/* Adds numbers in the context; how much was wrong, or 1 for anything else that is. */
+/* Adds numbers in the context. Returns the number of wrong results, or 1 for any other failure. */
 static size_t compute(struct berth_pool *pool, struct berth_context context, int seed)
 {
     struct berth_context_info info = {.size = sizeof(info)};
@@ -125,7 +125,7 @@ static void a_lease_computes(void **state)
     assert_int_equal(berth_context_info(world->pool, context, &info, NULL), BERTH_ERROR_NOT_FOUND);
 }
 
-/* Where the CPU can be split, two leases never compute on the same part of it. */
+/* If the CPU can be split, two leases never compute on the same part. */
 static void leases_have_parts_of_their_own(void **state)
 {
     struct world *world = *state;
@@ -153,7 +153,8 @@ static void leases_have_parts_of_their_own(void **state)
     assert_ptr_not_equal(infos[0].context, infos[1].context);
 }
 
-/* Devices of this machine never get a part of the CPU, and none does unasked. */
+/* Real devices of this machine never get a part of the CPU, and other devices get one only on
+ * request. */
 static void nothing_stands_in_unasked(void **state)
 {
     struct world *world = *state;
@@ -184,8 +185,8 @@ static void a_rebuilt_context_computes(void **state)
     assert_works(
         berth_context_report(world->pool, context, CL_OUT_OF_RESOURCES, &fault, &world->error),
         &world->error);
-    assert_int_equal(fault, BERTH_FAULT_NONE); /* it was tried, and works */
-    /* NVIDIA's word for a kernel that reads what it must not. */
+    assert_int_equal(fault, BERTH_FAULT_NONE); /* the context was tested, and works */
+    /* NVIDIA's error for a kernel with an invalid read. */
     assert_works(berth_context_report(world->pool, context, -9999, &fault, &world->error),
                  &world->error);
     assert_int_equal(fault, BERTH_FAULT_REBUILD);
@@ -198,12 +199,12 @@ static void a_rebuilt_context_computes(void **state)
 
 struct crowd {
     struct berth_pool *pool;
-    struct berth_context_set set; /* that all use; of no id: each of its own lease */
+    struct berth_context_set set; /* shared by all; id 0: each lease has its own */
     atomic_size_t wrong;
     atomic_uint computed;
 };
 
-/* Claims, computes on what it got, releases; there are more threads than devices. */
+/* Claims, computes on the device, releases. There are more threads than devices. */
 static void *work(void *data)
 {
     struct crowd *crowd = data;

@@ -8,7 +8,7 @@
 
 enum { THREADS = 8, ROUNDS = 20000 };
 
-/* What the lock guards: not atomic, so that it would be lost updates, or TSan, that tell. */
+/* The data that the lock guards. It is not atomic, so lost updates or TSan show a broken lock. */
 struct shared {
     struct lock lock;
     long count;
@@ -21,7 +21,7 @@ static void *add(void *argument)
     for (int i = 0; i < ROUNDS; i++) {
         lock_take(&shared->lock);
         shared->count++;
-        /* Some hold it long enough that others go to sleep. */
+        /* Some threads hold it long enough that others go to sleep. */
         if (i % 1000 == 0)
             sched_yield();
         lock_give(&shared->lock);
@@ -102,7 +102,7 @@ static void the_first_thread_is_favoured_until_another_comes(void **state)
     assert_true(lock_is_taken(&shared.lock));
     assert_int_equal(shared.lock.word, 0);
     assert_int_equal(pthread_create(&other, NULL, add, &shared), 0);
-    /* The other has the word and waits for the favoured one to step out. */
+    /* The other thread has the word and waits for the favoured thread to leave. */
     while (atomic_load(&shared.lock.ending) == 0)
         sched_yield();
     assert_int_equal(shared.count, 3);
@@ -114,7 +114,7 @@ static void the_first_thread_is_favoured_until_another_comes(void **state)
     assert_false(lock_is_taken(&shared.lock));
 }
 
-/* Many locks, whose favour ends while the favoured thread goes in and out. */
+/* Many locks, whose favour ends while the favoured thread takes and gives them. */
 static void a_favour_ends_at_any_moment(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void a_favour_ends_at_any_moment(void **state)
     }
 }
 
-/* A thread that was favoured may be gone when the next comes. */
+/* A favoured thread may have ended when the next one comes. */
 static void a_favoured_thread_may_end(void **state)
 {
     struct shared shared = {0};

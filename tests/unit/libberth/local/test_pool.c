@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a pool behaves: claims, order, what is pending and what is seen. Names as in the pool that
- * berth grew from.
+ * The behaviour of a pool: claims, order, pending claims and snapshots. The names are those of
+ * the pool that berth grew from.
  */
 #include "support/unit.h"
 
@@ -76,7 +76,7 @@ static void third_claim_waits_until_one_drops(void **state)
     berth_pool_close(pool);
 }
 
-/* Claims two devices of a pool of these two and checks that the leases carry both. */
+/* Claims two devices of a pool of these two and checks that the leases have both. */
 static void check_pair(struct berth_device one, struct berth_device other)
 {
     const struct berth_device devices[] = {one, other};
@@ -211,7 +211,7 @@ static void pending_claimers_increments_during_blocked_claim(void **state)
     claimer_start(&claimer, pool, NULL);
     await(berth_pool_pending(pool) == 1);
     release(pool, lease);
-    /* Granted in the release already, before the thread has run. */
+    /* It is granted within the release, before the thread has run. */
     assert_int_equal(berth_pool_pending(pool), 0);
     release(pool, claimer_join(&claimer));
     assert_int_equal(berth_pool_pending(pool), 0);
@@ -231,7 +231,7 @@ static void pending_claimers_increments_for_multiple_blockers(void **state)
     await(berth_pool_pending(pool) == 2);
     release(pool, lease);
     assert_int_equal(berth_pool_pending(pool), 1);
-    /* Who came first is served first. */
+    /* The first claim is served first. */
     release(pool, claimer_join(&claimers[0]));
     assert_int_equal(berth_pool_pending(pool), 0);
     release(pool, claimer_join(&claimers[1]));

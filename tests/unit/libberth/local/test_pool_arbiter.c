@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Helpers that take what is spare and give way.
+ * Arbiters that take spare devices and give them back on demand.
  */
 #include "support/unit.h"
 
@@ -13,14 +13,14 @@
 
 enum { SLOTS = 4 };
 
-/* What the callbacks of one arbiter have seen, and how they are to answer. */
+/* What the callbacks of one arbiter have seen, and the answers that they give. */
 struct helper {
     struct berth_pool *pool;
     struct berth_arbiter *arbiter;
     bool declines[SLOTS]; /* by slot */
     bool gives_back;      /* in take_back */
     bool releases_in_offer;
-    bool says_taken; /* though it has released it */
+    bool says_taken; /* although it has released it */
     atomic_int offers;
     atomic_int declined;
     atomic_int taken_back;
@@ -200,10 +200,10 @@ static void what_is_declined_is_offered_after_the_next_change(void **state)
 
     (void)state;
     start(&helper, pool, 0);
-    /* 1 is declined, 2 is not. */
+    /* The helper declines device 1 and accepts device 2. */
     assert_int_equal(helper.offers, 2);
     assert_int_equal(helper.declined, 1);
-    /* What was declined is free for everybody. */
+    /* A declined device is free for every claim. */
     release(pool, claim_one(pool));
     assert_int_equal(helper.offers, 3);
     assert_int_equal(helper.declined, 2);

@@ -12,7 +12,7 @@
 #include "support/assert_error.h"
 #include "support/pools.h"
 
-/* What callbacks have said. */
+/* What the callbacks have received. */
 struct diary {
     struct berth_pool *pool;
     atomic_int calls;
@@ -20,12 +20,13 @@ struct diary {
     int code;
     struct berth_lease lease;
     pthread_t thread;
-    int claimed;         /* what a claim within the callback returned */
+    int claimed;         /* the result of a claim within the callback */
     atomic_int deepest;  /* callbacks that ran within each other */
-    atomic_int to_start; /* claims that the callback is to make */
+    atomic_int to_start; /* the claims that the callback makes */
 };
 
-/* Callbacks that this thread is in: the keeper may run one beside those of the test. */
+/* The callbacks that this thread is in: the keeper thread may run one at the same time as the
+ * test. */
 static __thread int depth;
 
 static void note(void *data, struct berth_ticket ticket, int code, struct berth_lease lease)
@@ -130,7 +131,7 @@ static void a_deadline_runs_the_callback(void **state)
     berth_pool_close(pool);
 }
 
-/* A callback that gives the device back at once: each release grants the next claim. */
+/* A callback that releases the device at once: each release grants the next claim. */
 static void pass_on(void *data, struct berth_ticket ticket, int code, struct berth_lease lease)
 {
     struct diary *diary = data;
@@ -197,8 +198,8 @@ static void callbacks_that_claim_do_not_pile_up(void **state)
     berth_pool_close(pool);
 }
 
-/* Releases, which grants a claim whose own callback releases, then waits for the device: that
- * callback has to run before this one ends. */
+/* Releases, which grants a claim whose own callback releases. Then waits for the device, so that
+ * callback must run before this one ends. */
 static void release_then_claim(void *data, struct berth_ticket ticket, int code,
                                struct berth_lease lease)
 {
@@ -252,7 +253,7 @@ static void closing_runs_the_callbacks(void **state)
     }
 }
 
-/* Claims once more when the pool closes. */
+/* Claims again when the pool closes. */
 static void persist(void *data, struct berth_ticket ticket, int code, struct berth_lease lease)
 {
     struct diary *diary = data;
@@ -453,7 +454,7 @@ static void polling_wakes_when_another_thread_releases(void **state)
     int code;
 
     (void)state;
-    /* The thread's claim is first in the queue, so that ours is granted by its release. */
+    /* The thread's claim is first in the queue, so its release grants the claim of this test. */
     assert_int_equal(pthread_create(&claimer.thread, NULL, claimer_run, &claimer), 0);
     await(berth_pool_pending(pool) == 1);
     assert_int_equal(berth_claim_start(pool, NULL, NULL, &ticket, NULL), 0);

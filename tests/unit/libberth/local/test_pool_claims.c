@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Claims that are wider, narrower, shared, limited in time or refused; releases that are not due.
+ * Claims that are wider, narrower, shared, limited in time or refused; releases of invalid
+ * leases.
  */
 #include "support/unit.h"
 
@@ -184,7 +185,7 @@ static void what_no_device_can_do_is_refused_at_once(void **state)
     struct berth_lease lease = {.id = 7};
 
     (void)state;
-    /* Whether the pool is free or full. */
+    /* The result is the same for a free and for a full pool. */
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < COUNT(requests); i++) {
             struct berth_error error = BERTH_ERROR_INIT;
@@ -295,7 +296,7 @@ static void who_gives_up_lets_the_next_one_through(void **state)
 
     (void)state;
     claim_one(pool);
-    /* Waits for both, so the one behind gets neither. */
+    /* This claim waits for both devices, so the claim behind it gets neither. */
     claimer = (struct claimer){.pool = pool, .request = pair, .timeout = 50 * MILLISECOND};
     assert_int_equal(pthread_create(&claimer.thread, NULL, claimer_run, &claimer), 0);
     assert_int_equal(berth_claim(pool, NULL, TIMEOUT, &lease, NULL), 0);
@@ -350,7 +351,7 @@ static void a_lease_past_its_limit_is_told_and_stays(void **state)
                      &error);
         await(atomic_load(&expiry.calls) == round);
         assert_int_equal(atomic_load(&expiry.lease), lease.id);
-        /* Nobody else gets the device before it is given back. */
+        /* No other claim gets the device before its release. */
         assert_int_equal(device_of(pool, lease).slot, 0);
         assert_int_equal(berth_try_claim(pool, NULL, &lease, NULL), BERTH_ERROR_BUSY);
         claimer_start(&claimer, pool, NULL);
@@ -391,7 +392,7 @@ static void closing_ends_waiting_claims(void **state)
 
     (void)state;
     claim_one(pool);
-    /* Were the pair cancelled first, one of those behind would be granted the free device. */
+    /* If the pair were cancelled first, a claim behind it would get the free device. */
     claimer_start(&claimers[0], pool, pair);
     await(berth_pool_pending(pool) == 1);
     for (size_t i = 1; i < COUNT(claimers); i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a child process finds of its parent's pool.
+ * The parent's pool in a child process.
  */
 #include "support/unit.h"
 
@@ -78,7 +78,7 @@ static int count_wrong(const struct heritage *heritage)
     return wrong;
 }
 
-/* A child may have a pool of its own. */
+/* A child may open its own pool. */
 static int count_wrong_of_own(void)
 {
     const struct berth_device device = synth(BERTH_NVIDIA, 0);
@@ -137,7 +137,7 @@ static void a_child_has_no_pool_and_the_parent_goes_on(void **state)
     berth_pool_close(pool);
 }
 
-/* Keeps the lock busy, so that it is held at some of the forks. */
+/* Keeps the lock busy, so that some forks happen while it is held. */
 struct noise {
     struct berth_pool *pool;
     atomic_bool end;

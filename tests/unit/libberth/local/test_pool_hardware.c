@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pool of the machine's hardware, where the hardware is what a script says.
+ * A pool of the machine's hardware, which a script describes.
  */
 #include "support/unit.h"
 
@@ -15,7 +15,7 @@
 #include "support/scripted_probe.h"
 #include "support/temporary_directory.h"
 
-/* Enough looks for a test, and enough time for a probe that is started. */
+/* Enough looks for a test, and enough time to start a probe. */
 #define OFTEN (10 * MILLISECOND)
 
 #define FIRST \
@@ -104,7 +104,7 @@ static void inherited_masks_hide_devices(void **state)
     assert_int_equal(berth_pool_capacity(pool), 1);
     assert_int_equal(berth_pool_device(pool, 0, &device, NULL), 0);
     assert_string_equal(device.uuid, "GPU-1");
-    await(probe_count("ask ") >= 3); /* what is hidden stays so */
+    await(probe_count("ask ") >= 3); /* a hidden device stays hidden */
     assert_int_equal(berth_pool_capacity(pool), 1);
     close_and_check(pool);
 }
@@ -209,7 +209,7 @@ static void a_device_that_is_gone_comes_back(void **state)
     await(state_of(pool, 0).present);
     assert_int_equal(berth_pool_capacity(pool), 2);
     assert_int_equal(berth_pool_device(pool, 0, &device, NULL), 0);
-    assert_string_equal(device.name, "A"); /* what a caller was told stays */
+    assert_string_equal(device.name, "A"); /* the caller's copy does not change */
     close_and_check(pool);
 }
 
@@ -224,7 +224,7 @@ static void it_goes_on_without_a_probe(void **state)
     assert_int_equal(state_of(pool, 0).utilization, 100);
     berth_release(pool, claim_one(pool), NULL);
     probe_says(DEVICES(200));
-    await(!state_of(pool, 0).old); /* another one is started */
+    await(!state_of(pool, 0).old); /* another probe is started */
     assert_int_equal(state_of(pool, 0).utilization, 200);
     assert_true(probe_count("start ") >= 2);
     close_and_check(pool);

@@ -133,7 +133,7 @@ static void loads_are_unknown_until_they_are_sampled(void **state)
     struct berth_lease lease;
 
     (void)state;
-    /* Unknown is not 0, nor enough: it may be known later, so the claim would wait. */
+    /* An unknown value is neither 0 nor enough: it may become known, so the claim would wait. */
     assert_int_equal(berth_try_claim(pool, roomy, &lease, NULL), BERTH_ERROR_BUSY);
     assert_int_equal(berth_pick(pool, roomy, NULL, 0, &error), BERTH_ERROR_BUSY);
     assert_works(berth_report_load(pool, 1, &load, &error), &error);
@@ -159,7 +159,7 @@ static void a_figure_lets_a_waiting_claim_start(void **state)
     berth_request_destroy(roomy);
 }
 
-/* A sampler whose second device is the free one. */
+/* A sampler that reports the second device as free. */
 struct sampler {
     atomic_int calls;
     atomic_bool swap;
@@ -208,7 +208,7 @@ static void sampling_goes_on(void **state)
     berth_pool_close(pool);
 }
 
-/* A program's own policy: answers with what it is told to. */
+/* A program's own policy, with a prescribed answer. */
 struct chooser {
     bool answer[4];
     size_t count;
@@ -257,12 +257,12 @@ static void a_policy_of_the_programs_own_chooses(void **state)
     assert_int_equal(chooser.candidates[1].active, 8);
     assert_true(chooser.candidates[1].avoid);
     assert_false(chooser.candidates[0].avoid);
-    /* One was chosen where two were wanted: the lowest other comes too. */
+    /* The policy chose one device of two: the lowest other device is added. */
     assert_int_equal(berth_lease_devices(pool, lease, devices, 2, NULL), 2);
     assert_int_equal(devices[0].slot, 0);
     assert_int_equal(devices[1].slot, 2);
     release(pool, lease);
-    /* All were chosen where one was wanted: the lowest. */
+    /* The policy chose all devices for one: the lowest is taken. */
     memset(chooser.answer, true, sizeof(chooser.answer));
     assert_int_equal(device_of(pool, claim_one(pool)).slot, 0);
     berth_pool_close(pool);
@@ -309,7 +309,7 @@ static void a_pick_of_several_takes_none(void **state)
     assert_int_equal(berth_pick(pool, pair, slots, 2, &error), 2);
     claim_one(pool);
     claim_one(pool);
-    /* No eligible device is an answer, not a fault. */
+    /* "No eligible device" is an answer, not a fault. */
     assert_int_equal(berth_pick(pool, pair, slots, 2, &error), BERTH_ERROR_BUSY);
     claim_one(pool);
     assert_int_equal(berth_pick(pool, NULL, slots, 2, &error), BERTH_ERROR_BUSY);

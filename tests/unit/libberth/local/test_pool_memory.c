@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens when memory runs out: calls fail with BERTH_ERROR_MEMORY and change nothing.
+ * Out of memory: calls fail with BERTH_ERROR_MEMORY and change nothing.
  */
 #include "support/unit.h"
 
@@ -43,7 +43,7 @@ static int make_request(void *context)
     return code;
 }
 
-/* A claim with a new request, so that it is compiled. */
+/* Claims with a new request, so that it is compiled. */
 static int claim_with_new_request(void *context)
 {
     struct berth_pool *pool = context;
@@ -71,7 +71,7 @@ static void note(void *data, struct berth_ticket ticket, int code, struct berth_
     (*calls)++;
 }
 
-/* Claims in the queue, cancelled again. */
+/* Queues claims and cancels them. */
 static int start_and_cancel(void *context)
 {
     struct berth_pool *pool = context;
@@ -149,7 +149,7 @@ static void claims_fail_cleanly(void **state)
     berth_pool_close(pool);
 }
 
-/* One n at a time, each with a fresh pool: what one attempt has reserved stays. */
+/* One n at a time, each with a new pool: memory reserved by one attempt stays reserved. */
 static void started_claims_fail_cleanly(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void started_claims_fail_cleanly(void **state)
     fail();
 }
 
-/* An arbiter that started and could not claim for want of memory does so after the next change. */
+/* An arbiter that could not claim because of missing memory claims after the next change. */
 static void arbiters_fail_cleanly(void **state)
 {
     struct berth_pool *pool = pool_of(2);
@@ -186,7 +186,7 @@ static void arbiters_fail_cleanly(void **state)
     berth_pool_close(pool);
 }
 
-/* Everything that must not fail does not, though there is no memory at all any more. */
+/* Calls that must not fail do not fail, even without any memory. */
 static void releases_and_grants_need_no_memory(void **state)
 {
     enum { CLAIMS = 20 };

@@ -34,7 +34,7 @@ static void every_property_of_the_command_line_is_there(void **state)
     for (size_t i = 0; i < COUNT(properties); i++)
         assert_works(berth_request_set(request, properties[i].name, properties[i].value, &error),
                      &error);
-    /* And the other way round: no row is left out here or in berth.h. */
+    /* The reverse check: no row is missing here or in berth.h. */
     for (const struct option_set *const *set = request_property_sets; *set != NULL; set++)
         known += (*set)->count;
     assert_int_equal(known, COUNT(properties));
@@ -107,7 +107,7 @@ static void a_changed_request_is_another(void **state)
         if (gpus < 4)
             release(pool, lease);
     }
-    /* Also while claims wait with it as it was. */
+    /* The same holds while claims with the old values wait. */
     claimer_start(&claimer, pool, request);
     await(berth_pool_pending(pool) == 1);
     assert_int_equal(berth_request_set(request, "gpus", "5", NULL), 0);
@@ -153,7 +153,7 @@ static void one_request_serves_several_pools(void **state)
             release(pools[i], lease);
         }
     }
-    /* A full pool that could never serve it says so, though another full one could. */
+    /* A full pool that could never serve the request says so, although another full pool could. */
     claim_one(pools[0]);
     assert_int_equal(berth_try_claim(pools[1], pair, &lease, NULL), 0);
     for (int round = 0; round < 3; round++) {

@@ -28,7 +28,7 @@ static void a_device_has_one_user_at_a_time(void **state)
     assert_int_equal(atomic_load(&claimers.wrongs), 0);
 }
 
-/* Threads that take turns on one device, in the order in which they came. */
+/* Threads that take turns on one device, in the order of their claims. */
 struct turn {
     struct berth_pool *pool;
     pthread_t thread;
@@ -72,7 +72,7 @@ static void claims_are_served_in_order_of_arrival(void **state)
     berth_pool_close(pool);
 }
 
-/* The thread that was woken may close the pool while the one that woke it is still leaving. */
+/* The woken thread may close the pool while the thread that woke it is still leaving. */
 static void *claim_and_close(void *argument)
 {
     struct berth_pool *pool = argument;
