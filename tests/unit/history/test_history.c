@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is put into a history is found in it.
+ * A history returns the leases that were written to it.
  */
 #include "support/unit.h"
 
@@ -31,7 +31,7 @@ static void conditions_are_kept(void **state)
     write_history(some, COUNT(some), AT(50));
     assert_found(&(struct history_query){.user = "ann"}, "3 1:released");
     assert_found(&(struct history_query){.user = "an"}, "");
-    /* By number, and by a name that is one. */
+    /* By number, and by a name that is a number. */
     assert_found(&(struct history_query){.user = "1098"}, "2:died");
     assert_found(&(struct history_query){.user = "7"}, "4:expired");
     assert_found(&(struct history_query){.name = "rain"}, "3 1:released");
@@ -51,7 +51,7 @@ static void times_are_kept(void **state)
     } rows[] = {
         {19, 0, "4:expired 3 2:died 1:released"},
         {20, 0, "4:expired 3 2:died"}, /* it had ended */
-        {30, 0, "4:expired 3 2:died"}, /* held for no time, at that time */
+        {30, 0, "4:expired 3 2:died"}, /* held for no time at that moment */
         {31, 0, "3 2:died"},
         {40, 0, "3"},
         {1000, 0, "3"},
@@ -107,7 +107,7 @@ static int compare_whole(void *context, const struct history_lease *lease,
 
 static void a_lease_comes_back_whole(void **state)
 {
-    /* The same device twice, for two replicas; a name that would break out of anything. */
+    /* The same device twice, for two replicas, and a name with characters of every quoting rule. */
     struct written_lease written = {
         .id = INT64_MAX,
         .user = "ann",
@@ -128,7 +128,7 @@ static void a_lease_comes_back_whole(void **state)
     (void)state;
     write_history(&written, 1, AT(4));
     history = open_history();
-    /* What the visitor returns ends it, and is returned. */
+    /* The visitor's result ends the loop and is returned. */
     assert_int_equal(
         history_each(history, &(struct history_query){0}, compare_whole, &written, NULL), 17);
     history_close(history);
@@ -158,9 +158,9 @@ static void what_is_held_was_held_until_it_was_seen(void **state)
     write_history(&written, 1, AT(50));
     history = open_history();
     history_each(history, &(struct history_query){0}, check_held, (void *)lately, NULL);
-    /* Nobody has said for long that it is. */
+    /* The last report that it is held is too old. */
     history_each(history, &(struct history_query){0}, check_held, (void *)long_ago, NULL);
-    /* A clock that was set back. */
+    /* The clock was set back. */
     history_each(history, &(struct history_query){0}, check_held, (void *)before, NULL);
     history_close(history);
 }
@@ -180,7 +180,7 @@ static void a_lease_is_there_once(void **state)
     put_leases(record, &lease, 1, &place);
     put_leases(record, &lease, 1, &place);
     assert_found(&(struct history_query){0}, "1:released");
-    /* It is over, whatever an older look says. */
+    /* It has ended, even if an older report says that it is held. */
     lease.ended = 0;
     put_leases(record, &lease, 1, &place);
     assert_found(&(struct history_query){0}, "1:released");
@@ -220,7 +220,7 @@ static void how_far_it_got_is_remembered(void **state)
     assert_true(history_record_position(record).epoch == place.epoch);
     assert_int_equal(history_record_position(record).known, 12345);
     assert_int_equal(history_record_position(record).seen, AT(1));
-    /* What was begun and not committed is undone. */
+    /* An uncommitted transaction is undone. */
     assert_int_equal(history_record_begin(record, NULL), 0);
     history_record_close(record);
     assert_found(&(struct history_query){0}, "");
@@ -263,9 +263,9 @@ static void what_nobody_holds_any_more_is_lost(void **state)
     history = open_history();
     history_each(history, &(struct history_query){0}, check_ended, &ended, NULL);
     history_close(history);
-    /* When it was last known to be held, not when that was noticed. */
+    /* The time when it was last known to be held, not the time of the check. */
     assert_int_equal(ended, AT(50));
-    /* It turns out how it really ended, or that it is held. */
+    /* Later reports correct how it ended, or that it is still held. */
     held[1].ended = AT(49);
     held[1].end = "revoked";
     put_leases(record, &held[1], 1, &(struct history_position){.epoch = 2, .seen = AT(101)});
@@ -316,13 +316,13 @@ static void old_ones_are_forgotten(void **state)
     put_leases(record, &lease, 1, &place);
     for (; more; steps++)
         assert_int_equal(history_record_delete_old(record, AT(30), &more, NULL), 0);
-    /* A few at a time, never one that is held. */
+    /* A few at a time, and never a held lease. */
     assert_int_equal(steps, 4);
     assert_found(&(struct history_query){0}, "1202 1201:died");
     history_record_close(record);
 }
 
-/* What people ask in SQL: docs have it. */
+/* SQL that users may run, as in the documentation. */
 static void every_device_has_its_row(void **state)
 {
     sqlite3 *database;

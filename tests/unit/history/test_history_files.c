@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that are not what they should be, and disks that do not do what they should.
+ * Invalid files, and disks that fail.
  */
 #include "support/unit.h"
 
@@ -84,7 +84,7 @@ static void what_is_missing_is_said(void **state)
     check_unreadable(BERTH_ERROR_NOT_FOUND, "history.db: No such file or directory");
     write_file(HISTORY_FILE, "");
     check_unreadable(BERTH_ERROR_NOT_FOUND, "history.db: nothing was recorded yet");
-    /* An empty file is as good as none. */
+    /* An empty file counts as no file. */
     write_history(some, COUNT(some), AT(50));
     assert_found(&(struct history_query){0}, "2 1:released");
 }
@@ -107,7 +107,7 @@ static void what_is_no_history_is_refused(void **state)
     check_unreadable(BERTH_ERROR_INVALID, "history.db: expected a file, got something else");
     check_unwritable(BERTH_ERROR_INVALID, "history.db: expected a file, got something else");
     rmdir(HISTORY_FILE);
-    /* Which nobody may wait for. */
+    /* A pipe must not block the call. */
     mkfifo(HISTORY_FILE, 0600);
     check_unreadable(BERTH_ERROR_INVALID, "history.db: expected a file, got something else");
     check_unwritable(BERTH_ERROR_INVALID, "history.db: expected a file, got something else");
@@ -176,7 +176,7 @@ static void what_makes_no_sense_is_named(void **state)
     assert_string_equal(error.message, "history.db: no such column: lease.devices");
 }
 
-/* A table that is a program of somebody else's is not run. */
+/* Code that another program left in a table does not run. */
 static void nothing_in_the_file_is_run(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -193,7 +193,7 @@ static void nothing_in_the_file_is_run(void **state)
     assert_found(&(struct history_query){0}, "2 1:released");
 }
 
-/* Bytes anywhere in the file are others: it is read as far as it goes, or refused in one line. */
+/* Any changed bytes: the file is read up to the damage, or refused in one line. */
 static void damage_is_survived(void **state)
 {
     struct stat status;
@@ -224,7 +224,7 @@ static void damage_is_survived(void **state)
     assert_true(damaged > 100);
     assert_true(refused > 0);
     assert_found(&(struct history_query){0}, "2 1:released");
-    /* Cut short anywhere. */
+    /* The file is truncated at any length. */
     for (off_t length = status.st_size - 1; length > 0; length /= 2) {
         struct berth_error error = BERTH_ERROR_INIT;
 
@@ -284,7 +284,7 @@ static void directories_are_made(void **state)
         assert_int_equal(status.st_mode & 0777, 0644);
     }
     free(path);
-    /* A file in the way. */
+    /* A file is where the directory should be. */
     write_file("file", "");
     assert_true(asprintf(&path, "%s/file/history.db", (char *)*state) > 0);
     assert_int_equal(history_record_open(path, "one", HISTORY_FOR_OWNER, &record, &error),
@@ -292,7 +292,7 @@ static void directories_are_made(void **state)
     free(path);
 }
 
-/* As somebody who may read but not write, for root's file in root's directory. */
+/* Reads root's file in root's directory as a user without write access. */
 static int read_as_nobody(void)
 {
     pid_t child = fork();
@@ -327,9 +327,9 @@ static void others_read_what_they_cannot_write(void **state)
     put_leases(record, some, COUNT(some), &(struct history_position){.epoch = 1, .seen = AT(50)});
     assert_int_equal(read_as_nobody(), 0);
     history_record_close(record);
-    /* Nobody writes any more. */
+    /* The writer has ended. */
     assert_int_equal(read_as_nobody(), 0);
-    /* A copy, without what is beside it. */
+    /* A copy without the files beside it. */
     unlink(HISTORY_FILE "-wal");
     unlink(HISTORY_FILE "-shm");
     assert_int_equal(read_as_nobody(), 0);
@@ -337,7 +337,7 @@ static void others_read_what_they_cannot_write(void **state)
     assert_int_equal(read_as_nobody(), -BERTH_ERROR_PERMISSION);
 }
 
-/* A file system of this process alone, which is gone with it. */
+/* A file system of this process alone, which ends with it. */
 static bool mount_disk(unsigned long flags, const char *size)
 {
     mkdir("disk", 0700);
@@ -345,7 +345,7 @@ static bool mount_disk(unsigned long flags, const char *size)
            mount("none", "disk", "tmpfs", flags, size) == 0;
 }
 
-/* A disk that is full: what is in the file stays, and it goes on when there is room again. */
+/* A full disk: the recorded data stays, and writing continues when there is space again. */
 static void a_full_disk_is_survived(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -445,7 +445,7 @@ static int write_and_read(void)
     return code;
 }
 
-/* SQLite does without some of its allocations: then all goes well. */
+/* SQLite tolerates some failed allocations: then the call succeeds. */
 static void memory_that_runs_out_is_survived(void **state)
 {
     bool is_refused = true;
@@ -467,7 +467,7 @@ static void memory_that_runs_out_is_survived(void **state)
     assert_found(&(struct history_query){0}, "1:lost");
 }
 
-/* SQLite's allocations as ours, so that they can fail, too. */
+/* SQLite uses the test's allocator, so its allocations can fail, too. */
 static void *take(int size)
 {
     return malloc((size_t)size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums over leases, and what programs and spreadsheets get.
+ * Sums over leases, and their output as JSON and CSV.
  */
 #include "support/unit.h"
 
@@ -12,14 +12,14 @@
 #define HOURS(number) AT((number)*3600.0)
 
 static const struct written_lease some[] = {
-    /* Two devices for two hours, after one of waiting; a quarter of it idle. */
+    /* Two devices for two hours, after one hour of waiting; idle for a quarter of the time. */
     {1, "ann", "train", "nvidia0,nvidia1", HOURS(0), HOURS(1), HOURS(3), "released",
      .judged = 4 * DURATION_HOUR, .idle = DURATION_HOUR},
     /* Half a device for four hours. */
     {2, "bob", NULL, "nvidia2", HOURS(1), HOURS(1), HOURS(5), "died", .share = 500000},
-    /* Within the first: it has no devices of its own. */
+    /* A lease within the first one: it has no devices of its own. */
     {3, "ann", "inner", "nvidia0", HOURS(1), HOURS(1), HOURS(3), "parent", .parent = 1},
-    /* Held, last seen after seven hours. */
+    /* Still held, last seen after seven hours. */
     {4, "ann", "train", "nvidia0", HOURS(3), HOURS(5), 0, NULL, .judged = DURATION_HOUR},
     /* Two replicas on one device. */
     {5, "eve", "train", "nvidia3,nvidia3", HOURS(2), HOURS(2), HOURS(3), "expired",
@@ -87,12 +87,13 @@ static void everything_is_added_up(void **state)
 static void only_the_part_inside_counts(void **state)
 {
     (void)state;
-    /* An hour of the first, with a quarter idle, three quarters of its waiting before. */
+    /* One hour of the first lease, a quarter of it idle. Three quarters of its waiting were
+     * before. */
     check_report((struct history_query){.since = HOURS(2), .until = HOURS(4)}, HISTORY_BY_USER,
                  "ann 1 200 0 50/200; bob 1 100 0 0/0; eve 1 50 0 0/0; 3 350 0");
     check_report((struct history_query){.since = HOURS(0.75), .until = HOURS(1.5)}, HISTORY_BY_USER,
                  "ann 1 100 25 25/100; bob 1 25 0 0/0; 2 125 25");
-    /* What two windows have is what both have together. */
+    /* Two windows have the same sums as both windows together. */
     check_report((struct history_query){.until = HOURS(4)}, HISTORY_BY_USER,
                  "ann 1 400 100 100/400; bob 1 150 0 0/0; eve 1 50 0 0/0; 3 600 100");
     check_report((struct history_query){.since = HOURS(4)}, HISTORY_BY_USER,
@@ -106,7 +107,7 @@ static void what_is_held_counts_until_it_was_seen(void **state)
     (void)state;
     check_report((struct history_query){.user = "ann", .since = HOURS(4), .now = HOURS(6)},
                  HISTORY_BY_USER, "ann 1 100 100 0/100; 1 100 100");
-    /* A minute later it may still be held; a day later nobody knows. */
+    /* A minute later it may still be held; a day later that is unknown. */
     check_report((struct history_query){.user = "ann", .since = HOURS(4), .now = HOURS(7.01)},
                  HISTORY_BY_USER, "ann 1 201 100 0/100; 1 201 100");
     check_report((struct history_query){.user = "ann", .since = HOURS(4), .now = HOURS(31)},
@@ -118,7 +119,7 @@ static void conditions_are_kept(void **state)
     (void)state;
     check_report((struct history_query){.name = "train", .device = "nvidia3", .max = 0},
                  HISTORY_BY_USER, "eve 1 50 0 0/0; 1 50 0");
-    /* How many are listed is no question of sums. */
+    /* The maximum of listed leases does not change the sums. */
     check_report((struct history_query){.max = 1}, HISTORY_BY_NAME,
                  "train 3 650 300 100/500; - 1 200 0 0/0; 4 850 300");
 }
@@ -239,7 +240,7 @@ static void csv_has_a_header(void **state)
     assert_string_equal(text_string(&out),
                         "user,leases,gpu_hours,waited_s,idle_share\r\n'=ann,2,1,0,\r\n");
     text_clear(&out);
-    /* As many cells as the rows have. */
+    /* The heading has as many cells as the rows. */
     history_csv_begin(&out);
     write_csv(&some[1], &out);
     for (const char *byte = text_string(&out); *byte != '\0'; byte++)

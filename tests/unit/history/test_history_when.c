@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Points in time as people type them.
+ * Points in time as users type them.
  */
 #include "support/unit.h"
 
@@ -76,7 +76,7 @@ static void days_begin_here(void **state)
 static void what_is_longer_ago_is_since_ever(void **state)
 {
     (void)state;
-    /* 0 would mean that nothing was said. */
+    /* 0 would mean that no time was given. */
     assert_int_equal(parse("100000d"), 1);
     assert_int_equal(parse("1970-01-01T00:00Z"), 1);
 }

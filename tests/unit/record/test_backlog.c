@@ -57,7 +57,7 @@ static void there_is_an_end_to_it(void **state)
     assert_true(backlog.bytes <= BACKLOG_BYTES_MAX);
     assert_true(backlog.dropped > 100);
     assert_int_equal(backlog.count + backlog.dropped, MANY);
-    /* Those that came first stay. */
+    /* The oldest leases stay. */
     assert_int_equal(backlog.items[0].lease->id, 1);
     assert_int_equal(backlog.items[backlog.count - 1].lease->id, backlog.count);
     backlog_clear(&backlog);

@@ -126,7 +126,7 @@ static void clustering_puts_like_to_like(void **state)
     rated_host(nodes, 500, 1000, 1000, 1000); /* shares only; 25 * 4500 / 8000 = 14 */
     rated_host(nodes, 0, 0, 1000, 1000);      /* whole ones only; 25 * 6000 / 8000 = 18 */
     rated_host(nodes, 500, 0, 1000, 1000);    /* both; 25 * 5500 / 8000 = 17 */
-    rated_host(nodes, 1000, 1000, 1000);      /* nobody; 25 * 5000 / 8000 = 15 */
+    rated_host(nodes, 1000, 1000, 1000);      /* neither; 25 * 5000 / 8000 = 15 */
     scores(nodes, &baseline_clustering, 0, rated_share(500), 14 + 75);
     scores(nodes, &baseline_clustering, 1, rated_share(500), 18);
     scores(nodes, &baseline_clustering, 2, rated_share(500), 17 + 50);

@@ -208,7 +208,7 @@ static void what_changes_nothing_has_the_middle_score(void **state)
     expect(world, 1, 0, rated_whole(2), 1);
     offer = rated_offer(&world->nodes, &baseline_fgd, 0, &demand);
     assert_int_equal(offer.score, 50);
-    demand.cpus = 1001; /* too few for 7 of 11, to whom 2.1 devices were of use */
+    demand.cpus = 1001; /* too few for 7 of 11, which could use 2.1 devices */
     offer = rated_offer(&world->nodes, &baseline_fgd, 0, &demand);
     assert_int_equal(offer.score, 20);
     check(world, demand);
@@ -308,7 +308,7 @@ static void the_tables_say_what_adding_up_says(void **state)
             struct policy_demand demand = make_demand(&random);
 
             if (demand.count > 1 && test_random_below(&random, 4) == 0)
-                demand.share = SHARE_WHOLE / 2; /* several, and of each a part */
+                demand.share = SHARE_WHOLE / 2; /* several devices, a part of each */
             expect(world, weight, demand.cpus, demand,
                    test_random_below(&random, COUNT(world->accepts)));
         }

@@ -109,8 +109,8 @@ static void nobody_passes_without_limits(void **state)
     check_waits(pass(QUEUE_FIFO, QUEUE_UNDER), (99 + 148 + 147) / 4.0, 148);
 }
 
-/* Limits are three times too long, so B is promised 300 s, and D would still be there. All end
- * early, and nobody starts later than with limits that are right. */
+/* Limits are three times too long, so B is promised 300 s, and D would still run then. All jobs end
+ * early, and no job starts later than with correct limits. */
 static void limits_may_be_too_long(void **state)
 {
     struct queue_outcome outcome = pass(QUEUE_EASY, QUEUE_OVER3);
@@ -120,10 +120,10 @@ static void limits_may_be_too_long(void **state)
     assert_int_equal(outcome.broken_reservations, 0);
 }
 
-/* A is ended at 50, where B starts (49): C, which would end at 51, has to wait for that. B is ended
+/* A is ended at 50, where B starts (49): C, which would end at 51, must wait for that. B is ended
  * at 75, where C (73), D (72) and the rest of A (25) start. The rest of B is promised 175. C is
- * ended at 124 and goes on at once, since its rest ends at 173; A ends at 125. D is ended at 175:
- * the rest of B starts (100), and that of D when it ends, at 200 (25). */
+ * ended at 124 and continues at once, because its rest ends at 173; A ends at 125. D is ended at
+ * 175: the rest of B starts (100), and the rest of D when B ends, at 200 (25). */
 static void limits_may_be_too_short(void **state)
 {
     struct queue_outcome outcome = pass(QUEUE_EASY, QUEUE_UNDER);
@@ -134,9 +134,8 @@ static void limits_may_be_too_short(void **state)
     assert_int_equal(outcome.broken_reservations, 0);
 }
 
-/* Every job that fits starts, so B waits for D: until 203, though the engine would have promised it
- * 100.
- */
+/* Every job that fits starts, so B waits for D: until 203, although the engine would have promised
+ * 100. */
 static void who_fits_starts_when_jobs_are_skipped(void **state)
 {
     struct queue_outcome outcome = pass(QUEUE_SKIP, QUEUE_EXACT);
@@ -147,7 +146,7 @@ static void who_fits_starts_when_jobs_are_skipped(void **state)
     assert_int_equal(outcome.broken_reservations, 1);
 }
 
-/* When A ends, of B (50), C (98 left of its turn) and D the shortest comes first. */
+/* When A ends, the shortest of B (50), C (98 left of its turn) and D comes first. */
 static void the_shortest_start_first(void **state)
 {
     static const struct line lines[] = {{0, 100, 4}, {1, 50, 4}, {2, 10, 4}, {3, 30, 4}};
@@ -169,8 +168,9 @@ static void a_gang_waits_for_whole_nodes(void **state)
                (struct queue_settings){.nodes = 2, .gpus_per_node = 2, .order = QUEUE_EASY});
 
     (void)state;
-    /* The gang starts at 101 (99). The fourth passes on the device beside the second. The fifth is
-     * too long, though a node is empty from 10 on: it comes after the gang, at 106 (102). */
+    /* The gang starts at 101 (99). The fourth job passes, on the device beside the second. The
+     * fifth is too long, although a node is empty from 10 on: it comes after the gang, at 106
+     * (102). */
     check_waits(outcome, (99 + 102) / 5.0, 102);
     assert_int_equal(outcome.broken_reservations, 0);
 }
@@ -227,7 +227,7 @@ static void a_job_that_no_cluster_of_this_size_could_run_is_refused(void **state
 
 struct told {
     size_t last;
-    size_t ends; /* how often all had ended */
+    size_t ends; /* how often all jobs had ended */
 };
 
 static void note_progress(void *context, size_t ended, size_t all)
