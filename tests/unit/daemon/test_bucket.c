@@ -21,7 +21,7 @@ static void a_full_one_gives_what_it_holds_and_then_nothing(void **state)
     }
     assert_false(bucket_ready_at(&bucket, DURATION_SECOND) < NOW);
     assert_false(bucket_is_full(&bucket, NOW));
-    /* One piece comes in the time of one piece. */
+    /* One token is refilled in the time of one token. */
     assert_true(bucket_ready_at(&bucket, DURATION_SECOND) < NOW + 1);
     assert_false(bucket_is_full(&bucket, NOW + DURATION_SECOND - 1));
     assert_true(bucket_is_full(&bucket, NOW + DURATION_SECOND));
@@ -65,7 +65,7 @@ static void no_more_comes_out_than_went_in(void **state)
             continue;
         bucket_take(&bucket, now, piece);
         taken += piece;
-        /* What was there at first, what came since, and the last piece. */
+        /* The initial content, the refill since then, and the last token. */
         assert_true(taken <= DURATION_SECOND + (now - NOW) + DURATION_SECOND / 100);
     }
     assert_true(taken > (now - NOW) / 2);

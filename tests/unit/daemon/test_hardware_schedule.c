@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How often the daemon looks at the hardware, and how soon it tries again.
+ * How often the daemon probes the hardware, and how soon it retries.
  */
 #include "support/unit.h"
 
@@ -25,7 +25,7 @@ static void a_probe_that_fails_again_and_again_is_left_alone_longer(void **state
     assert_int_equal(hardware_restart_after(UINT32_MAX), 60 * DURATION_SECOND);
 }
 
-/* Whoever starts a daemon waits for 10 s. */
+/* The process that starts a daemon waits for 10 s. */
 static void a_first_look_does_not_outlast_who_waits_for_it(void **state)
 {
     (void)state;

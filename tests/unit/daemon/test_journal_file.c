@@ -23,7 +23,7 @@ static struct text content_of(const char *string)
     return content;
 }
 
-/* What the file holds begins with the text, and all that follows is zeros. */
+/* Checks that the file begins with the text, and that only zeros follow. */
 static void check_file(const struct text *wanted)
 {
     struct text found = {0};
@@ -97,7 +97,7 @@ static void what_cannot_be_made_leaves_the_old(void **state)
     text_finish(&content);
 }
 
-/* A limit on the size of files is as good as a full disk. */
+/* A limit on the size of files has the same effect as a full disk. */
 static void set_limit(rlim_t max)
 {
     struct rlimit limit;
@@ -129,7 +129,7 @@ static void a_full_disk_loses_nothing(void **state)
     refused_at = content.length;
     assert_string_equal(error.message, "cannot write the pool's journal: File too large");
     assert_false(journal_file_is_behind(&file));
-    /* What has to be written goes on for a while, then waits, in order. */
+    /* Records that must be written are accepted for a while, then wait in order. */
     while (!journal_file_is_behind(&file)) {
         journal_file_append(&file, record, sizeof(record));
         text_append_bytes(&content, record, sizeof(record));

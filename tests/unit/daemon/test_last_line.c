@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is kept of what a program prints.
+ * The last line of a program's output.
  */
 #include "support/unit.h"
 
@@ -41,7 +41,7 @@ static void it_is_the_last_with_something_in_it(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         size_t length = strlen(rows[i].printed);
 
-        /* In whatever pieces it comes. */
+        /* The output may arrive in any pieces. */
         for (size_t piece = 1; piece <= length + 1; piece++) {
             struct last_line line = {0};
 

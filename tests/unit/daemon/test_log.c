@@ -52,7 +52,7 @@ static void lines_have_a_time_and_a_word(void **state)
     loop_finish(&loop);
 }
 
-/* A lease of a thousand devices is told whole. */
+/* A lease of a thousand devices is logged completely. */
 static void long_lines_are_whole(void **state)
 {
     struct loop loop;
@@ -120,7 +120,7 @@ static void a_long_file_is_put_aside(void **state)
     loop_finish(&loop);
 }
 
-/* A log that somebody else keeps, or a file of another name, stays as it is. */
+/* The daemon does not change a log of another owner, or a file with another link. */
 static void what_is_not_ours_is_left_alone(void **state)
 {
     struct loop loop;

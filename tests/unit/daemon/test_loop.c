@@ -100,7 +100,7 @@ static void timers_fire_in_order_and_not_before_their_time(void **state)
     loop_finish(&loop);
 }
 
-/* Moves another timer to later, which the clock does not know of when it rings, and takes some
+/* Moves another timer to a later time, which the clock does not know when it fires, and takes some
  * time. */
 static void put_off(struct timer *timer)
 {
@@ -127,12 +127,12 @@ static void a_timer_may_be_put_off(void **state)
     timer_set_at(&loop, &last.timer, now + 1000);
     loop_run(&loop, &(struct loop_turn){nothing, nothing, NULL});
     assert_true(clock_read(CLOCK_BOOTTIME) >= first.fired_at + 2000000);
-    /* Outside of turns there is no other time than the clock's. */
+    /* Outside of turns, the time is the clock's. */
     assert_true(loop_now(&loop) >= first.fired_at + 2000000);
     loop_finish(&loop);
 }
 
-/* Two descriptors that are ready at once; whichever is called first removes the other. */
+/* Two descriptors are ready at once. The first handler removes the other descriptor. */
 struct rival {
     struct watch watch;
     struct loop *loop;

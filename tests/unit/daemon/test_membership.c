@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * By which lease a process in a container is on a device, and what nobody can gain by lying.
+ * Finds the lease of a process in a container. Wrong claims about a lease must gain nothing.
  */
 #include "support/unit.h"
 
@@ -47,7 +47,7 @@ static void whose_word_counts(void **state)
     } cases[] = {
         {ALICE, NOBODY, NULL, true, true},   {ALICE, NOBODY, "c", true, true},
         {LENT, ALICE, NULL, true, true},     {LENT, ALICE, "c", true, true},
-        {ROOT, NOBODY, "c", false, true}, /* docker's */
+        {ROOT, NOBODY, "c", false, true}, /* of docker */
         {BOB, ROOT, "c", false, true},    /* an image's user */
         {LENT, ROOT, NULL, false, true},  /* in a namespace that root made */
         {ROOT, NOBODY, NULL, false, false},  {BOB, NOBODY, NULL, false, false},
@@ -81,11 +81,11 @@ static void all_of_a_container_are_of_one_lease(void **state)
     } cases[] = {
         {ALICE, NOBODY, "one", 1, 1},   {LENT, ALICE, "one", 1, 1},
         {ROOT, NOBODY, "one", 1, 1},    {ROOT, NOBODY, "roots", 0, 1},
-        {BOB, NOBODY, "one", 1, 0},   /* who gave his group the name of alice's */
-        {LENT, BOB, "one", 1, 0},     /* and who did so in a namespace of his own */
-        {ALICE, NOBODY, "one", 2, 0}, /* a lease on one device is none on another */
+        {BOB, NOBODY, "one", 1, 0},   /* bob used the name of alice's group */
+        {LENT, BOB, "one", 1, 0},     /* and did so in a namespace of his own */
+        {ALICE, NOBODY, "one", 2, 0}, /* a lease does not apply to other devices */
         {ALICE, NOBODY, "two", 2, 2},   {BOB, NOBODY, "two", 2, 3},
-        {ROOT, NOBODY, "two", 2, 0}, /* which of both? */
+        {ROOT, NOBODY, "two", 2, 0}, /* ambiguous */
         {ALICE, NOBODY, "other", 1, 0}, {ALICE, NOBODY, NULL, 1, 0},
     };
 
@@ -128,12 +128,12 @@ static void an_only_lease_is_that_of_its_users_containers(void **state)
         {ALICE, NOBODY, "c", 0, 1},
         {LENT, ALICE, "c", 0, 1},
         {LENT, ALICE, NULL, 0, 1},
-        {ALICE, NOBODY, NULL, 0, 0}, /* he could have run it under the lease */
+        {ALICE, NOBODY, NULL, 0, 0}, /* it could have run under the lease */
         {ALICE, NOBODY, "c", 2, 0},  /* there are two */
         {ALICE, NOBODY, "c", 3, 0},  /* there is none */
         {BOB, NOBODY, "c", 0, 0},
         {LENT, BOB, "c", 0, 0},
-        {ROOT, NOBODY, "c", 0, 0}, /* anybody's who may use docker */
+        {ROOT, NOBODY, "c", 0, 0}, /* of any user who may use docker */
         {ROOT, ROOT, "c", 0, 0},
     };
 
@@ -162,7 +162,8 @@ static void what_is_reserved_is_its_users(void **state)
     assert_int_equal(membership_by_reservation(&uses, 0, &his), 0); /* a process holds it */
 }
 
-/* Devices on which processes of so many containers are, each of a lease, and one of none. */
+/* Makes devices with processes of `count` containers, each with a lease, and one process
+ * without. */
 static struct device_list devices_of(size_t count)
 {
     struct device_list devices = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When a holder is warned of its time limit, and what counts as use of a device.
+ * When a holder is warned of its time limit, and when a device counts as used.
  */
 #include "support/unit.h"
 

@@ -14,7 +14,7 @@
 #include "base/system/clock.h"
 #include "base/system/process_stat.h"
 
-/* A child that waits to be killed. */
+/* A child that runs until it is killed. */
 static pid_t start_child(void)
 {
     pid_t pid = fork();
@@ -73,8 +73,8 @@ struct child {
     int descriptor;
 };
 
-/* One that has ended: by this signal, or with this code if it is 0. It is still to be waited for.
- */
+/* Returns a child that has ended: by this signal, or with this code if the signal is 0. The caller
+ * must wait for it. */
 static struct child ended_child(int number, int code)
 {
     struct child child = {.pid = fork()};
@@ -123,7 +123,7 @@ static void how_a_process_ended_is_known(void **state)
         other.started++;
         assert_int_equal(exit_code(&other), -1);
         wait_for(&child);
-        /* Kernels before 6.15 do not tell. */
+        /* Kernels before 6.15 do not report it. */
         afterwards = exit_code(&child);
         assert_true(afterwards == rows[i].wanted || afterwards == -1);
         close(child.descriptor);
@@ -140,7 +140,7 @@ static void how_those_of_others_ended_is_not(void **state)
         skip();
     }
     child = ended_child(0, 3);
-    /* The kernel would say 0. */
+    /* The kernel would report 0. */
     assert_int_equal(seteuid(65534), 0);
     assert_int_equal(exit_code(&child), -1);
     assert_int_equal(seteuid(0), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a pool's past is kept, and when a recorder is started again.
+ * The path of a pool's history, and when a recorder is restarted.
  */
 #include "support/unit.h"
 

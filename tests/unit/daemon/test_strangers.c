@@ -17,7 +17,7 @@ static void who_was_added_is_known(void **state)
     assert_false(strangers_has(&strangers, 0));
 }
 
-/* What is not among the newest has no place: another has it. */
+/* Only the newest entries have a place: older ones lose it to others. */
 static void only_the_newest_have_a_place(void **state)
 {
     struct strangers strangers = {0};

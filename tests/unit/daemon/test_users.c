@@ -16,7 +16,7 @@
 enum { OWNER = 500, SOMEBODY = 1000, ANOTHER = 1001 };
 #define NOW (1000 * DURATION_SECOND)
 
-/* A pool with nothing but users, at a time of the test's. */
+/* A pool with only users, and a clock that the test sets. */
 struct stage {
     struct pool *pool;
     int log;
@@ -67,7 +67,7 @@ static struct user *open_user(struct pool *pool, uint32_t uid)
     return user;
 }
 
-/* Fires what is due at that time. */
+/* Fires the timers that are due at that time. */
 static void go_to(struct pool *pool, int64_t time)
 {
     pool->loop.now = time;
@@ -109,7 +109,7 @@ static void one_that_has_nothing_is_forgotten_once_its_bucket_is_full(void **sta
     go_to(pool, NOW + DURATION_SECOND);
     assert_int_equal(pool->users.count, 1);
     user_close(user);
-    /* It comes back while it is not, and is the same. */
+    /* The user connects again before it is forgotten, and is the same. */
     go_to(pool, NOW + 2 * DURATION_SECOND);
     assert_ptr_equal(open_user(pool, SOMEBODY), user);
     user_close(user);
@@ -211,7 +211,7 @@ static void lines_that_were_left_out_are_told(void **state)
     assert_int_equal(user->lines_left_out, 450);
     go_to(pool, NOW + DURATION_SECOND);
     assert_int_equal(user->lines_left_out, 0);
-    /* Ten have come back. */
+    /* Ten tokens have been refilled. */
     for (int i = 0; i < 500; i++)
         written += user_may_log(user);
     assert_int_equal(written, 60);
@@ -266,19 +266,19 @@ static void one_that_is_too_fast_waits_for_its_turn(void **state)
     connect_pair(pool, &first);
     connect_pair(pool, &second);
     user = first.connection.user;
-    /* No more than so much in one turn. */
+    /* The limit of one turn. */
     assert_true(user_may_speak(&first.connection));
     user_charge_message(user, 40 * 1024);
     assert_false(user_may_speak(&first.connection));
     assert_true(list_is_linked(&user->in_busy));
-    /* Nobody of its user comes before it. */
+    /* No other connection of this user comes before it. */
     pool->users.turn++;
     assert_false(user_may_speak(&second.connection));
     users_serve(pool);
     assert_false(list_is_linked(&user->in_busy));
     assert_false(list_is_linked(&pool->users.resume.in_loop));
     assert_true(user_may_speak(&first.connection));
-    /* Time is dear. */
+    /* Time is charged, too. */
     user_charge_time(user, DURATION_SECOND);
     pool->users.turn++;
     assert_false(user_may_speak(&first.connection));
@@ -286,7 +286,7 @@ static void one_that_is_too_fast_waits_for_its_turn(void **state)
     assert_true(list_is_linked(&user->in_busy));
     assert_true(pool->users.resume.at > NOW);
     assert_true(pool->users.resume.at <= NOW + DURATION_SECOND);
-    /* Other rules: at once. */
+    /* Other rules apply at once. */
     users_apply_rules(pool);
     users_serve(pool);
     assert_false(list_is_linked(&user->in_busy));
