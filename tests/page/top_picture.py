@@ -114,7 +114,7 @@ def main(build, out):
         page_file.write_text(to_html(take_screen(build, directory)))
         chrome = browser.Browser(SOURCE)
         try:
-            page = chrome.open(page_file.as_uri(), width=COLUMNS * 9 + 20, height=LINES * 18 + 28, scheme="dark")
+            page = chrome.open(page_file.as_uri(), width=COLUMNS * 843 // 100 + 28, height=LINES * 18 + 28, scheme="dark")
             page.do("screenshot", path=str(Path(out).resolve()))
         finally:
             chrome.close()
