@@ -3,8 +3,8 @@
 //!
 //!     tokio-pool MODE [COUNT]
 //!
-//! Prints one number: nanoseconds for each operation, or bytes for each waiter. What the modes do is
-//! said with their functions. Everything runs in one thread, on a runtime of one thread.
+//! Prints one number: nanoseconds for each operation, or bytes for each waiter. The functions
+//! of the modes describe them. Everything runs in one thread, on a runtime of one thread.
 
 mod pool;
 
@@ -18,13 +18,13 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
 const DEVICES: usize = 8;
-/// The number printed is that of the quickest of so many stretches, each about so long: short enough
-/// for some of them not to be interrupted on a busy machine.
+/// The printed number is the fastest of this many stretches, each about this long: short enough that
+/// some stretches are not interrupted on a busy machine.
 const STRETCHES: u32 = 100;
 const STRETCH: Duration = Duration::from_millis(1);
 
 fn new_pool() -> Arc<Pool> {
-    // As long as names are in real life.
+    // As long as real names are.
     let device = |index| Device {
         vendor: Vendor::Nvidia,
         index,
@@ -37,12 +37,12 @@ fn new_runtime() -> Runtime {
     Builder::new_current_thread().build().expect("a runtime")
 }
 
-/// Makes the compiler believe that the value is looked at.
+/// Makes the compiler assume that the value is used.
 fn use_value<T>(value: &T) {
     unsafe { asm!("/* {0} */", in(reg) value as *const T, options(nostack, preserves_flags)) }
 }
 
-/// Nanoseconds for each operation, where `run` does so many and says how long they took.
+/// Returns the nanoseconds per operation. `run` does a given number and returns how long they took.
 fn quickest(mut run: impl FnMut(u64) -> Duration) -> f64 {
     let mut count = 1000;
     loop {
@@ -96,7 +96,7 @@ fn snapshot() -> f64 {
     quickest(|count| time_of(|| (0..count).for_each(|_| use_value(&pool.snapshot()))))
 }
 
-/// How far the hand-offs are. Tasks all run in one thread: what is atomic here is plain in fact.
+/// The progress of the hand-offs. All tasks run in one thread, so the atomics cost nothing extra.
 struct Progress {
     done: AtomicU64,
     from: u64,
@@ -119,8 +119,8 @@ impl Progress {
     }
 }
 
-/// So many tasks claim, yield and drop for ever: as there are more tasks than devices, every drop
-/// hands its device to a task that waits. The clock starts when each task had a device once.
+/// A given number of tasks claim, yield and drop without end. There are more tasks than devices, so
+/// every drop hands its device to a waiting task. The clock starts when each task had a device once.
 fn handoff(tasks: u64) -> f64 {
     let (pool, runtime) = (new_pool(), new_runtime());
     quickest(|count| {
@@ -155,7 +155,7 @@ fn handoff(tasks: u64) -> f64 {
     })
 }
 
-/// What malloc has given out, as glibc says it; C's struct mallinfo2.
+/// The memory that malloc has allocated, as glibc reports it; C's struct mallinfo2.
 #[repr(C)]
 struct MallocInformation {
     counts: [usize; 4],
@@ -174,8 +174,8 @@ fn bytes_in_use() -> usize {
     information.used + information.mapped
 }
 
-/// Bytes of memory for each of so many waiters. A waiter is a spawned task that does nothing but wait
-/// for its claim; nobody holds its handle.
+/// Returns the bytes of memory per waiter. A waiter is a spawned task that only waits for its claim;
+/// its handle is dropped.
 fn memory(waiters: usize) -> f64 {
     let (pool, runtime) = (new_pool(), new_runtime());
     let _held: Vec<Option<Lease>> = (0..DEVICES).map(|_| pool.try_claim()).collect();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A pool of devices as programs on tokio write it: a fair semaphore counts the free devices, flags
-//! say which those are, and a lease gives its device back when it is dropped.
+//! mark them, and a lease releases its device when it is dropped.
 
-#![allow(dead_code)] // a real program would read what these hold
+#![allow(dead_code)] // a real program would read these fields
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Device {
     pub name: String,
 }
 
-/// What a snapshot says of one device; it owns its name, so it outlives the pool.
+/// One device in a snapshot; it owns its name, so it outlives the pool.
 pub struct Entry {
     pub vendor: Vendor,
     pub index: u32,
@@ -46,12 +46,12 @@ pub struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // The permit goes after this, so whoever gets it finds the flag set.
+        // The permit is released after this, so its next owner finds the flag set.
         self.free[self.slot].store(true, Ordering::Release);
     }
 }
 
-/// Counts a claim as pending for as long as it lives: also one that is cancelled in its wait.
+/// Counts a claim as pending while it exists, also if it is cancelled while it waits.
 struct Pending {
     counter: Arc<AtomicUsize>,
 }
@@ -84,7 +84,7 @@ impl Pool {
         self.pending.load(Ordering::Acquire)
     }
 
-    /// Claims a device, after everybody who waits already. None: there are no devices at all.
+    /// Claims a device, after all claims that already wait. None: there are no devices at all.
     pub async fn claim(&self) -> Option<Lease> {
         if self.devices.is_empty() {
             return None;
@@ -96,7 +96,7 @@ impl Pool {
         Some(self.lease(permit))
     }
 
-    /// Claims a device if one is free and nobody waits for it.
+    /// Claims a device if one is free and no claim waits for it.
     pub fn try_claim(&self) -> Option<Lease> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         Some(self.lease(permit))
