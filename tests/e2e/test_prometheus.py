@@ -166,7 +166,7 @@ def guarded(sandbox, pool):
 
 @needs_prometheus
 def test_a_real_prometheus(sandbox, pool, web, guarded):
-    """It sees everything, with a token where one is wanted; without it nobody does."""
+    """Prometheus reads all metrics, with a token if berth web requires one. Without this token no client does."""
     holder, _ = with_some_past(pool, web)
     prometheus = Prometheus(
         sandbox,

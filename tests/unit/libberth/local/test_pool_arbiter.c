@@ -13,7 +13,7 @@
 
 enum { SLOTS = 4 };
 
-/* What the callbacks of one arbiter have seen, and the answers that they give. */
+/* The calls of one arbiter's callbacks, and the answers that they give. */
 struct helper {
     struct berth_pool *pool;
     struct berth_arbiter *arbiter;

@@ -12,7 +12,7 @@
 #include "support/assert_error.h"
 #include "support/pools.h"
 
-/* What the callbacks have received. */
+/* The results that callbacks have received. */
 struct diary {
     struct berth_pool *pool;
     atomic_int calls;

@@ -12,7 +12,7 @@
 
 #include "support/pools.h"
 
-/* What the child inherits. */
+/* The objects that the child inherits. */
 struct heritage {
     struct berth_pool *pool;
     struct berth_lease lease;
