@@ -18,8 +18,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 
 const DEVICES: usize = 8;
-/// The printed number is the fastest of this many stretches, each about this long: short enough that
-/// some stretches are not interrupted on a busy machine.
+/// The printed number is the fastest of this many stretches, each about this long: short enough
+/// that some stretches are not interrupted on a busy machine.
 const STRETCHES: u32 = 100;
 const STRETCH: Duration = Duration::from_millis(1);
 
@@ -120,7 +120,8 @@ impl Progress {
 }
 
 /// A given number of tasks claim, yield and drop without end. There are more tasks than devices, so
-/// every drop hands its device to a waiting task. The clock starts when each task had a device once.
+/// every drop hands its device to a waiting task. The clock starts when each task had a device
+/// once.
 fn handoff(tasks: u64) -> f64 {
     let (pool, runtime) = (new_pool(), new_runtime());
     quickest(|count| {
@@ -174,8 +175,8 @@ fn bytes_in_use() -> usize {
     information.used + information.mapped
 }
 
-/// Returns the bytes of memory per waiter. A waiter is a spawned task that only waits for its claim;
-/// its handle is dropped.
+/// Returns the bytes of memory per waiter. A waiter is a spawned task that only waits for its
+/// claim; its handle is dropped.
 fn memory(waiters: usize) -> f64 {
     let (pool, runtime) = (new_pool(), new_runtime());
     let _held: Vec<Option<Lease>> = (0..DEVICES).map(|_| pool.try_claim()).collect();
