@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What keys do. No terminal and no daemon in here: what is wanted of those is said to the caller.
+ * The effects of keys. It uses neither the terminal nor the daemon: it tells its caller what to do.
  */
 #ifndef TOP_CONTROL_H
 #define TOP_CONTROL_H
