@@ -10,6 +10,7 @@
 
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/backoff.h"
 #include "base/system/clock.h"
 #include "engine/engine_report.h"
 #include "libberth/local/local_pool.h"
@@ -133,7 +134,7 @@ static enum scan_result scan_hardware(struct berth_pool *pool)
 static void *run_probe_thread(void *argument)
 {
     struct berth_pool *pool = argument;
-    int64_t pause = PROBE_THREAD_BACKOFF_MIN;
+    int64_t pause = 0;
     int64_t next = clock_after(clock_now(), pool->sample_interval);
 
     pthread_setname_np(pthread_self(), "berth-looker");
@@ -147,13 +148,13 @@ static void *run_probe_thread(void *argument)
         began = clock_now();
         switch (scan_hardware(pool)) {
         case SCAN_DONE:
-            pause = PROBE_THREAD_BACKOFF_MIN;
+            pause = 0;
             next = clock_after(began, pool->sample_interval);
             break;
         case SCAN_FAILED:
             apply_report(pool, NULL);
+            pause = backoff_next(pause, PROBE_THREAD_BACKOFF_MIN, PROBE_THREAD_BACKOFF_MAX);
             next = clock_after(clock_now(), pause);
-            pause = pause * 2 < PROBE_THREAD_BACKOFF_MAX ? pause * 2 : PROBE_THREAD_BACKOFF_MAX;
             break;
         case SCAN_ENDED:
             return NULL;
