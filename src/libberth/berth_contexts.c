@@ -95,8 +95,8 @@ static int check_slots(const struct berth_pool *pool, const size_t *slots, size_
         code = local_pool_check_slot(pool, slots[i], error);
         for (size_t earlier = 0; earlier < i && code == 0; earlier++) {
             if (slots[earlier] == slots[i])
-                code = error_set(error, BERTH_ERROR_INVALID,
-                                 "slots: slot %zu is listed twice", slots[i]);
+                code = error_set(error, BERTH_ERROR_INVALID, "slots: slot %zu is listed twice",
+                                 slots[i]);
         }
     }
     return code;
@@ -337,8 +337,7 @@ int berth_context_current(struct berth_pool *pool, struct berth_context *ret_con
     if (fork_happened(pool->generation))
         return fork_refuse(error);
     if (current.pool != pool->serial)
-        return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "this thread has no current context");
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "this thread has no current context");
     code = enter_context(pool, current, &kept, &place, error);
     if (code < 0)
         return code;

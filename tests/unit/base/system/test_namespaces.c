@@ -40,8 +40,8 @@ static bool go_deeper(void)
     return write_file("/proc/self/gid_map", map);
 }
 
-/* Starts a child of this user in `depth` nested user namespaces, which waits to be killed. Returns 0
- * when the kernel does not allow that here. */
+/* Starts a child of this user in `depth` nested user namespaces, which waits to be killed. Returns
+ * 0 when the kernel does not allow that here. */
 static pid_t start_child(uid_t uid, int depth)
 {
     int ready[2];
