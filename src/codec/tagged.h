@@ -19,11 +19,14 @@
  *               byte. Negative numbers have the 8 bytes of their two's complement.
  *     flag      a number, 0 or 1
  *     maybe     a number that is known if the field is present
- *     text      bytes without a zero byte; a missing field is NULL, which differs from an empty
- * text list      of u32 id        a device id: u8 vendor, u32 index, u32 MIG instance
- * (DEVICE_NO_MIG: a whole GPU) ids       device ids, one after the other pci       u32 domain, u8
- * bus, u8 device, u8 function figure    i64 value, i64 time of the sample; known if the field is
- * present strings   texts, each: u32 length, bytes fields    fields within, with tags of their own
+ *     text      bytes without a zero byte. A missing field is NULL, which is not an empty text.
+ *     list      of u32
+ *     id        a device id: u8 vendor, u32 index, u32 MIG instance (DEVICE_NO_MIG: a whole GPU)
+ *     ids       device ids, one after the other
+ *     pci       u32 domain, u8 bus, u8 device, u8 function
+ *     figure    i64 value, i64 time of the sample; known if the field is present
+ *     strings   texts, each: u32 length, bytes
+ *     fields    fields within, with tags of their own
  *     items     structs, each: u32 length, fields
  *
  * A value above its limit is refused, and so is a struct without a required field. For an enum, the
