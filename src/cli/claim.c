@@ -12,7 +12,7 @@
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
 #include "base/text/utf8.h"
-#include "launch/inherited_masks.h"
+#include "launch/masks/inherited_masks.h"
 
 static int choose_token(uint64_t token[2], struct berth_error *error)
 {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/text/text.h"
-#include "model/machine_report.h"
+#include "model/machine/machine_report.h"
 #include "probe/probe.h"
 
 /* Zeroed memory is a source that is not open. */

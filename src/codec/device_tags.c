@@ -2,9 +2,9 @@
 #include "codec/device_tags.h"
 
 #include "base/count.h"
-#include "model/device.h"
-#include "model/link.h"
-#include "model/machine_report.h"
+#include "model/machine/device.h"
+#include "model/machine/link.h"
+#include "model/machine/machine_report.h"
 
 _Static_assert(HEALTH_UNKNOWN == 0 && HEALTH_OK == 1 && HEALTH_SICK == 2,
                "kinds of health are part of the format");

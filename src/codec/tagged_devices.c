@@ -10,9 +10,9 @@
 #include "base/string_list.h"
 #include "codec/tagged.h"
 #include "codec/tagged_internal.h"
-#include "model/device_id.h"
-#include "model/load.h"
-#include "model/pci.h"
+#include "model/machine/device_id.h"
+#include "model/machine/load.h"
+#include "model/machine/pci.h"
 
 enum {
     PCI_SIZE = 7,

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "codec/tagged.h"
-#include "model/device_id.h"
+#include "model/machine/device_id.h"
 
 static inline void *tagged_member(void *whole, size_t offset)
 {

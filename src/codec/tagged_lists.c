@@ -12,8 +12,8 @@
 #include "base/text/utf8.h"
 #include "codec/tagged.h"
 #include "codec/tagged_internal.h"
-#include "model/device_id.h"
-#include "model/vendor.h"
+#include "model/machine/device_id.h"
+#include "model/machine/vendor.h"
 
 enum { ITEM_SIZE = 4 };
 

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/optional.h"
 #include "codec/tagged.h"
 #include "codec/tagged_internal.h"
-#include "model/capability.h"
-#include "model/optional.h"
+#include "model/machine/capability.h"
 
 enum { NUMBER_SIZE_MAX = 8 };
 

@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/device_id.h"
-#include "model/optional.h"
-#include "model/pci.h"
+#include "base/optional.h"
+#include "model/machine/device_id.h"
+#include "model/machine/pci.h"
 
 /* The identity of a device. Its pointers belong to the caller. */
 struct context_target {

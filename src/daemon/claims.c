@@ -29,7 +29,7 @@
 #include "daemon/settle.h"
 #include "daemon/users.h"
 #include "engine/journal/journal.h"
-#include "launch/inherited_masks.h"
+#include "launch/masks/inherited_masks.h"
 
 /* What a claim may bring into the journal, at most a few times its own size. */
 enum { RECORDS_OF_CLAIM = 4096, REQUEST_MARGIN = 4 };

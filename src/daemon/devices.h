@@ -6,7 +6,7 @@
 #define DAEMON_DEVICES_H
 
 #include "daemon/pool.h"
-#include "model/machine_report.h"
+#include "model/machine/machine_report.h"
 
 /* Devices come, go, fall ill and recover as the report says; it is empty afterwards. What the next
  * daemon has to know is in the journal. The engine is paused from here on: the caller resumes it.

@@ -9,7 +9,7 @@
 
 #include "base/text/quantity.h"
 #include "daemon/pool.h"
-#include "model/machine_report.h"
+#include "model/machine/machine_report.h"
 
 /* How often the hardware is looked at: while somebody watches, which is for so long after a look at
  * the devices; while anything is leased or waits; and otherwise. */

@@ -24,7 +24,7 @@
 #include <sys/types.h>
 
 #include "base/vector.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 
 /* That a device is under a lease. */
 struct use {

@@ -58,7 +58,7 @@
 #include "daemon/strangers.h"
 #include "engine/engine.h"
 #include "engine/event.h"
-#include "spec/configuration.h"
+#include "spec/configuration/configuration.h"
 #include "wire/wire.h"
 
 struct pool;

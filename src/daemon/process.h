@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "spec/configuration.h"
+#include "spec/configuration/configuration.h"
 
 /* A descriptor of the process, close-on-exec, if it is the one that began then
  * (process_stat_started; 0: whichever it is); -1: it is gone. */

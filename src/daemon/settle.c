@@ -22,7 +22,7 @@
 #include "daemon/process.h"
 #include "daemon/recorder.h"
 #include "daemon/users.h"
-#include "model/tiles.h"
+#include "model/machine/tiles.h"
 
 /* Asking for all that test took long; how much longer the pause after it is. */
 #define TESTS_LONG  (DURATION_SECOND / 10000)

@@ -16,7 +16,7 @@
 #include "daemon/squatters.h"
 #include "daemon/users.h"
 #include "engine/policy/policies.h"
-#include "spec/configuration.h"
+#include "spec/configuration/configuration.h"
 #include "spec/document.h"
 #include "spec/inventory.h"
 

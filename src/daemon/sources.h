@@ -7,7 +7,7 @@
 
 #include "daemon/pool.h"
 #include "model/policy.h"
-#include "spec/configuration.h"
+#include "spec/configuration/configuration.h"
 
 struct rules {
     struct configuration configuration; /* whoever read them finishes it */

@@ -21,7 +21,7 @@
 #include "base/bitset.h"
 #include "base/text/text.h"
 #include "engine/event.h"
-#include "model/machine.h"
+#include "model/machine/machine.h"
 #include "model/policy.h"
 #include "model/request.h"
 

@@ -6,7 +6,7 @@
 #define ENGINE_ENGINE_REPORT_H
 
 #include "engine/engine.h"
-#include "model/machine_report.h"
+#include "model/machine/machine_report.h"
 
 /* The changes of a device by a report; bits. */
 enum device_change {

@@ -9,9 +9,9 @@
 
 #include "base/text/text.h"
 #include "base/vector.h"
-#include "model/device.h"
-#include "model/link.h"
-#include "model/machine_report.h"
+#include "model/machine/device.h"
+#include "model/machine/link.h"
+#include "model/machine/machine_report.h"
 
 /* A device, and how its vendor finds it again. */
 struct device_finding {

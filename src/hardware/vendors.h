@@ -14,7 +14,7 @@
 
 #include "hardware/findings.h"
 #include "hardware/sysfs/sysroot.h"
-#include "model/vendor.h"
+#include "model/machine/vendor.h"
 
 /* A vendor's state, which the worker keeps from step to step. */
 struct vendor_context {

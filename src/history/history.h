@@ -16,12 +16,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/optional.h"
 #include "base/text/choice.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "base/vector.h"
-#include "model/device_id.h"
-#include "model/optional.h"
+#include "model/machine/device_id.h"
 
 /* Times are nanoseconds since 1970 UTC. */
 struct history_lease {

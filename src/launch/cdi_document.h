@@ -9,7 +9,7 @@
 
 #include "base/string_list.h"
 #include "base/text/text.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 
 /* The newest version that podman 4.3 reads. It rejects files of later versions. */
 #define CDI_VERSION "0.5.0"

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/bitset.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 
 /* CPU numbers are lower than this. */
 enum { CPUS_MAX = 65536 };

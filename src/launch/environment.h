@@ -12,7 +12,7 @@
 
 #include "base/string_list.h"
 #include "model/cdi.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 
 /* One rank of a distributed job, in the terms of torch. */
 struct rank_facts {

@@ -3,8 +3,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "launch/mask_entry.h"
-#include "launch/tile_mask.h"
+#include "launch/masks/mask_entry.h"
+#include "launch/masks/tile_mask.h"
 
 /* How a mask names a device. */
 enum naming {

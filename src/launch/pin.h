@@ -8,7 +8,7 @@
 #include <berth/error.h>
 
 #include "base/bitset.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 
 /* Finds the CPUs near the devices that this process may use. The caller finishes the set, which is
  * untouched on failure. Fails with BERTH_ERROR_NOT_FOUND (the CPUs are unknown, or none is

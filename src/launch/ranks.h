@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "launch/environment.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 
 /* The devices of a lease, and how copies share them. */
 struct rank_plan {

@@ -22,7 +22,7 @@
 #include "daemon/pool.h"
 #include "daemon/privileges.h"
 #include "daemon/sources.h"
-#include "spec/configuration.h"
+#include "spec/configuration/configuration.h"
 
 /* Reports why the daemon did not start. The process that starts a private daemon reads the reason
  * from standard output (client/start_daemon.c). Returns the exit code. */

@@ -10,7 +10,7 @@
 
 #include "base/string_list.h"
 #include "base/vector.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 
 /* The kind of berth's own entries: berth/gpu=nvidia0. */
 #define CDI_KIND "berth/gpu"

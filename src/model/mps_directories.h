@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "base/text/text.h"
-#include "model/device_id.h"
+#include "model/machine/device_id.h"
 #include "model/request.h"
 
 /* The input for the directories of a lease that shares by MPS. The caller owns all of it. */

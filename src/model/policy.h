@@ -13,7 +13,7 @@
 
 #include "base/bitset.h"
 #include "base/text/text.h"
-#include "model/machine.h"
+#include "model/machine/machine.h"
 
 /* The pool's state of one slot, beside the machine's facts and loads. */
 struct policy_slot {

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/optional.h"
 #include "base/text/choice.h"
-#include "model/device.h"
-#include "model/optional.h"
+#include "model/machine/device.h"
 #include "model/request.h"
 
 /* The holder that keeps a lease alive. */

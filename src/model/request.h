@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/optional.h"
 #include "base/text/choice.h"
 #include "base/text/text.h"
-#include "model/capability.h"
-#include "model/device_id.h"
-#include "model/optional.h"
-#include "model/vendor.h"
+#include "model/machine/capability.h"
+#include "model/machine/device_id.h"
+#include "model/machine/vendor.h"
 
 /* The maximum number of devices and of replicas. */
 #define REQUEST_COUNT_MAX 1000000

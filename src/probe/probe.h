@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/machine_report.h"
+#include "model/machine/machine_report.h"
 #include "probe/probe_channel.h"
 #include "probe/probe_messages.h"
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/text/text.h"
-#include "model/machine_report.h"
+#include "model/machine/machine_report.h"
 
 struct probe_request {
     uint64_t number;            /* repeated in the answer */

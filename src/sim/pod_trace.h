@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/vector.h"
-#include "model/machine.h"
+#include "model/machine/machine.h"
 #include "model/request.h"
 
 /* Traces count GPUs in thousandths. */

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/optional.h"
 #include "base/string_list.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
-#include "model/optional.h"
 #include "spec/field.h"
 
 enum { TEXT_MAX = 255 };

@@ -9,7 +9,7 @@
 #include <berth/error.h>
 #include <stddef.h>
 
-#include "model/machine.h"
+#include "model/machine/machine.h"
 
 /* Reads the inventory file `path` into *ret_machine, which the caller finishes. Fails with the
  * codes of document_read and field.h and a message "file:line:column: …"; *ret_machine is

@@ -6,7 +6,7 @@
 #ifndef SPEC_INVENTORY_CHECKS_H
 #define SPEC_INVENTORY_CHECKS_H
 
-#include "model/machine.h"
+#include "model/machine/machine.h"
 #include "spec/field.h"
 
 struct described_link {

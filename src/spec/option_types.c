@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/optional.h"
 #include "base/text/quantity.h"
-#include "model/device_id.h"
-#include "model/optional.h"
+#include "model/machine/device_id.h"
 
 int option_type_flag(const struct option *option, void *member, const char *value,
                      struct berth_error *error)

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/string_list.h"
 #include "base/text/quote.h"
-#include "model/device_id.h"
+#include "model/machine/device_id.h"
 #include "spec/workload_types.h"
 
 /* ---- Device ids ---- */

@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
+#include "base/optional.h"
 #include "base/text/json.h"
-#include "model/device.h"
-#include "model/optional.h"
+#include "model/machine/device.h"
 #include "view/user_names.h"
 
 /* Writes the members of one device of the berth.devices/1 document into an object. `pool_says`: the

@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
+#include "base/optional.h"
 #include "base/vector.h"
-#include "model/optional.h"
 
 struct user_name {
     uint32_t uid;

@@ -28,8 +28,8 @@
 
 #include "base/string_list.h"
 #include "base/text/text.h"
-#include "model/device.h"
-#include "model/machine_report.h"
+#include "model/machine/device.h"
+#include "model/machine/machine_report.h"
 #include "model/pool_info.h"
 #include "model/request.h"
 

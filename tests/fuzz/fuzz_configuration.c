@@ -9,7 +9,7 @@
 #include "base/count.h"
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
-#include "spec/configuration.h"
+#include "spec/configuration/configuration.h"
 #include "support/require_output.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

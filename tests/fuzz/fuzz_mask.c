@@ -10,9 +10,9 @@
 
 #include "base/count.h"
 #include "launch/environment.h"
-#include "launch/inherited_masks.h"
-#include "launch/mask_entry.h"
-#include "launch/tile_mask.h"
+#include "launch/masks/inherited_masks.h"
+#include "launch/masks/mask_entry.h"
+#include "launch/masks/tile_mask.h"
 #include "support/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,7 +8,7 @@
 #include "support/cuda_world.h"
 
 #include "context/cuda.h"
-#include "model/device_id.h"
+#include "model/machine/device_id.h"
 
 /* A target by its UUID or PCI address; NULL: it has none. */
 static inline struct context_target cuda_target(const char *id, const char *uuid, const char *pci)

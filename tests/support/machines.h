@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "model/machine.h"
+#include "model/machine/machine.h"
 #include "support/units.h"
 
 /* The id that this text means; the test fails when it means none. */

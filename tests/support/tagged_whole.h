@@ -12,7 +12,7 @@
 #include "base/count.h"
 #include "base/string_list.h"
 #include "codec/tagged.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 #include "support/machines.h"
 
 struct part {

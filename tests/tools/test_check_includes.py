@@ -10,9 +10,9 @@ GOOD = {
     "include/berth/version.h": "",
     "src/base/text/text.h": "#include <berth/error.h>\n#include <time.h>\n",
     "src/base/text/text.c": '#include "base/text/text.h"\n#include <unistd.h>\n',
-    "src/model/device.h": '#include "base/text/text.h"\n#include <sys/types.h>\n#include <stdio.h>\n',
-    "src/engine/ledger.h": '#include "model/device.h"\n',
-    "src/hardware/nvidia/nvidia.c": '#include "model/device.h"\n#include <dlfcn.h>\n',
+    "src/model/machine/device.h": '#include "base/text/text.h"\n#include <sys/types.h>\n#include <stdio.h>\n',
+    "src/engine/ledger.h": '#include "model/machine/device.h"\n',
+    "src/hardware/nvidia/nvidia.c": '#include "model/machine/device.h"\n#include <dlfcn.h>\n',
     "src/hardware/nvidia/nvidia.h": "",
     "src/daemon/loop.h": '#include "engine/ledger.h"\n',
     "src/cli/verb.h": '#include "daemon/loop.h"\n',
@@ -49,16 +49,16 @@ def test_this_project_passes(source_root):
 
 
 def test_include_to_the_right(check):
-    (line,) = check({"src/model/device.c": '\n\n#include "engine/ledger.h"\n'})
+    (line,) = check({"src/model/machine/device.c": '\n\n#include "engine/ledger.h"\n'})
     assert line.startswith(
-        "src/model/device.c:3: model must not include engine/ledger.h: arrows run base <- model <- codec <- {engine, "
+        "src/model/machine/device.c:3: model must not include engine/ledger.h: arrows run base <- model <- codec <- {engine, "
     )
     assert line.endswith("<- main")
 
 
 def test_include_to_the_right_in_angle_brackets(check):
-    (line,) = check({"src/base/text/text.c": "#include <model/device.h>\n"})
-    assert "base must not include model/device.h" in line
+    (line,) = check({"src/base/text/text.c": "#include <model/machine/device.h>\n"})
+    assert "base must not include model/machine/device.h" in line
 
 
 def test_include_between_siblings(check):
@@ -153,18 +153,18 @@ def test_public_header_knows_nothing_internal(check, include):
     ],
 )
 def test_comments_do_not_count(check, comment):
-    assert check({"src/model/device.c": comment}) == []
+    assert check({"src/model/machine/device.c": comment}) == []
 
 
 def test_comment_signs_in_a_string_do_not_hide_an_include(check):
     text = 'const char *glob = "/*";\n#include "engine/ledger.h"\n/* */\n'
-    (line,) = check({"src/model/device.c": text})
-    assert line.startswith("src/model/device.c:2:")
+    (line,) = check({"src/model/machine/device.c": text})
+    assert line.startswith("src/model/machine/device.c:2:")
 
 
 def test_unusual_spacing_counts(check):
-    (line,) = check({"src/model/device.c": '\n  #  include   "engine/ledger.h"\n'})
-    assert line.startswith("src/model/device.c:2:")
+    (line,) = check({"src/model/machine/device.c": '\n  #  include   "engine/ledger.h"\n'})
+    assert line.startswith("src/model/machine/device.c:2:")
 
 
 @pytest.mark.parametrize("room", ["model", "engine"])

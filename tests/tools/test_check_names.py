@@ -45,32 +45,32 @@ def test_this_project_passes(source_root):
 
 
 def test_function_with_a_foreign_prefix(check):
-    (line,) = check({"src/model/device.c": "\nint request_copy(int a,\n                 int b)\n{\n    return a + b;\n}\n"})
-    assert line == "src/model/device.c:2: request_copy() begins with none of: device, model"
+    (line,) = check({"src/model/machine/device.c": "\nint request_copy(int a,\n                 int b)\n{\n    return a + b;\n}\n"})
+    assert line == "src/model/machine/device.c:2: request_copy() begins with none of: device, model"
 
 
 def test_prefix_must_end_at_a_word(check):
-    (line,) = check({"src/model/device.c": "void *devices_list(void)\n{\n    return 0;\n}\n"})
-    assert line.startswith("src/model/device.c:1: devices_list() begins with none of")
+    (line,) = check({"src/model/machine/device.c": "void *devices_list(void)\n{\n    return 0;\n}\n"})
+    assert line.startswith("src/model/machine/device.c:1: devices_list() begins with none of")
 
 
 def test_inline_function_of_a_header(check):
-    (line,) = check({"src/model/device.h": "static inline int size_of(void)\n{\n    return 0;\n}\n"})
+    (line,) = check({"src/model/machine/device.h": "static inline int size_of(void)\n{\n    return 0;\n}\n"})
     assert "size_of()" in line
 
 
 def test_berth_prefix_is_for_installed_headers(check):
-    (line,) = check({"src/model/device.c": "int berth_secret(void)\n{\n    return 0;\n}\n"})
+    (line,) = check({"src/model/machine/device.c": "int berth_secret(void)\n{\n    return 0;\n}\n"})
     assert "berth_secret()" in line
 
 
 def test_comments_and_strings_are_not_code(check):
-    assert check({"src/model/device.c": '/*\nint odd(void)\n{\n*/\nstatic const char *text = "struct lane {";\n'}) == []
+    assert check({"src/model/machine/device.c": '/*\nint odd(void)\n{\n*/\nstatic const char *text = "struct lane {";\n'}) == []
 
 
 def test_two_meanings_of_a_tag(check):
-    (line,) = check({"src/model/device.c": "\nstruct lane {\n    char c;\n};\n"})
-    assert line == "src/engine/queue/lanes.c:1: tag lane is defined again at src/model/device.c:2"
+    (line,) = check({"src/model/machine/device.c": "\nstruct lane {\n    char c;\n};\n"})
+    assert line == "src/engine/queue/lanes.c:1: tag lane is defined again at src/model/machine/device.c:2"
 
 
 def test_base_name_twice(check):

@@ -26,21 +26,21 @@ NUMBER_TABLES = {
     "end": ("src/model/pool_info.h", "lease_end", "LEASE_END_"),
     "state": ("src/model/pool_info.h", "slot_state", "SLOT_STATE_"),
     "section": ("src/wire/wire.h", "wire_section", "WIRE_SECTION_"),
-    "vendor": ("src/model/vendor.h", "vendor", "VENDOR_"),
+    "vendor": ("src/model/machine/vendor.h", "vendor", "VENDOR_"),
     "vendor rule": ("src/model/request.h", "vendor_rule", "VENDOR_RULE_"),
     "sharing": ("src/model/request.h", "sharing", "SHARING_"),
     "scheduling": ("src/model/request.h", "scheduling", "SCHEDULING_"),
     "priority": ("src/model/request.h", "priority", "PRIORITY_"),
-    "health": ("src/model/device.h", "health", "HEALTH_"),
-    "kind of device": ("src/model/device.h", "device_kind", "DEVICE_KIND_"),
+    "health": ("src/model/machine/device.h", "health", "HEALTH_"),
+    "kind of device": ("src/model/machine/device.h", "device_kind", "DEVICE_KIND_"),
 }
 LIMIT_HEADERS = (
     "src/wire/wire.h",
     "src/model/request.h",
-    "src/model/device_id.h",
+    "src/model/machine/device_id.h",
     "src/codec/device_tags.h",
-    "src/model/device_process.h",
-    "src/model/machine_report.h",
+    "src/model/machine/device_process.h",
+    "src/model/machine/machine_report.h",
 )
 CLIENT_TABLES = {
     "message": wire_format.MESSAGE,

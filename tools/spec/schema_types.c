@@ -8,7 +8,7 @@
 #include <assert.h>
 
 #include "base/count.h"
-#include "model/device_id.h"
+#include "model/machine/device_id.h"
 #include "model/request.h"
 #include "pattern.h"
 #include "spec/workload_types.h"

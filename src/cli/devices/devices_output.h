@@ -9,7 +9,7 @@
 #include "base/text/table.h"
 #include "base/text/terminal.h"
 #include "base/text/text.h"
-#include "model/machine_report.h"
+#include "model/machine/machine_report.h"
 #include "view/user_names.h"
 
 /* The input of all functions here. It borrows all that it points to. */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "launch/inherited_masks.h"
+#include "launch/masks/inherited_masks.h"
 
 int devices_scan_open(struct devices_scan *scan, const char *inventory, const char *deadline,
                       struct berth_error *error)

@@ -6,10 +6,10 @@
 #ifndef CLI_DEVICES_DEVICES_SCAN_H
 #define CLI_DEVICES_DEVICES_SCAN_H
 
+#include "base/optional.h"
 #include "base/string_list.h"
 #include "cli/devices/devices_pool.h"
 #include "cli/machine_source.h"
-#include "model/optional.h"
 
 /* Zeroed memory has no report yet. */
 struct devices_scan {

@@ -6,7 +6,7 @@
 #include "base/text/quantity.h"
 #include "cli/programs/history_program.h"
 #include "cli/verbs.h"
-#include "model/device_id.h"
+#include "model/machine/device_id.h"
 #include "spec/option_types.h"
 
 /* Parses the id of a device; the member is a const char *. */

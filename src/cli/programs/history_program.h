@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
+#include "base/optional.h"
 #include "history/history.h"
-#include "model/optional.h"
 #include "spec/option.h"
 
 /* The options of both verbs. A member is NULL if the option was not given. */

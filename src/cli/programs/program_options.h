@@ -7,8 +7,8 @@
 #ifndef CLI_PROGRAMS_PROGRAM_OPTIONS_H
 #define CLI_PROGRAMS_PROGRAM_OPTIONS_H
 
+#include "base/optional.h"
 #include "base/string_list.h"
-#include "model/optional.h"
 #include "spec/option.h"
 #include "view/columns.h"
 

@@ -6,9 +6,9 @@
 #ifndef CLI_PROGRAMS_SIM_OPTIONS_H
 #define CLI_PROGRAMS_SIM_OPTIONS_H
 
+#include "base/optional.h"
 #include "base/string_list.h"
 #include "cli/verbs.h"
-#include "model/optional.h"
 #include "sim/queue_replay.h"
 
 extern const struct verb verb_sim_place;

@@ -7,7 +7,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "codec/request_tags.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 
 /* ---- Tables: the members of an event by their tags ---- */
 

@@ -5,7 +5,7 @@
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
 #include "engine/journal/journal.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 
 enum { TIME_DECIMALS = 9 };
 

@@ -8,7 +8,7 @@
 #include "base/bitset.h"
 #include "base/vector.h"
 #include "engine/placement/filter.h"
-#include "model/machine.h"
+#include "model/machine/machine.h"
 #include "model/policy.h"
 #include "model/request.h"
 

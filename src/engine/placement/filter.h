@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/text/text.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 #include "model/request.h"
 
 enum filter_verdict {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/vector.h"
-#include "model/machine.h"
+#include "model/machine/machine.h"
 
 /* All devices of one node, or of one vendor on it: a set of slots, stored as some words of a
  * bitset. */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/machine.h"
+#include "model/machine/machine.h"
 
 /* The factor of a link's value. It is so large that nearness to memory and CPUs decides only
  * between sets with equal links. */

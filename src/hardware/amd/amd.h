@@ -9,11 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/optional.h"
 #include "hardware/findings.h"
 #include "hardware/sysfs/sysroot.h"
 #include "hardware/vendors.h"
-#include "model/optional.h"
-#include "model/pci.h"
+#include "model/machine/pci.h"
 
 /* The content of a device's key: the facts about it that depend on other devices. */
 struct amd_key {

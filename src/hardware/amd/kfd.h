@@ -12,11 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/optional.h"
 #include "base/text/text.h"
 #include "base/vector.h"
 #include "hardware/sysfs/sysroot.h"
-#include "model/optional.h"
-#include "model/pci.h"
+#include "model/machine/pci.h"
 
 struct kfd_node {
     uint32_t number;               /* the name of its directory */

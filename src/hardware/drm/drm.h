@@ -11,7 +11,7 @@
 #include "base/vector.h"
 #include "hardware/sysfs/sysroot.h"
 #include "hardware/vendors.h"
-#include "model/pci.h"
+#include "model/machine/pci.h"
 
 struct drm_device {
     char *path;   /* the device's resolved directory: /sys/devices/pci0000:00/0000:00:02.0 */

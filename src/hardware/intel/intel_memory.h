@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/optional.h"
 #include "hardware/drm/drm.h"
 #include "hardware/sysfs/sysroot.h"
-#include "model/optional.h"
 
 struct intel_memory {
     bool answered;                   /* an unknown value below means that there is none */

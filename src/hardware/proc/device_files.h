@@ -12,7 +12,7 @@
 #include "base/vector.h"
 #include "hardware/proc/proc_scan.h"
 #include "hardware/sysfs/sysroot.h"
-#include "model/pci.h"
+#include "model/machine/pci.h"
 
 #define DEVICE_FILE_NAME_SIZE 32
 

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/optional.h"
-#include "model/pci.h"
+#include "base/optional.h"
+#include "model/machine/pci.h"
 
 /* No driver has half as many; further ones are ignored. */
 #define FDINFO_ENGINES_MAX  32

@@ -14,7 +14,7 @@
 #include "base/vector.h"
 #include "hardware/proc/fdinfo.h"
 #include "hardware/sysfs/sysroot.h"
-#include "model/load.h"
+#include "model/machine/load.h"
 
 /* A DRM device. Its directory identifies it: a partition of a GPU has its own directory but the PCI
  * address of the GPU. If the directory is unknown, the PCI address identifies it, otherwise its

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "hardware/supervisor/device_cache.h"
-#include "model/machine_report.h"
+#include "model/machine/machine_report.h"
 
 /* Builds the report. A device whose read has not ended counts as not answering. With
  * `without_processes` the devices have no processes. Returns 0 or BERTH_ERROR_MEMORY; *ret_report

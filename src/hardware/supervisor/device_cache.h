@@ -12,7 +12,7 @@
 #include "base/vector.h"
 #include "hardware/findings.h"
 #include "hardware/supervisor/workers.h"
-#include "model/machine_report.h"
+#include "model/machine/machine_report.h"
 
 /* A device that a vendor listed, or a candidate. */
 struct cached_device {

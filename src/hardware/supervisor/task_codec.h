@@ -11,7 +11,7 @@
 
 #include "base/text/text.h"
 #include "hardware/findings.h"
-#include "model/vendor.h"
+#include "model/machine/vendor.h"
 
 enum step_kind {
     STEP_LIST_CANDIDATES = 1, /* list a vendor's candidates */

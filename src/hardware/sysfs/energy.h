@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "model/load.h"
+#include "model/machine/load.h"
 
 /* The last sample of each device. */
 struct energy;

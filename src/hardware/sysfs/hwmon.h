@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "hardware/sysfs/sysroot.h"
-#include "model/load.h"
+#include "model/machine/load.h"
 
 /* Fills in temperature, power and frequency from the hwmon directory of the device in directory
  * `path`. The directory's `name` must be one of `names` (terminated by NULL; NULL: any); its number

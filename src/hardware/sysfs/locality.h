@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 #include "hardware/sysfs/sysroot.h"
-#include "model/device.h"
-#include "model/link.h"
+#include "model/machine/device.h"
+#include "model/machine/link.h"
 
 /* Returns the resolved directory of a PCI device; NULL if there is none. The caller frees it. */
 char *locality_pci_path(const struct sysroot *root, struct pci_address pci);

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/optional.h"
 #include "base/string_list.h"
 #include "base/text/text.h"
-#include "model/optional.h"
 
 struct sysroot {
     char *prefix;  /* "" for this machine; without a slash at the end */

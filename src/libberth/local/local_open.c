@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "engine/policy/policies.h"
-#include "launch/inherited_masks.h"
+#include "launch/masks/inherited_masks.h"
 #include "libberth/local/custom_policy.h"
 #include "libberth/local/local_pool.h"
 #include "libberth/local/local_query.h"

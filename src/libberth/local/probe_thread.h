@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/machine.h"
+#include "model/machine/machine.h"
 #include "probe/probe.h"
 
 /* A lost probe is restarted after the first of these times, then after twice the time, up to the

@@ -8,8 +8,8 @@
 
 #include "base/count.h"
 #include "base/error.h"
+#include "base/optional.h"
 #include "base/string_list.h"
-#include "model/optional.h"
 #include "support/documents.h"
 #include "support/failing_allocator.h"
 

@@ -4,7 +4,7 @@
 #include "engine/journal/journal.h"
 
 #include "base/text/quantity.h"
-#include "model/device.h"
+#include "model/machine/device.h"
 #include "support/sample_events.h"
 
 static void check_described(const struct engine_event *event, const char *wanted)

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/machine/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct choice health_names[] = {
+    {"ok", HEALTH_OK},
+    {"sick", HEALTH_SICK},
+    {0},
+};
+
+const struct choice device_kind_names[] = {
+    {"integrated", DEVICE_KIND_INTEGRATED},
+    {"discrete", DEVICE_KIND_DISCRETE},
+    {0},
+};
+
+void device_finish(struct device *device)
+{
+    free(device->name);
+    free(device->uuid);
+    free(device->parent);
+    free(device->cpus);
+    free(device->health_reason);
+    string_list_finish(&device->nodes);
+    device_process_list_finish(&device->processes);
+    *device = (struct device){0};
+}
+
+static bool same_text(const char *one, const char *other)
+{
+    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
+}
+
+static bool same_number(struct optional_number one, struct optional_number other)
+{
+    return one.known == other.known && (!one.known || one.value == other.value);
+}
+
+static bool same_pci(struct pci_address one, struct pci_address other)
+{
+    return one.known == other.known && (!one.known || pci_compare(one, other) == 0);
+}
+
+static bool same_cap(struct capability one, struct capability other)
+{
+    return one.known == other.known &&
+           (!one.known || (one.major == other.major && one.minor == other.minor));
+}
+
+static bool same_strings(const struct string_list *one, const struct string_list *other)
+{
+    for (size_t i = 0; i < one->count && i < other->count; i++) {
+        if (strcmp(one->items[i], other->items[i]) != 0)
+            return false;
+    }
+    return one->count == other->count;
+}
+
+bool device_facts_equal(const struct device *one, const struct device *other)
+{
+    return device_id_equals(one->id, other->id) && same_text(one->name, other->name) &&
+           same_text(one->uuid, other->uuid) && same_text(one->parent, other->parent) &&
+           same_text(one->cpus, other->cpus) && same_pci(one->pci, other->pci) &&
+           same_number(one->memory_total, other->memory_total) &&
+           same_number(one->numa, other->numa) && same_number(one->minor, other->minor) &&
+           same_number(one->tiles, other->tiles) && same_cap(one->cap, other->cap) &&
+           one->kind == other->kind && one->host == other->host &&
+           one->partitioned == other->partitioned && same_strings(&one->nodes, &other->nodes);
+}
+
+void device_list_finish(struct device_list *list)
+{
+    struct device *device;
+
+    vector_for_each (device, list)
+        device_finish(device);
+    vector_finish(list);
+}
+
+size_t device_list_find(const struct device_list *list, struct device_id id)
+{
+    for (size_t slot = 0; slot < list->count; slot++) {
+        if (device_id_equals(list->items[slot].id, id))
+            return slot;
+    }
+    return list->count;
+}
+
+int device_list_ids(const struct device_list *list, struct device_id_list *ids)
+{
+    const struct device *device;
+
+    vector_for_each (device, list) {
+        struct device_id *id = vector_append(ids);
+
+        if (id == NULL)
+            return BERTH_ERROR_MEMORY;
+        *id = device->id;
+    }
+    return 0;
+}

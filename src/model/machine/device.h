@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One GPU, or one hardware partition of a GPU. Zeroed memory is a device with nothing known about
+ * it; only the id must always be set. A device owns its strings. Pure functions over plain values.
+ */
+#ifndef MODEL_MACHINE_DEVICE_H
+#define MODEL_MACHINE_DEVICE_H
+
+#include "base/optional.h"
+#include "base/string_list.h"
+#include "base/text/choice.h"
+#include "base/vector.h"
+#include "model/machine/capability.h"
+#include "model/machine/device_id.h"
+#include "model/machine/device_process.h"
+#include "model/machine/load.h"
+#include "model/machine/pci.h"
+
+enum health {
+    HEALTH_UNKNOWN,
+    HEALTH_OK,
+    HEALTH_SICK,
+};
+
+/* ok, sick. HEALTH_UNKNOWN has no name. */
+extern const struct choice health_names[];
+
+/* Whether the device has its own memory. */
+enum device_kind {
+    DEVICE_KIND_UNKNOWN,
+    DEVICE_KIND_INTEGRATED,
+    DEVICE_KIND_DISCRETE,
+};
+
+/* integrated, discrete. DEVICE_KIND_UNKNOWN has no name. */
+extern const struct choice device_kind_names[];
+
+/* No GPU has more tiles. */
+#define DEVICE_TILES_MAX 16
+
+struct device {
+    struct device_id id;
+    char *name;   /* the model, NULL: unknown */
+    char *uuid;   /* NULL: unknown */
+    char *parent; /* the same for all partitions of one GPU; NULL for a whole GPU */
+    char *cpus;   /* nearby CPUs in the kernel's format, 0-15,32-47; NULL: unknown */
+    struct pci_address pci;
+    struct optional_number memory_total; /* bytes */
+    struct optional_number numa;
+    struct optional_number minor; /* of /dev/nvidia<minor> */
+    struct optional_number tiles; /* of an Intel GPU; Level Zero may show each as a device */
+    /* Level Zero's numbers of the device and of its first tile on the host (model/machine/tiles.h).
+     * Known only for leased devices. */
+    struct optional_number ordinal;
+    struct optional_number first_tile;
+    struct capability cap;
+    enum device_kind kind;
+    enum health health;
+    char *health_reason;      /* why it is sick, as a text; NULL: unknown */
+    uint32_t host;            /* index into the machine's hosts */
+    bool partitioned;         /* its partitions can be leased, but not the device itself */
+    bool asleep;              /* powered down; its load is not read, which would wake it */
+    bool old;                 /* it does not answer now; these values are from an earlier probe */
+    struct string_list nodes; /* device files */
+    struct load load;
+    struct device_process_list processes; /* that use the device and may be seen */
+};
+
+struct device_list {
+    VECTOR_OF(struct device); /* by slot */
+};
+
+/* Frees what the device owns and zeroes it. */
+void device_finish(struct device *device);
+
+/* Returns whether the constant facts of both are equal: everything except health, sleep, load,
+ * processes, and values that only leased devices have. */
+bool device_facts_equal(const struct device *one, const struct device *other);
+
+void device_list_finish(struct device_list *list);
+
+/* Returns the slot of the device with this id, or the list's count when there is none. */
+size_t device_list_find(const struct device_list *list, struct device_id id);
+
+/* Appends the ids of all devices. Returns 0 or BERTH_ERROR_MEMORY. */
+int device_list_ids(const struct device_list *list, struct device_id_list *ids);
+
+#endif

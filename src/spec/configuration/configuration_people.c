@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Users and groups, by name or number.
+ */
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/error.h"
+#include "base/text/quantity.h"
+#include "base/text/quote.h"
+#include "base/text/suggest.h"
+#include "spec/configuration/configuration_types.h"
+
+/* The maximum number of known names to compare for a suggestion. Directories of large organisations
+ * are too long to read them all. */
+enum { NAMES_MAX = 10000 };
+
+/* The database of users or of groups. */
+struct registry {
+    const char *what;
+    bool (*find)(const char *name, uint32_t *ret_number);
+    void (*begin)(void);
+    const char *(*next)(void); /* NULL: no more; valid until the next call */
+    void (*end)(void);
+};
+
+static bool find_user(const char *name, uint32_t *ret_number)
+{
+    const struct passwd *entry = getpwnam(name);
+
+    if (entry != NULL)
+        *ret_number = entry->pw_uid;
+    return entry != NULL;
+}
+
+static const char *next_user(void)
+{
+    const struct passwd *entry = getpwent();
+
+    return entry == NULL ? NULL : entry->pw_name;
+}
+
+static bool find_group(const char *name, uint32_t *ret_number)
+{
+    const struct group *entry = getgrnam(name);
+
+    if (entry != NULL)
+        *ret_number = entry->gr_gid;
+    return entry != NULL;
+}
+
+static const char *next_group(void)
+{
+    const struct group *entry = getgrent();
+
+    return entry == NULL ? NULL : entry->gr_name;
+}
+
+static const struct registry registry_users = {
+    .what = "a user",
+    .find = find_user,
+    .begin = setpwent,
+    .next = next_user,
+    .end = endpwent,
+};
+
+static const struct registry registry_groups = {
+    .what = "a group",
+    .find = find_group,
+    .begin = setgrent,
+    .next = next_group,
+    .end = endgrent,
+};
+
+static int fail_unknown(const struct registry *registry, const char *text,
+                        struct berth_error *error)
+{
+    struct suggestion nearest = {.wanted = text};
+    char best[80] = "";
+    const char *name;
+
+    registry->begin();
+    for (int i = 0; i < NAMES_MAX && (name = registry->next()) != NULL; i++) {
+        suggest_compare(&nearest, name);
+        if (nearest.best != name)
+            continue;
+        snprintf(best, sizeof(best), "%s", name);
+        nearest.best = best;
+    }
+    registry->end();
+    if (nearest.best == NULL)
+        return error_set(error, BERTH_ERROR_INVALID, "expected %s that is known here, got %s",
+                         registry->what, quote(text).text);
+    return error_set(error, BERTH_ERROR_INVALID,
+                     "expected %s that is known here, got %s (did you mean %s?)", registry->what,
+                     quote(text).text, best);
+}
+
+static int parse_known(const struct registry *registry, const char *text, uint32_t *target,
+                       struct berth_error *error)
+{
+    uint64_t number;
+
+    if (quantity_parse_number(text, 0, UINT32_MAX - 1, &number, NULL) == 0) {
+        *target = (uint32_t)number;
+        return 0;
+    }
+    return registry->find(text, target) ? 0 : fail_unknown(registry, text, error);
+}
+
+static int parse_user(const struct field *field, const char *text, void *target,
+                      struct berth_error *error)
+{
+    (void)field;
+    return parse_known(&registry_users, text, target, error);
+}
+
+static int parse_group(const struct field *field, const char *text, void *target,
+                       struct berth_error *error)
+{
+    (void)field;
+    return parse_known(&registry_groups, text, target, error);
+}
+
+const struct field_type configuration_user = {.wanted = "a user", .parse = parse_user};
+const struct field_type configuration_group = {.wanted = "a group", .parse = parse_group};
+
+static int read_numbers(const struct field_reading *reading, const struct field *field,
+                        const struct document_node *node, const struct field_type *type,
+                        const char *of, struct number_list *list)
+{
+    int code = field_require_list(reading, field, node, of, CONFIGURED_PEOPLE_MAX);
+
+    for (size_t i = 0; i < node->count && code == 0; i++) {
+        uint32_t *number = vector_append(list);
+
+        code = number == NULL ? error_set_memory(reading->error)
+                              : field_read(reading, type, field, node->items[i], number);
+    }
+    return code;
+}
+
+static int read_users(const struct field_reading *reading, const struct field *field,
+                      const struct document_node *node, void *target)
+{
+    return read_numbers(reading, field, node, &configuration_user, "users", target);
+}
+
+static int read_groups(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node, void *target)
+{
+    return read_numbers(reading, field, node, &configuration_group, "groups", target);
+}
+
+static const struct field_type type_users = {.read = read_users};
+static const struct field_type type_groups = {.read = read_groups};
+
+static const struct field people_fields[] = {
+    {"users", &type_users, .offset = offsetof(struct people, users)},
+    {"groups", &type_groups, .offset = offsetof(struct people, groups)},
+};
+
+static const struct record people_record = {
+    .what = "a mapping of people",
+    .fields = people_fields,
+    .field_count = COUNT(people_fields),
+};
+
+static int read_people(const struct field_reading *reading, const struct field *field,
+                       const struct document_node *node, void *target)
+{
+    struct people *people = target;
+
+    if (node->kind == NODE_MAPPING)
+        return field_read_record(reading, &people_record, node, people);
+    if (node->kind == NODE_LIST)
+        return read_users(reading, field, node, &people->users);
+    return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
+                          "%s: expected a list of users, or a mapping of users and groups, got %s",
+                          field->name, document_node_describe(node).text);
+}
+
+const struct field_type configuration_people = {.read = read_people};
+
+bool configuration_number_list_has(const struct number_list *list, uint32_t number)
+{
+    const uint32_t *item;
+
+    vector_for_each (item, list) {
+        if (*item == number)
+            return true;
+    }
+    return false;
+}
