@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Computing on leased GPUs with OpenCL: one thread for each device, and what to do when one fails.
+ * Computes on leased GPUs with OpenCL: one thread for each device, and recovery from faults.
  *
  *     cc -o context context.c $(pkg-config --cflags --libs berth) -lOpenCL -pthread
  *     ./context 2                                                      # this machine's GPUs
@@ -41,7 +41,7 @@ static void complain(const struct berth_error *error)
     fprintf(stderr, "context: %s\n", error->message);
 }
 
-/* ---- OpenCL: nothing in here knows of berth ---- */
+/* ---- OpenCL, without berth ---- */
 
 /* The OpenCL objects of a computation; they are released in any case. */
 struct computation {
@@ -126,7 +126,7 @@ static cl_int compute(cl_context context, cl_device_id device, size_t *ret_wrong
 
 /* ---- One device ---- */
 
-/* Tells berth the OpenCL error. Returns whether to try again, perhaps in a new context. */
+/* Reports the OpenCL error to berth. Returns whether to try again, perhaps in a new context. */
 static bool recover(struct worker *worker, cl_int status)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -184,7 +184,7 @@ static void print_result(const struct worker *worker)
            name, ELEMENTS, worker->wrong == 0 ? "OK" : "WRONG");
 }
 
-/* ---- All of them ---- */
+/* ---- All devices ---- */
 
 static void start(struct worker *worker)
 {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run a container on the devices of a lease, and print what it sees of them. Needs podman, and once
+# Run a container on the devices of a lease, and print the device files that it sees. Needs podman, and once
 #
 #     sudo berth cdi --output /var/run/cdi
 #
@@ -19,7 +19,7 @@ fi
 arguments=$(berth cdi --arguments cdi)
 
 # podman replaces this shell, so it gets the signals, and its exit code is the script's.
-# shellcheck disable=SC2016,SC2086 # the container's shell fills in what is quoted; the lines are words
+# shellcheck disable=SC2016,SC2086 # the container's shell expands the quoted variables; each line is a word
 exec podman run --rm $arguments "${IMAGE:-busybox}" sh -c '
     echo "lease $BERTH_LEASE: $BERTH_DEVICES"
     for file in /dev/dri/* /dev/kfd /dev/nvidia*; do

@@ -165,11 +165,11 @@ static void *help(void *unused)
         while (!helper.must_stop);
         device->users--;
         helper.lease.id = 0;
-        berth_release(pool, lease, NULL); /* perhaps with the next offer in it */
+        berth_release(pool, lease, NULL); /* may make the next offer */
     }
 }
 
-/* ---- All of it ---- */
+/* ---- The main program ---- */
 
 static pthread_t start(void *(*run)(void *))
 {
