@@ -9,7 +9,7 @@ from pathlib import Path
 
 import servers
 from harness import ROUNDS, Row, Skipped, interleave, one_cpu
-from peers import compiled, compiled_with_rooms, number
+from peers import compiled, compiled_with_components, number
 
 HIREDIS = Path("/usr/include/hiredis/hiredis.h")
 REST_SECONDS = 10
@@ -21,7 +21,7 @@ FEW_WAITING = 64
 
 @functools.lru_cache(maxsize=None)
 def client(build):
-    return compiled_with_rooms(build, ("wire", "model", "base"), "daemon.c")
+    return compiled_with_components(build, ("wire", "codec", "model", "base"), "daemon.c")
 
 
 @functools.lru_cache(maxsize=None)

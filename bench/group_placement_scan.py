@@ -3,14 +3,14 @@
 import functools
 
 from harness import ROUNDS, Row, interleave, one_cpu
-from peers import compiled_with_rooms, number
+from peers import compiled_with_components, number
 
 NODES = 12_500  # of 8 devices each
 
 
 @functools.lru_cache(maxsize=None)
 def program(build):
-    return compiled_with_rooms(build, ("engine", "model", "base"), "placement.c")
+    return compiled_with_components(build, ("engine", "codec", "model", "base"), "placement.c")
 
 
 def beside_reading(policy):

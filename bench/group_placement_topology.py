@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 
 from harness import ROUNDS, Row, Skipped, one_cpu
-from peers import compiled_with_rooms, number
+from peers import compiled_with_components, number
 
 HERE = Path(__file__).resolve().parent
 RECORDED = HERE.parents[1] / "shared/data/topology"
-sys.path.insert(0, str(HERE.parent / "tests/support"))
+sys.path.insert(0, str(HERE.parent / "tests/support/oracles"))
 
 import vendor_cases  # noqa: E402
 
@@ -54,7 +54,7 @@ def matched(build):
 
 
 def worst(build):
-    program = compiled_with_rooms(build, ["engine", "model", "base"], "topology.c")
+    program = compiled_with_components(build, ["engine", "codec", "model", "base"], "topology.c")
     with one_cpu():
         return [number(program) for _ in range(ROUNDS)], None
 

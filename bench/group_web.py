@@ -3,14 +3,14 @@
 import functools
 
 from harness import Row, interleave, one_cpu
-from peers import compiled_with_rooms, number
+from peers import compiled_with_components, number
 
 DEVICES = 16_667  # with six figures each
 
 
 @functools.lru_cache(maxsize=None)
 def program(build):
-    return compiled_with_rooms(build, ("web", "view", "wire", "model", "base"), "metrics.c")
+    return compiled_with_components(build, ("web", "view", "wire", "codec", "model", "base"), "metrics.c")
 
 
 def scrape(build):

@@ -54,9 +54,9 @@ def compiled_with_libberth(build, *sources):
     return compiled(build, *sources, options=options, headers=headers)
 
 
-def compiled_with_rooms(build, rooms, *sources):
+def compiled_with_components(build, components, *sources):
     """The same, linked to libraries of berth's components, each before those that it depends on."""
-    libraries = [build / f"src/lib{room}.a" for room in rooms]
+    libraries = [build / f"src/lib{component}.a" for component in components]
     if not all(library.exists() for library in libraries):
         raise Skipped("berth is not built")
     headers = [*HERE.glob("*.h"), *libraries]
