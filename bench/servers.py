@@ -96,7 +96,7 @@ def nvml_double(build, place, count):
     library = build / "tests/libnvidia-ml.so.1"
     if not library.exists():
         raise Skipped("the double of NVML is not built: make test")
-    sys.path.insert(0, str(HERE.parent / "tests/support"))
+    sys.path.insert(0, str(HERE.parent / "tests/support/machines"))
     from nvml_machine import Machine  # the only module taken from the tests
 
     machine = Machine()

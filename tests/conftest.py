@@ -11,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 
+import helper_folders  # noqa: E402, F401
 import nvml_machine  # noqa: E402
 from container_machine import ContainerMachine  # noqa: E402
 from fake_machine import FakeMachine  # noqa: E402
@@ -50,7 +51,7 @@ def sandbox():
 def pool_of(sandbox):
     """Makes the sandbox's pool: pool_of(2) has two equal devices, pool_of(text) has those of an inventory.
 
-    The daemon ends with the test; see support/pool.py."""
+    The daemon ends with the test; see support/daemons/pool.py."""
     pools = []
 
     def make(devices):
@@ -65,7 +66,7 @@ def pool_of(sandbox):
 
 @pytest.fixture
 def hardware_of(sandbox):
-    """Makes the sandbox's pool from hardware that a script describes; see support/hardware_pool.py."""
+    """Makes the sandbox's pool from hardware that a script describes; see support/daemons/hardware_pool.py."""
     pools = []
 
     def make(devices=(), **script):
@@ -81,7 +82,7 @@ def hardware_of(sandbox):
 @pytest.fixture
 def shared_machine_of(sandbox):
     """A machine that people share, whose daemon is the test's to start: shared_machine_of(4) has four equal devices,
-    shared_machine_of() those of the hardware; see support/shared_machine.py."""
+    shared_machine_of() those of the hardware; see support/daemons/shared_machine.py."""
     needs_root()
     machines = []
 
@@ -102,7 +103,7 @@ def shared_machine_of(sandbox):
 
 @pytest.fixture
 def daemon(sandbox):
-    """A daemon that answers as the test says, where berth looks for one; see support/scripted_daemon.py."""
+    """A daemon that answers as the test says, where berth looks for one; see support/daemons/scripted_daemon.py."""
     scripted = ScriptedDaemon(sandbox)
     yield scripted
     scripted.close()
@@ -110,13 +111,13 @@ def daemon(sandbox):
 
 @pytest.fixture
 def site(sandbox):
-    """Prolog, epilog and notification programs for the sandbox's daemon; see support/site_programs.py."""
+    """Prolog, epilog and notification programs for the sandbox's daemon; see support/daemons/site_programs.py."""
     return SitePrograms(sandbox)
 
 
 @pytest.fixture
 def machine(sandbox):
-    """A made-up machine, still without devices, that berth reads instead of this one; see support/fake_machine.py."""
+    """A made-up machine, still without devices, that berth reads instead of this one; see support/machines/fake_machine.py."""
     made = FakeMachine(sandbox.directory / "machine")
     sandbox.environment["BERTH_SYSROOT"] = str(made.root)
     sandbox.environment.setdefault("BERTH_PROBE_DEADLINE", "9s")
@@ -132,7 +133,7 @@ def impatient(sandbox):
 @pytest.fixture
 def nvml(machine, sandbox):
     """Adds NVIDIA GPUs to that machine, by the double of NVML. nvml(2, (1, FUNCTION, "hang")) adds two; the function
-    hangs for the second. None instead of 1 stands for both; see support/nvml_machine.py."""
+    hangs for the second. None instead of 1 stands for both; see support/machines/nvml_machine.py."""
 
     def make(count, *faults):
         double = nvml_machine.Machine()
@@ -159,7 +160,7 @@ def machine_pool(sandbox, machine):
 
 @pytest.fixture
 def namespace(sandbox):
-    """A mount namespace in which a made-up machine replaces the real one; see support/namespaces.py."""
+    """A mount namespace in which a made-up machine replaces the real one; see support/machines/namespaces.py."""
     place = Namespace(sandbox)
     sandbox.environment.setdefault("BERTH_PROBE_DEADLINE", "9s")
     yield place
@@ -176,7 +177,7 @@ def namespace_pool(sandbox, namespace):
 
 @pytest.fixture(scope="module")
 def shared_container_machine():
-    """A machine with GPUs and podman that all tests of a file share; see support/container_machine.py."""
+    """A machine with GPUs and podman that all tests of a file share; see support/machines/container_machine.py."""
     made = ContainerMachine()
     yield made
     made.close()
@@ -197,7 +198,7 @@ def pool(pool_of, source_root):
 
 @pytest.fixture
 def recorded_machine(sandbox, source_root):
-    """Unpacks a recorded machine: recorded_machine("kfd-topo-mi300-cpx.tar.xz"); see support/recorded_machine.py."""
+    """Unpacks a recorded machine: recorded_machine("kfd-topo-mi300-cpx.tar.xz"); see support/machines/recorded_machine.py."""
 
     def make(name):
         archive = data_file(source_root, f"machines/{name}")
@@ -208,7 +209,7 @@ def recorded_machine(sandbox, source_root):
 
 @pytest.fixture
 def mps(sandbox):
-    """Control daemons of the MPS double; see support/mps.py."""
+    """Control daemons of the MPS double; see support/daemons/mps.py."""
     return Mps(sandbox)
 
 
@@ -262,7 +263,7 @@ def sleeper():
 
 @pytest.fixture
 def shared_machine(shared_machine_of, sandbox, machine):
-    """A shared_machine with three GPUs of NVIDIA; see support/occupied_gpus.py."""
+    """A shared_machine with three GPUs of NVIDIA; see support/machines/occupied_gpus.py."""
     shared_machine = shared_machine_of()
     shared_machine.gpus = OccupiedGpus(sandbox, machine, 3)
     return shared_machine

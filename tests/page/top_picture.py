@@ -17,6 +17,7 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(SOURCE / "tests/support"))
 
+import helper_folders  # noqa: E402, F401
 import browser  # noqa: E402
 
 COLUMNS, LINES = 124, 32

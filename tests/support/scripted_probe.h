@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * support/scripted_probe.py in the place of berth-probe, for tests in C. They run in a directory of
+ * support/daemons/scripted_probe.py in the place of berth-probe, for tests in C. They run in a directory of
  * their own (support/temporary_directory.h), where the script is.
  */
 #ifndef TESTS_SCRIPTED_PROBE_H
@@ -33,7 +33,7 @@ static inline void probe_says(const char *script)
 /* Has probes of this process be scripted. */
 static inline void probe_script(const char *directory, const char *script)
 {
-    char *program = source_path("tests/support/scripted_probe.py");
+    char *program = source_path("tests/support/daemons/scripted_probe.py");
     struct text path = {0};
 
     text_append_format(&path, "%s/script", directory);

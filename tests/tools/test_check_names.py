@@ -46,7 +46,7 @@ def test_this_project_passes(source_root):
 
 def test_function_with_a_foreign_prefix(check):
     (line,) = check({"src/model/machine/device.c": "\nint request_copy(int a,\n                 int b)\n{\n    return a + b;\n}\n"})
-    assert line == "src/model/machine/device.c:2: request_copy() begins with none of: device, model"
+    assert line == "src/model/machine/device.c:2: request_copy() begins with none of: device, machine, model"
 
 
 def test_prefix_must_end_at_a_word(check):

@@ -9,8 +9,8 @@ TABLES = {
     "unit/**/test_*.c": r"^units = \{\n(.*?)^\}",
     "promises/test_*.c": r"^promise_tests = \{\n(.*?)^\}",
     "fuzz/fuzz_*.c": r"^fuzz_targets = \{\n(.*?)^\}",
-    "e2e/test_*.py": r"^  'e2e': \[\n(.*?)^  \]",
-    "tools/test_*.py": r"^  'tools': \[\n(.*?)^  \]",
+    "e2e/*/test_*.py": r"^  'e2e': \{\n(.*?)^  \}",
+    "tools/test_*.py": r"^  'tools': \{\n(.*?)^  \}",
     "long": r"^long = \[\n(.*?)^\]",
 }
 
@@ -38,10 +38,12 @@ def test_every_file_is_listed(source_root, listed, pattern):
     assert sorted(files(source_root, pattern)) == sorted(listed(pattern))
 
 
-def test_unit_tests_are_where_the_table_says(source_root, listed):
-    there = {name: f"'{folder.relative_to('unit')}'" for name, folder in files(source_root, "unit/**/test_*.c").items()}
-    assert listed("unit/**/test_*.c") == there
+@pytest.mark.parametrize("pattern", ["unit/**/test_*.c", "e2e/*/test_*.py"])
+def test_files_are_where_the_table_says(source_root, listed, pattern):
+    suite = pattern.split("/")[0]
+    there = {name: f"'{folder.relative_to(suite)}'" for name, folder in files(source_root, pattern).items()}
+    assert listed(pattern) == there
 
 
 def test_long_tests_exist(listed):
-    assert set(listed("long")) <= set(listed("e2e/test_*.py"))
+    assert set(listed("long")) <= set(listed("e2e/*/test_*.py"))

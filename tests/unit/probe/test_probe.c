@@ -170,7 +170,7 @@ static void a_program_may_be_named_from_here(void **state)
     char *program;
 
     probe_script(*state, ONE_DEVICE);
-    program = source_path("tests/support/scripted_probe.py");
+    program = source_path("tests/support/daemons/scripted_probe.py");
     assert_int_equal(symlink(program, "probe"), 0);
     assert_int_equal(setenv("BERTH_PROBE", "probe", 1), 0);
     check_answers(&probe);

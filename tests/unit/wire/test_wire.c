@@ -152,7 +152,7 @@ static void read_source(const char *name, struct text *ret_text)
     free(path);
 }
 
-/* tests/support/wire_format.py made these. */
+/* tests/support/clients/wire_format.py made these. */
 static void another_client_writes_the_same(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@ import struct
 import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../clients"))
 
 import wire_format  # noqa: E402
 

@@ -286,7 +286,7 @@ def test_the_screen_lives_while_a_deed_is_done(sandbox, daemon, top):
     other = daemon.accept()
     asked = other.expect("STOP")
     assert asked["id"] == 12
-    screen.shows("^lease 12: asking the daemon")
+    screen.shows("^lease 12: waiting for the daemon")
     follower.show([slot(0, "LEASED"), slot(1)], [lease(12, ["nvidia0"], name="train")], [claim(13, 1)])
     screen.shows("2 devices: 1 free, 1 leased, 1 waiting")
     other.refuse(asked, "PERMISSION", "not\x1b[2J for you")

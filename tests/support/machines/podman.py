@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A podman of a test's own: its storage, its control groups, its /run, its directories for CDI files.
 
-It lives in a mount namespace (support/namespaces.py), whose end takes its storage and all mounts with it. What it
+It lives in a mount namespace (support/machines/namespaces.py), whose end takes its storage and all mounts with it. What it
 starts is below the test's process, as orphans, so that a sandbox finds and ends it. Nothing of the machine is touched
 but for control groups, which are in one of their own and removed by close().
 """

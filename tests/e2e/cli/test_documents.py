@@ -206,7 +206,7 @@ def test_manual_names_every_option(sandbox, source_root, verb):
 
 
 def keys_of_the_configuration(source_root):
-    sources = "".join(path.read_text() for path in (source_root / "src/spec").glob("configuration*.c"))
+    sources = "".join(path.read_text() for path in (source_root / "src/spec/configuration").glob("*.c"))
     keys = set(re.findall(r'^    \{"(\w+)", &', sources, re.MULTILINE))
     assert len(keys) >= 30
     return keys

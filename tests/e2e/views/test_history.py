@@ -245,7 +245,7 @@ def test_own_hardware_is_kept_at_home(hardware_of):
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["--since", "soon"], "expected so long ago"),
+        (["--since", "soon"], "expected a duration"),
         (["--since", "1h", "--until", "2h"], "--until: expected a time after --since, got 2h"),
         (["--device", "toaster"], "--device"),
         (["-n", "0"], "--most: expected a whole number"),

@@ -13,8 +13,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from waiting import until_removed
-
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 PR_SET_DUMPABLE = 4
 HIERARCHIES = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup", "/sys/fs/cgroup/freezer")
@@ -75,6 +73,9 @@ class Containers:
         return self.started[-1]
 
     def close(self):
+        # The program below runs without the folders of the other helpers.
+        from waiting import until_removed
+
         for container in self.started:
             container.end()
         for place in self.groups.values():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pool of a machine's hardware in a sandbox. A script describes the hardware.
 
-The daemon is the real one; berth-probe is support/scripted_probe.py, whose answers the test rewrites.
+The daemon is the real one; berth-probe is support/daemons/scripted_probe.py, whose answers the test rewrites.
 """
 import json
 import os

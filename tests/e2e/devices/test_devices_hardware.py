@@ -45,7 +45,7 @@ class Hardware:
     def __init__(self, sandbox, source_root):
         self.sandbox = sandbox
         self.script = sandbox.directory / "probe.json"
-        sandbox.environment["BERTH_PROBE"] = str(source_root / "tests/support/scripted_probe.py")
+        sandbox.environment["BERTH_PROBE"] = str(source_root / "tests/support/daemons/scripted_probe.py")
         sandbox.environment["BERTH_PROBE_SCRIPT"] = str(self.script)
         del sandbox.environment["BERTH_SYSROOT"]  # its processes are those of this machine
         self.is_now()
@@ -171,7 +171,7 @@ def test_nothing_found_where_something_could_not_be_read(hardware):
     hardware.is_now(problems=[{"backend": "nvidia", "message": "the driver does not answer"}])
     assert hardware.berth("devices") == (
         0,
-        "No GPU found on this machine, but reading some of it failed.\n",
+        "No GPU found on this machine, but reading some of the hardware failed.\n",
         "berth: nvidia: the driver does not answer\n",
     )
 

@@ -50,7 +50,7 @@ def test_every_spec_is_good(dgx, project):
 
 
 def test_every_spec_is_tried(source_root):
-    here = (source_root / "tests/e2e/test_examples.py").read_text()
+    here = (source_root / "tests/e2e/cli/test_examples.py").read_text()
     for name in specs(source_root / "examples"):
         assert f'"spec/{name}"' in here, name
 
@@ -172,8 +172,8 @@ def test_context_without_a_device(sandbox, computes, source_root):
 
 def test_context_without_opencl(sandbox, computes, source_root):
     done = on_inventory(sandbox, computes, source_root, 1, BERTH_OPENCL=None)
-    message = "context: nvidia0: cannot load libOpenCL.so.1: a recorded machine needs BERTH_OPENCL\n"
-    assert done == (1, "", message)
+    reason = "cannot load libOpenCL.so.1: with BERTH_SYSROOT, set BERTH_OPENCL to the library to use"
+    assert done == (1, "", f"context: nvidia0: {reason}\n")
 
 
 def test_context_of_hardware_is_never_on_the_cpu(sandbox, computes, hardware_of):
