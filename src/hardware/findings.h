@@ -13,7 +13,7 @@
 #include "model/machine/link.h"
 #include "model/machine/machine_report.h"
 
-/* A device, and how its vendor finds it again. */
+/* A device, and the key by which its vendor finds it again. */
 struct device_finding {
     struct device *device; /* has at least its id */
     char *key;  /* identifies it to its vendor's `read`; NULL: it is not read on its own */
@@ -30,7 +30,7 @@ void finding_list_finish(struct finding_list *list);
 
 struct findings {
     struct finding_list found;
-    struct link_list links; /* between positions in the list that the step was about */
+    struct link_list links; /* between positions in the list of devices that the step got */
     struct problem_list problems;
 };
 

@@ -42,8 +42,8 @@ struct vendor_table {
 
     /* Adds the vendor's candidates: parts of the machine whose files must be read before the
      * devices can be numbered. Each candidate has only a key. May read names of directories and
-     * links only. Returns 0 or a code; the known devices of this vendor stay as they are then.
-     * NULL: the vendor needs no candidates. */
+     * links only. Returns 0 or a code; on failure the cached devices of this vendor stay as they
+     * are. NULL: the vendor needs no candidates. */
     int (*list_candidates)(struct vendor_context *context, struct findings *findings,
                            struct berth_error *error);
 
@@ -56,7 +56,7 @@ struct vendor_table {
      * `candidates` has the result of `read_candidate` for each candidate, in any order; for a
      * candidate that has not answered it has the result of `list_candidates`. Returns 0, also if
      * there are no devices for an ordinary reason (no library, no driver). Otherwise returns a
-     * code; the known devices of this vendor stay as they are then. A problem that concerns only
+     * code, and the cached devices of this vendor stay as they are. A problem that concerns only
      * some devices is added to the findings. */
     int (*list)(struct vendor_context *context, const struct finding_list *candidates,
                 struct findings *findings, struct berth_error *error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads past and current leases from an SQLite file; history_record.h writes it. The content is
- * untrusted: a user may have edited the file. Calls block on the disk; a caller that must not wait
- * uses a thread or a program of its own. One thread at a time may use an open history.
+ * untrusted: a user may have edited the file. Calls block on the disk; a caller that must not block
+ * needs a separate thread or process. One thread at a time may use an open history.
  *
  *     history_open_read(path, &history, &error);
  *     history_write_json(history, &(struct history_query){.since = since}, JSON_COMPACT, &text,
@@ -32,17 +32,17 @@ struct history_lease {
     char *user;      /* the user's name at that time */
     uint32_t uid;
     char *command;                 /* NULL: unknown */
-    struct device_id_list devices; /* replica after replica */
+    struct device_id_list devices; /* in the order of the replicas */
     uint32_t share;                /* millionths of each device */
     int64_t claimed;
     int64_t granted;
     int64_t ended; /* 0: still held */
     int64_t seen;  /* the last time at which it was known to be held; for an ended lease: its end */
-    char *end; /* the reason, as in lease_end_names; "lost" when both the daemon and the end were
-                  lost; NULL: still held */
+    char *end; /* the reason, as in lease_end_names, or "lost" if the end was never recorded; NULL:
+                  still held */
     struct optional_number exit_code;
-    uint64_t judged_time; /* nanoseconds for which its use is known */
-    uint64_t idle_time;   /* of them: nanoseconds without use */
+    uint64_t judged_time; /* nanoseconds for which the lease's use is known */
+    uint64_t idle_time;   /* the part of judged_time without use */
 };
 
 /* Return how long the lease waited and was held so far, in nanoseconds; never negative. */
@@ -51,10 +51,11 @@ int64_t history_lease_held(const struct history_lease *lease, int64_t now);
 
 /* Selects leases: all conditions must hold. Zeroed memory selects all. */
 struct history_query {
-    int64_t since;      /* held at this time or later; 0: no limit */
-    int64_t until;      /* held before this time; 0: now */
-    const char *user;   /* the user's name at that time, or the uid in digits; NULL: every user */
-    const char *name;   /* a part of the name, in any case; NULL: all, also leases without a name */
+    int64_t since;    /* held at this time or later; 0: no limit */
+    int64_t until;    /* held before this time; 0: now */
+    const char *user; /* the user's name at that time, or the uid in digits; NULL: every user */
+    const char *name; /* a part of the name, in upper or lower case; NULL: all, also leases without
+                         a name */
     const char *device; /* the id of one of its devices; NULL: any */
     uint64_t max;       /* the maximum number of leases, newest first; 0: all; reports ignore it */
     int64_t now;        /* 0: the current time */
@@ -96,7 +97,7 @@ struct history_row {
     uint64_t gpu_time; /* nanoseconds; half a device for two hours is one hour */
     uint64_t waited;   /* nanoseconds, summed over all leases */
     uint64_t judged;   /* nanoseconds for which their use is known */
-    uint64_t idle;     /* of them: nanoseconds without use */
+    uint64_t idle;     /* the part of `judged` without use */
 };
 
 struct history_report {

@@ -61,7 +61,7 @@ static void add_idle(struct text *out, uint64_t idle, uint64_t judged)
         add_decimal(out, (uint64_t)((unsigned __int128)idle * 1000000 / judged), 6);
 }
 
-/* Ids are separated by one blank: a list in one cell. */
+/* Appends the ids with blanks between them: a list in one cell. */
 static void add_devices(struct text *out, const struct device_id_list *devices)
 {
     const struct device_id *id;

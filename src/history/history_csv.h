@@ -2,8 +2,8 @@
  *
  * History as comma-separated values with a header (RFC 4180: lines end with CR LF; a value with a
  * comma, a quote or a line break is quoted). An unknown value is empty. Spreadsheets run a text
- * that begins with = + - @ or a tab as a formula, so a job's name could run code in the
- * spreadsheet of another user: such texts get an apostrophe in front.
+ * that begins with = + - @, a tab or a carriage return as a formula, so a job's name could run code
+ * in the spreadsheet of another user: such texts get an apostrophe in front.
  */
 #ifndef HISTORY_HISTORY_CSV_H
 #define HISTORY_HISTORY_CSV_H

@@ -17,7 +17,7 @@
  * gigabyte. */
 enum { VALUE_MAX = 1024 * 1024 };
 
-/* Network file systems: several machines use their files, and a log in shared memory does not work
+/* File systems whose files several machines may use. SQLite's log in shared memory does not work
  * there. */
 static const unsigned long network_file_systems[] = {
     0x6969,     /* NFS */
@@ -75,19 +75,19 @@ static int code_of(int code)
     }
 }
 
-/* Says SQLite's own messages in plain words. */
+/* Describes an SQLite code in plain words. */
 static const char *describe(const struct history_database *database, int code)
 {
     switch (code & 0xFF) {
     case SQLITE_NOTADB:
         return "expected a history, got something else";
     case SQLITE_CORRUPT:
-        return "it is damaged";
+        return "the file is damaged";
     case SQLITE_FULL:
         return "no space left on the disk";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return "somebody else keeps it locked";
+        return "another process has locked it";
     case SQLITE_ERROR:
         return sqlite3_errmsg(database->connection);
     default:
@@ -193,7 +193,7 @@ static int open_connection(struct history_database *database, const char *name, 
     return code == SQLITE_OK ? 0 : history_database_fail(database, code, error);
 }
 
-/* Reads the application id and the version; 0: an empty file. */
+/* Checks the application id and reads the version; 0: an empty file. */
 static int read_version(struct history_database *database, int64_t *ret_version,
                         struct berth_error *error)
 {
@@ -230,8 +230,8 @@ static int read_version(struct history_database *database, int64_t *ret_version,
     return 0;
 }
 
-/* SQLite would wait for a pipe without end, and its messages about files it cannot open say
- * little. */
+/* Checks that the path is a regular file that can be read. SQLite would wait for a pipe forever,
+ * and its messages about files that it cannot open are vague. */
 static int check_file(const char *path, struct berth_error *error)
 {
     struct stat status = {0};
@@ -268,8 +268,8 @@ static bool has_no_log(const char *path)
     return has_none;
 }
 
-/* Returns the path as a URI, which can carry an option: a file without a writer, perhaps on a read-
- * only disk, needs no log beside it. */
+/* Reopens the file as immutable: a file without a writer, perhaps on a read-only disk, needs no log
+ * beside it. Only a URI can carry this option. */
 static int open_immutable(struct history_database *database, struct berth_error *error)
 {
     struct text name = {0};
@@ -369,8 +369,8 @@ static bool is_on_network(const char *path)
     return false;
 }
 
-/* Keep the log beside the file when no process writes: readers without write permission in the
- * directory need it. */
+/* Chooses the journal mode. The log stays beside the file when no process writes: readers without
+ * write permission in the directory need it. */
 static int choose_journal(struct history_database *database, struct berth_error *error)
 {
     int stays = 1;

@@ -37,7 +37,7 @@ int history_database_open_read(struct history_database *database, const char *pa
                                struct berth_error *error);
 
 /* Opens or creates the file for writing and migrates it to the newest schema. The directory must
- * exist. Fails likewise. */
+ * exist. Fails like history_database_open_read. */
 int history_database_open_write(struct history_database *database, const char *path,
                                 struct berth_error *error);
 

@@ -25,7 +25,7 @@ static void write_seconds(struct json *json, const char *key, uint64_t nanosecon
     json_decimal(json, (int64_t)(nanoseconds / (DURATION_SECOND / 1000)), 3);
 }
 
-/* null: its use was never measured. */
+/* Writes the idle share; null: the use was never measured. */
 static void write_idle(struct json *json, uint64_t idle, uint64_t judged)
 {
     json_key(json, "idle_share");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The names of a report's keys; a separate file, for users that need only the names.
+ * The names of a report's keys; a separate file, for programs that need only the names.
  */
 #include "history/history.h"
 

@@ -12,7 +12,7 @@
 #include "history/history_internal.h"
 #include "model/request.h"
 
-/* A held lease was seen at this time or later. Otherwise its daemon is gone, and its end is
+/* If a held lease has not been seen for longer than this, its daemon is gone and its end is
  * unknown. */
 #define SEEN_LATELY DURATION_MINUTE
 
@@ -182,7 +182,8 @@ static int run_query(struct history *history, const struct history_query *query,
 
 /* ---- Results ---- */
 
-/* Returns SQLite's text, valid until the next row; "" if SQLite has no memory. */
+/* Returns SQLite's text, valid until the next row; NULL if there is none or if SQLite has no
+ * memory. */
 static char *text_of(sqlite3_stmt *statement, enum lease_column lease_column)
 {
     if (sqlite3_column_type(statement, lease_column) == SQLITE_NULL)
@@ -215,7 +216,7 @@ static int add_device(struct device_id_list *list, const char *text, struct bert
     return 0;
 }
 
-/* A device may occur twice: replicas of one lease may share it. */
+/* Parses a list of device ids. A device may occur twice: replicas of one lease may share it. */
 static int read_devices(const char *text, struct device_id_list *list, struct berth_error *error)
 {
     char *copy = text == NULL ? NULL : strdup(text);

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "history/history_database.h"
 
-/* The maximum that one call of history_record_delete_old deletes. */
+/* The maximum numbers of rows and pages that one call of history_record_delete_old deletes. */
 #define ROWS_AT_ONCE  "500"
 #define PAGES_AT_ONCE "64"
 
@@ -52,12 +52,12 @@ struct history_record {
     int lock;
     dev_t device; /* of the file when it was opened */
     ino_t inode;
-    int64_t pool; /* its row number */
+    int64_t pool; /* the pool's row number */
     struct history_position place;
-    struct text devices; /* being written */
+    struct text devices; /* buffer of history_record_put */
     struct {
         VECTOR_OF(uint64_t);
-    } lost; /* being searched */
+    } lost; /* buffer of history_record_mark_lost */
 };
 
 /* ---- The directory and the lock ---- */
@@ -75,7 +75,7 @@ static int make_directories(const char *path, mode_t mode, struct berth_error *e
         *slash = '\0';
         if (mkdir(way, mode) < 0 && errno != EEXIST) {
             number = errno;
-            /* It may exist although nothing may be created there. */
+            /* The directory may exist even if mkdir() fails for another reason. */
             number = access(way, F_OK) == 0 ? 0 : error_set_errno(error, number, "%s", way);
         }
         *slash = '/';
@@ -160,7 +160,8 @@ static int remember_file(struct history_record *record, const char *path, struct
     return 0;
 }
 
-/* The ends of other pools' leases will never be known. */
+/* Marks the held leases of other pools as lost, because their ends will never be known. Deletes
+ * other pools without leases. */
 static int mark_others_lost(struct history_record *record, struct berth_error *error)
 {
     struct text words = {0};

@@ -4,7 +4,7 @@
  * its event stream, so that a later recorder neither misses nor repeats one. A lock beside the file
  * allows one writer at a time. Calls block on the disk.
  *
- *     history_record_open(path, pool, mode, &record, &error);
+ *     history_record_open(path, pool, readers, &record, &error);
  *     history_record_begin(record, &error);
  *     history_record_put(record, &lease, &error);        // any number
  *     history_record_commit(record, &place, &error);
@@ -19,14 +19,14 @@
 
 #include "history/history.h"
 
-/* How many of the daemon's events are in the file. */
+/* The position in a daemon's event stream that the file has reached. */
 struct history_position {
-    uint64_t epoch; /* of the daemon; 0: none yet */
+    uint64_t epoch; /* the daemon's epoch; 0: none yet */
     uint64_t known; /* number of leases in the file that ended since the daemon started */
     int64_t seen;   /* when the held leases were last known, nanoseconds since 1970 */
 };
 
-/* Who may read the file. */
+/* The users who may read the file. */
 enum history_readers {
     HISTORY_FOR_OWNER,
     HISTORY_FOR_ALL,
@@ -36,10 +36,10 @@ struct history_record;
 
 /* Opens the file for this pool; creates it and the directories of its path if necessary. Leases of
  * other pools that the file lists as held become "lost". Fails with BERTH_ERROR_BUSY if another
- * recorder has it, and like history_open_read. */
+ * recorder writes to it, and like history_open_read. */
 int history_record_open(const char *path, const char *pool, enum history_readers readers,
                         struct history_record **ret_record, struct berth_error *error);
-/* Rolls back what was not committed. NULL is allowed. */
+/* Rolls back uncommitted changes. NULL is allowed. */
 void history_record_close(struct history_record *record);
 
 /* Returns the place of the last commit. */

@@ -16,7 +16,7 @@
 struct sum {
     struct id_link by_hash;
     struct history_row row;
-    uint64_t counted; /* the last lease that was added: a lease may have a device twice */
+    uint64_t counted; /* number of the last lease that was added: a lease may have a device twice */
 };
 
 struct sums {
@@ -60,7 +60,7 @@ static struct lease_part part_of(const struct sums *sums, const struct history_l
     uint64_t held = (uint64_t)history_lease_held(lease, sums->now);
     uint64_t inside = time_inside(sums, lease->granted, last);
 
-    /* When the lease was idle is unknown, only for how long: spread it evenly. */
+    /* The history has only the length of the idle time: spread it evenly over the lease. */
     return (struct lease_part){
         .time = share_of(inside, lease->share, SHARE_WHOLE),
         .waited = time_inside(sums, lease->claimed, lease->granted),
@@ -75,7 +75,7 @@ static void add_to(uint64_t *sum, uint64_t amount)
         *sum = UINT64_MAX;
 }
 
-/* The figures of a lease that count once. */
+/* Adds the figures of a lease that count once for each row. */
 static void add_lease(struct history_row *row, const struct lease_part *part)
 {
     row->leases++;
@@ -175,7 +175,7 @@ static int compare_rows(const void *one, const void *other)
     return strcmp(a->key, b->key);
 }
 
-/* Hands the rows over to the report. */
+/* Moves the rows into the report and sorts them. */
 static int make_report(struct sums *sums, struct history_report *ret_report,
                        struct berth_error *error)
 {

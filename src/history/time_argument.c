@@ -16,12 +16,12 @@ enum { YEAR_FIRST = 1970, YEAR_LAST = 2261 };
 static int fail_parse(const char *string, int code, struct berth_error *error)
 {
     return error_set(error, code,
-                     "expected so long ago (7d, 24h), a date (2026-11-01) or a time "
+                     "expected a duration (7d, 24h), a date (2026-11-01) or a time "
                      "(2026-11-01T09:30), got %s",
                      quote(string).text);
 }
 
-/* Reads exactly `digits` digits as a number in this range, and moves behind them. */
+/* Reads exactly `digits` digits as a number in this range, and advances past them. */
 static bool take_number(const char **at, int digits, int min, int max, int *ret_number)
 {
     int number = 0;
@@ -58,7 +58,7 @@ static bool take_date(const char **at, struct tm *date)
     return true;
 }
 
-/* Reads the digits behind the point; digits below a nanosecond are dropped. */
+/* Reads the digits after the point; digits below a nanosecond are dropped. */
 static bool take_fraction(const char **at, int64_t *ret_nanoseconds)
 {
     int64_t unit = DURATION_SECOND;

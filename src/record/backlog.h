@@ -18,7 +18,7 @@
 struct backlog {
     VECTOR_OF(struct ended_lease);
     size_t bytes;
-    uint64_t dropped; /* since the last write */
+    uint64_t dropped; /* number of leases dropped since the last write */
 };
 
 /* Takes over the lease with everything that it owns; *ended is zeroed. */

@@ -17,7 +17,8 @@
 #include "view/follower.h"
 #include "view/user_names.h"
 
-/* The interval between two writes: about this much is lost when all processes are killed. */
+/* The interval between two writes. Events of about this time are lost when all processes are
+ * killed. */
 #define NEWS_INTERVAL (DURATION_SECOND / 4)
 /* While a lease is held, the file is updated at least this often. */
 #define SEEN_INTERVAL (10 * DURATION_SECOND)
@@ -26,7 +27,7 @@
 #define RETRY_PAUSE_MAX (10 * DURATION_SECOND)
 /* A file that another process writes is reported as a problem once the pause is this long. */
 #define BUSY_PAUSE (4 * RETRY_PAUSE_MIN)
-/* How often to check for old leases, and the pause between two steps of deleting them. */
+/* The interval of checks for old leases, and the pause between two steps of deleting them. */
 #define FORGET_MAX   DURATION_HOUR
 #define FORGET_MIN   DURATION_SECOND
 #define FORGET_PAUSE (DURATION_SECOND / 10)
@@ -60,7 +61,7 @@ static void send_line(const struct recorder *recorder, const char *word, const c
     char line[BERTH_ERROR_MESSAGE_SIZE + 32];
     int length = snprintf(line, sizeof(line), "%s%s%s\n", word, *words == '\0' ? "" : " ", words);
 
-    /* If the daemon does not read, it misses the report; writing goes on. */
+    /* If the daemon does not read, it misses the report; writing continues. */
     if (recorder->settings->problems >= 0)
         while (write(recorder->settings->problems, line, (size_t)length) < 0 && errno == EINTR)
             ;
@@ -74,7 +75,7 @@ static void send_number(const struct recorder *recorder, const char *word, uint6
     send_line(recorder, word, digits);
 }
 
-/* Nothing can be written now. */
+/* Closes the file after a failure and schedules the next attempt. Reports a new problem. */
 static void handle_failure(struct recorder *recorder, const struct berth_error *error)
 {
     history_record_close(recorder->record);
@@ -149,7 +150,7 @@ static int put_ended(struct recorder *recorder, const struct ended_lease *ended,
     return history_record_put(recorder->record, &lease, error);
 }
 
-/* Writes the leases that are held and were not at the last write. */
+/* Writes the held leases that the file does not list yet. */
 static int put_held(struct recorder *recorder, struct berth_error *error)
 {
     const struct lease_info *lease;
@@ -174,7 +175,7 @@ static int put_held(struct recorder *recorder, struct berth_error *error)
     return code;
 }
 
-/* After the commit: these leases are in the file. */
+/* Stores the ids of the held leases, which the file lists after the commit. */
 static int remember_held(struct recorder *recorder, struct berth_error *error)
 {
     const struct lease_info *lease;
@@ -263,7 +264,7 @@ static void write_pending(struct recorder *recorder)
 
 /* ---- Reading ---- */
 
-/* Takes over the ended leases. */
+/* Moves the follower's ended leases to the backlog. */
 static void add_ended(struct recorder *recorder)
 {
     struct follower *follower = &recorder->follower;
@@ -273,7 +274,7 @@ static void add_ended(struct recorder *recorder)
         return;
     vector_for_each (ended, &follower->ended)
         backlog_add(&recorder->backlog, ended);
-    /* They do not belong to the follower any more. */
+    /* The follower no longer owns them. */
     follower->ended.count = 0;
     recorder->backlog.dropped += follower->lost;
     recorder->must_lose = recorder->must_lose || follower->lost > 0;
@@ -304,7 +305,7 @@ static int64_t forget_interval(const struct recorder *recorder)
     return interval < FORGET_MIN ? FORGET_MIN : interval > FORGET_MAX ? FORGET_MAX : interval;
 }
 
-/* Does one step: the daemon may send events meanwhile. */
+/* Deletes old leases when it is time, one step per call: the daemon may send events meanwhile. */
 static void delete_old(struct recorder *recorder)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -335,7 +336,7 @@ static int64_t earlier(int64_t one, int64_t other)
     return one < other ? one : other;
 }
 
-/* Returns how long there is nothing to do. */
+/* Returns the time until the next work without input, in nanoseconds. */
 static int64_t wait_time(const struct recorder *recorder)
 {
     int64_t now = clock_now();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The recorder: follows a daemon over the given connection and writes its leases to the history.
- * Leases that cannot be written are kept for a while and tried again. It ends when the connection
- * does, after writing the rest. It blocks on the disk, which is why it is a separate program.
+ * Leases that cannot be written are kept for a while and retried. It ends when the connection does,
+ * after writing the rest. It blocks on the disk, which is why it is a separate program.
  */
 #ifndef RECORD_RECORDER_H
 #define RECORD_RECORDER_H
@@ -18,8 +18,9 @@ struct recorder_settings {
     enum history_readers readers;
     int64_t keep;   /* how long leases are kept after their end, nanoseconds */
     int connection; /* to the daemon; consumed */
-    int problems; /* where to report: a line "problem TEXT" for each new problem, "good" when all is
-                     well again; -1: nowhere */
+    int problems; /* receives lines: "problem TEXT" for each new problem, "good" when writing works
+                     again, "known N" and "missing N" with the numbers of recorded and of dropped
+                     leases; -1: none */
 };
 
 /* Runs until the connection ends. Fails with the last write error, or with BERTH_ERROR_MEMORY. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ends a lease or a claim over a connection of its own, without blocking the screen. Zeroed memory
- * has no action. Not thread-safe.
+ * Ends a lease or a claim over a separate connection, without blocking the screen. A zeroed action
+ * is not pending. Not thread-safe.
  */
 #ifndef TOP_ACTION_H
 #define TOP_ACTION_H
@@ -9,7 +9,7 @@
 #include "client/session.h"
 #include "top/control.h"
 
-/* How long to wait for the answer of the daemon. */
+/* How long to wait for the daemon's answer. */
 #define ACTION_TIMEOUT (10 * DURATION_SECOND)
 
 struct action {
@@ -18,8 +18,8 @@ struct action {
     int64_t deadline; /* by clock_now() */
 };
 
-/* Sends the command; no action may be pending. Fails as session_open_with_timeout() and
- * session_send(); no action is pending then. */
+/* Sends the command. No action may be pending before the call, and none is pending after a failure.
+ * Fails as session_open_with_timeout() and session_send(). */
 int action_begin(struct action *action, const struct pool_address *address,
                  struct control_command command, struct berth_error *error);
 

@@ -95,8 +95,8 @@ static int update_rows(const struct key_context *context)
     return control_update(context->control, context->view, context->users);
 }
 
-/* Appends the question, with the owner if it is another user. What matters comes first: a narrow
- * screen cuts the rest, and names may contain anything. */
+/* Appends the question, with the owner if it is another user. The important part comes first: a
+ * narrow screen cuts the rest, and names may contain anything. */
 static void append_question(struct text *prompt, const struct key_context *context,
                             const char *verb, const char *thing, uint64_t id, uint32_t uid)
 {
@@ -140,7 +140,8 @@ static void ask_to_cancel(const struct key_context *context, const struct claim_
     control->mode = CONTROL_CONFIRMING;
 }
 
-/* Asks for confirmation of x or c. If the other key is the right one, says so. */
+/* Asks the user to confirm x (release) or c (cancel). If the selected row needs the other key, says
+ * so. */
 static void ask_to_confirm(const struct key_context *context, char key)
 {
     struct control *control = context->control;
@@ -286,7 +287,7 @@ static int press_character(const struct key_context *context, uint32_t character
     }
 }
 
-/* Returns the kind of a key, with letters that mean other keys. */
+/* Returns the kind of a key. Some letters stand for other keys, such as j for Down. */
 static enum control_key_kind resolve_key_kind(struct control_key key)
 {
     if (key.kind != CONTROL_CHARACTER)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The effects of keys. It uses neither the terminal nor the daemon: it tells its caller what to do.
+ * Handles keys. Uses neither the terminal nor the daemon: control_press() returns what its caller
+ * must do.
  */
 #ifndef TOP_CONTROL_H
 #define TOP_CONTROL_H
@@ -34,14 +35,14 @@ enum control_key_kind {
 
 struct control_key {
     enum control_key_kind kind;
-    uint32_t character; /* of CONTROL_CHARACTER */
+    uint32_t character; /* for CONTROL_CHARACTER */
 };
 
 enum control_mode {
     CONTROL_WATCHING,
     CONTROL_FILTERING, /* a filter is being typed */
     CONTROL_HELPING,
-    CONTROL_CONFIRMING, /* the user must answer whether to execute the command */
+    CONTROL_CONFIRMING, /* the user must confirm the command */
 };
 
 /* A command about a lease or claim. */
@@ -62,14 +63,14 @@ struct control {
     unsigned message_count; /* messages so far */
 };
 
-/* What the caller of control_press() must do. */
+/* The next step of control_press()'s caller. */
 enum control_result {
     CONTROL_RESULT_NONE,
-    CONTROL_RESULT_EXECUTE, /* `command` */
+    CONTROL_RESULT_EXECUTE, /* execute `command` */
     CONTROL_RESULT_QUIT,
     CONTROL_RESULT_SUSPEND, /* stop until SIGCONT */
     CONTROL_RESULT_REDRAW,  /* the whole screen */
-    CONTROL_RESULT_PAUSE,   /* or continue: `paused` has changed */
+    CONTROL_RESULT_PAUSE,   /* pause or continue: `paused` has changed */
 };
 
 /* Initializes the state. A filter that is too long is cut; NULL: none. */
@@ -80,8 +81,8 @@ void control_finish(struct control *control);
  * Fails with BERTH_ERROR_MEMORY. */
 int control_update(struct control *control, const struct pool_view *view, struct user_names *users);
 
-/* Handles a key. `view` is the one of the last update, `uid` the user of this program. Returns a
- * control_result, or BERTH_ERROR_MEMORY. */
+/* Handles a key. `view` is that of the last control_update(), `uid` the user of this program.
+ * Returns a control_result, or BERTH_ERROR_MEMORY. */
 int control_press(struct control *control, struct control_key key, const struct pool_view *view,
                   struct user_names *users, uint32_t uid);
 

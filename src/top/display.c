@@ -29,7 +29,8 @@ static struct {
     attr_t styles[STYLE_BAD + 1];
 } ours;
 
-/* Sets the locale. If the user's locale is not installed, C.UTF-8 shows Unicode all the same. */
+/* Sets the locale. If the user's locale is not installed or has no UTF-8, C.UTF-8 can still show
+ * Unicode. */
 static void find_locale(bool wants_unicode)
 {
     const char *codeset;
@@ -115,7 +116,7 @@ int display_open(struct berth_error *error)
     restore_signals();
     ours.colour = terminal.colour && has_colors();
     choose_styles();
-    /* Also Ctrl-C and the like are keys: nothing is done to the terminal behind our back. */
+    /* In raw mode, Ctrl-C and Ctrl-Z are keys: the terminal driver sends no signals. */
     raw();
     noecho();
     nonl();
@@ -142,7 +143,7 @@ void display_suspend(void)
 
 void display_resume(void)
 {
-    /* It may have been used by others in the meantime. */
+    /* Other programs may have written to the terminal in the meantime. */
     clearok(curscr, TRUE);
     doupdate();
 }
@@ -166,7 +167,7 @@ void display_measure(size_t *ret_width, size_t *ret_height)
     *ret_height = size.ws_row;
 }
 
-/* Returns the character, or '?' if the C library measures another width: that would shift the rest
+/* Returns the character, or '?' if the C library assumes another width, which would shift the rest
  * of the row. */
 static wchar_t shown_character(uint32_t character)
 {
@@ -213,7 +214,7 @@ void display_show(const struct grid *grid, bool redraw_all)
     refresh();
 }
 
-/* Returns the kind of a key. */
+/* Maps the result of get_wch() to a kind of key. */
 static enum control_key_kind find_key_kind(int result, wint_t found)
 {
     static const struct {
@@ -261,7 +262,7 @@ bool display_next_key(struct control_key *ret_key)
     wint_t found;
     int result;
 
-    /* ncurses reports a new size as a key. It must not answer a question. */
+    /* ncurses reports a new size as a key. Skip it: it must not answer a question. */
     do {
         result = get_wch(&found);
     } while (result == KEY_CODE_YES && found == KEY_RESIZE);

@@ -54,7 +54,7 @@ struct quantity_text draw_clock(int64_t time)
     return clock;
 }
 
-/* Appends the counts of devices, in many words or in few. */
+/* Appends the counts of devices. `brief` is for narrow screens. */
 static void append_counts(struct text *out, struct view_census census, bool brief)
 {
     if (brief) {
@@ -77,8 +77,8 @@ static void append_waiting(struct text *out, size_t count, bool brief)
         text_append_format(out, ", %zu%s", count, brief ? " wait" : " waiting");
 }
 
-/* Appends the name of the pool. A path that does not fit is cut to its end. Appends nothing if that
- * does not fit either. */
+/* Appends the name of the pool. Shortens a path that does not fit to its last part. Appends nothing
+ * if that does not fit either. */
 static void append_pool(const struct top_picture *picture, const struct grid *grid, size_t room,
                         struct text *out)
 {
@@ -103,7 +103,7 @@ static void append_pool(const struct top_picture *picture, const struct grid *gr
     text_finish(&pool);
 }
 
-/* Draws the counts, the pool and the clock, as far as there is room. */
+/* Draws the counts, the clock and the pool, each only if it fits. */
 static void draw_header(const struct top_picture *picture, size_t y, struct grid *grid)
 {
     struct view_census census = view_count_devices(picture->view);
@@ -236,8 +236,7 @@ static void draw_help(const struct top_picture *picture, struct grid *grid)
                                                      : "  any key: back");
 }
 
-/* Returns how many bytes of whole words fit into a line, or how many bytes if a word is too long.
- */
+/* Returns how many bytes fit into a line: whole words, or a part of a word that is too long. */
 static size_t measure_line(const char *words, size_t width)
 {
     size_t length = strlen(words);
@@ -329,7 +328,8 @@ int draw(const struct top_picture *picture, struct top_model *model, struct grid
     draw_detail(picture, model, layout.detail, grid);
     if (picture->help)
         draw_help(picture, grid);
-    /* Prompts and messages are shown on every screen. While the help is open, the keys are not. */
+    /* Prompts and messages are shown even on a low screen. The keys are hidden while the help is
+     * open. */
     if ((layout.footer.height > 0 && !picture->help) || picture->prompt != NULL ||
         picture->message != NULL)
         draw_footer(picture, grid->height - 1, grid);

@@ -33,8 +33,8 @@ struct top_picture {
  * come from the picture's view. Returns 0 or BERTH_ERROR_MEMORY. */
 int draw(const struct top_picture *picture, struct top_model *model, struct grid *grid);
 
-/* Returns the first line of the help on a screen of this height: `wanted`, or less, so that no room
- * is left below the last line. */
+/* Returns the first line of the help on a screen of this height: `wanted`, or less if that would
+ * leave room below the last line. */
 size_t draw_help_first(size_t wanted, size_t height);
 
 #endif

@@ -206,7 +206,8 @@ void draw_append_device_note(struct text *out, const struct top_picture *picture
         append_lingering(out, picture, slot);
 }
 
-/* Appends the note of the device to its first row, with a lease or without. */
+/* Appends the device's note if this is the device's first row and has a lease, or none, as `leased`
+ * says. */
 static void append_device_note(struct text *out, const struct top_picture *picture,
                                const struct top_row *row, bool leased)
 {

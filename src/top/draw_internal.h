@@ -58,7 +58,7 @@ size_t draw_chart_lines(const struct top_picture *picture, const struct top_mode
 void draw_charts(const struct top_picture *picture, const struct top_model *model,
                  struct layout_band band, struct grid *grid);
 
-/* Draws all devices in one line, a character each, if they fit (draw_has_map). */
+/* The map: all devices in one line, one character each. draw_has_map() returns whether it fits. */
 bool draw_has_map(const struct top_picture *picture, const struct top_model *model, size_t width);
 void draw_map(const struct top_picture *picture, const struct top_model *model, size_t y,
               struct grid *grid);
@@ -79,8 +79,9 @@ void draw_append_bar(struct text *out, size_t room, struct optional_number thous
 void draw_append_spark(struct text *out, const struct top_picture *picture, size_t slot,
                        size_t room, bool unicode);
 
-/* Add cells that panes have in common. The cell is empty for a lease of NULL, and where the column
- * does not apply. If it applies to no lease at all, the cell is unknown, which hides the column. */
+/* Add cells that panes have in common. A cell is empty if `lease` is NULL or the column does not
+ * apply to the lease. If the column applies to no lease at all, the cell is unknown, which hides
+ * the column. */
 void draw_add_lease_id(struct table *table, const struct lease_info *lease,
                        const struct pane_facts *facts);
 void draw_add_user(struct table *table, const struct lease_info *lease, struct user_names *users,

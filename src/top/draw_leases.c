@@ -190,8 +190,8 @@ static void append_reason(const struct claim_info *claim, const struct top_pictu
         reason_text_append(out, reason, picture->users);
 }
 
-/* Returns the reason without its lead, "needs 4: ". The column WANTS says the same, and a narrow
- * column must begin with what differs. */
+/* Returns the reason without its lead, "needs 4: ". The column WANTS already shows the need, and a
+ * narrow column must begin with the rest. */
 static const char *skip_need(const char *reason)
 {
     static const char *const ends[] = {": ", ", but ", ", "};

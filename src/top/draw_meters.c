@@ -12,7 +12,7 @@ enum {
     CHART_MIN = 22, /* columns */
     CHART_GAP = 2,
     CHART_HEIGHT_MIN = 5,
-    LEVELS = 8, /* of a block character */
+    LEVELS = 8, /* heights of a block character */
 };
 
 static const uint32_t blocks[LEVELS + 1] = {' ',    0x2581, 0x2582, 0x2583, 0x2584,
@@ -70,7 +70,8 @@ static size_t count_devices(const struct top_model *model)
     return devices;
 }
 
-/* Returns how many charts fit side by side; at least one. */
+/* Returns how many charts to draw side by side, at least one. All lines have about the same
+ * number. */
 static size_t count_abreast(size_t devices, size_t width)
 {
     size_t max = (width + CHART_GAP) / (CHART_MIN + CHART_GAP);

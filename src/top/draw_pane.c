@@ -11,7 +11,7 @@
 /* Up to this many rows are measured, so that columns do not move while the user scrolls. */
 enum { MEASURED = 512 };
 
-/* From the start of the state to the note after it: "time-slice" and two blanks. */
+/* Columns from the start of the state to the note after it: "time-slice" and two blanks. */
 enum { NOTE_DISTANCE = 12 };
 
 static const struct pane_kind *const kinds[PANE_COUNT] = {
@@ -20,7 +20,7 @@ static const struct pane_kind *const kinds[PANE_COUNT] = {
     [PANE_QUEUE] = &pane_queue,
 };
 
-/* Appends "Devices 8", or "Devices 3 of 8" if the filter hides the rest. */
+/* Appends "1 Devices 8", or "1 Devices 3 of 8" if the filter hides the rest. */
 static void append_label(struct text *out, const struct top_model *model, int pane)
 {
     const struct top_list *list = &model->lists[pane];

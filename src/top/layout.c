@@ -3,15 +3,15 @@
 
 enum {
     FRAME = 2,       /* title and headings of a pane */
-    SEVERAL = 20,    /* rows of a screen that shows several panes */
+    SEVERAL = 20,    /* the fewest rows of a screen with several panes */
     OTHERS = 4,      /* rows of a pane that keys do not go to, on a small screen */
-    OTHERS_PART = 6, /* or this fraction of a large screen */
+    OTHERS_PART = 6, /* or 1/OTHERS_PART of the rows, on a large screen */
     CHARTS_MIN = 5,  /* the fewest rows for charts */
     CHART_MAX = 12,  /* the most rows of one line of charts */
     DETAIL = 2,
     DETAIL_MIN = 14, /* the fewest rows of a screen with details */
-    MAP_MIN = 10,    /* with a map of all devices */
-    FOOTER_MIN = 5,  /* with a footer */
+    MAP_MIN = 10,    /* the fewest rows of a screen with a map of all devices */
+    FOOTER_MIN = 5,  /* the fewest rows of a screen with a footer */
 };
 
 /* Takes rows from the top of the remaining band. */
@@ -48,7 +48,7 @@ static size_t share_rows(const struct layout_input *input, size_t room, size_t h
         heights[pane] = need < others ? need : others;
         left -= heights[pane];
     }
-    /* The pane that keys go to comes first, then from the top. */
+    /* The remaining rows go to the pane that keys go to, then to the others from the top. */
     for (int turn = -1; turn < PANE_COUNT; turn++) {
         int pane = turn < 0 ? (int)input->pane : turn;
         size_t more = rows_needed(input, pane) - heights[pane];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Short labels of leases. A failed allocation is remembered by the text.
+ * Short labels of leases. The text remembers a failed allocation.
  */
 #ifndef TOP_LEASE_LABELS_H
 #define TOP_LEASE_LABELS_H

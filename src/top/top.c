@@ -19,7 +19,7 @@
 #include "top/draw.h"
 #include "view/follower.h"
 
-/* How many claims are fetched. The header counts them all. */
+/* Maximum number of claims that are fetched. */
 enum { CLAIMS_MAX = 5000 };
 
 /* How soon changes of leases and claims are shown. If devices are sampled less often than once a
@@ -40,12 +40,12 @@ struct top {
     int ended_by;           /* the signal that ends the program; 0: none */
     bool quits;             /* the loop must end */
     bool dirty;             /* something has changed since the last drawing */
-    bool redraw_all;        /* the screen shows something else */
-    int64_t step;           /* of the history: the interval of device samples */
+    bool redraw_all;        /* the next drawing must repaint all cells */
+    int64_t step;           /* the history's step: the interval of device samples */
     int64_t since;          /* the start of the program, by clock_now() */
-    unsigned message_count; /* messages so far */
-    int64_t message_time;   /* of the last one, by clock_now() */
-    int64_t seen_time;      /* of the view that the rows come from */
+    unsigned message_count; /* the last control.message_count */
+    int64_t message_time;   /* when the last message appeared, by clock_now() */
+    int64_t seen_time;      /* the time of the view that the rows come from */
     int64_t paused_at;      /* the time that a paused screen shows */
 };
 
@@ -151,7 +151,7 @@ static void begin_command(struct top *top)
 
     if (top->action.command.type != 0) {
         control_show_message(&top->control, STYLE_WARNING,
-                             "wait: the daemon has not answered for %s %" PRIu64 " yet",
+                             "%s %" PRIu64 ": still waiting for the daemon",
                              command_target(top->action.command), top->action.command.id);
         return;
     }
@@ -159,7 +159,7 @@ static void begin_command(struct top *top)
         control_show_message(&top->control, STYLE_BAD, "%s %" PRIu64 ": %s",
                              command_target(command), command.id, error.message);
     else
-        control_show_message(&top->control, STYLE_PLAIN, "%s %" PRIu64 ": asking the daemon",
+        control_show_message(&top->control, STYLE_PLAIN, "%s %" PRIu64 ": waiting for the daemon",
                              command_target(command), command.id);
 }
 
@@ -195,7 +195,7 @@ static void suspend_self(struct top *top)
     top->dirty = top->redraw_all = true;
 }
 
-/* Returns 0 or an error. */
+/* Handles all keys that were pressed. Returns 0 or an error. */
 static int press_keys(struct top *top, struct berth_error *error)
 {
     struct control_key key;
@@ -300,7 +300,8 @@ static int run_once(struct top *top, struct berth_error *error)
 
     if (ppoll(waited, COUNT(waited), wait == INT64_MAX ? NULL : &time, NULL) < 0 && errno != EINTR)
         return error_set_errno(error, errno, "poll");
-    /* Check this before a signal stops us: the input may be for another program after that. */
+    /* Check this before a signal stops the program: after that, the input may be for another
+     * program. */
     if ((waited[0].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0 ||
         ((waited[0].revents & POLLIN) != 0 && display_is_gone()))
         top->quits = true;

@@ -37,7 +37,7 @@ static int16_t *value_at(struct load_series *series, int64_t step)
     return &series->values[step % LOAD_HISTORY_LENGTH];
 }
 
-/* Advances to a step; its values are unknown yet. */
+/* Advances to a step. Its values are still unknown. */
 static void advance_to_step(struct load_history *history, int64_t step)
 {
     int64_t from = history->step;

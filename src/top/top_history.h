@@ -29,7 +29,8 @@ struct load_history {
 
 /* Stores the utilization of the devices of a view at a step. Steps never go back; the same step
  * again replaces its values. A single missing step repeats the value before it; more are unknown.
- * Devices that have been gone for the whole length are dropped. Fails with BERTH_ERROR_MEMORY. */
+ * Drops devices that have been gone for LOAD_HISTORY_LENGTH steps. Fails with
+ * BERTH_ERROR_MEMORY. */
 int top_history_add(struct load_history *history, int64_t step, const struct pool_view *view);
 
 /* Finds the values of a device; NULL: there are none. `hint` is the index to try first, such as the

@@ -108,7 +108,7 @@ static size_t count_items(enum top_pane pane, const struct pool_view *view)
     }
 }
 
-/* The keys of the things that pass the filter. Returns how many they are. */
+/* Makes the keys of the items that pass the filter. Returns their number. */
 static size_t make_keys(const struct top_model *model, enum top_pane pane,
                         const struct pool_view *view, struct user_names *users,
                         struct row_key *keys, bool *ret_failed)
@@ -189,7 +189,7 @@ static struct top_row_key make_row_key(const struct top_row *row, const struct p
     return key;
 }
 
-/* Selects the same item again, or at least its device, or else the row at its place. */
+/* Selects the same item again; else a row of the same device; else the row at the same index. */
 static void restore_selection(struct top_list *list, enum top_pane pane,
                               const struct pool_view *view)
 {

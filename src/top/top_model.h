@@ -31,8 +31,8 @@ enum top_pane {
 /* One line of a pane: indices into the view, or TOP_NOTHING. */
 struct top_row {
     size_t slot;       /* in the pane of devices */
-    size_t use;        /* there: index into view.uses; TOP_NOTHING without a lease */
-    size_t lease;      /* there and in the pane of leases */
+    size_t use;        /* in the pane of devices: index into view.uses; TOP_NOTHING: no lease */
+    size_t lease;      /* in the panes of devices and of leases */
     size_t claim;      /* in the pane of the queue */
     bool continuation; /* a further line of the same device */
 };
@@ -49,10 +49,10 @@ struct top_list {
     struct {
         VECTOR_OF(struct top_row);
     } rows;
-    size_t total; /* how many there are without the filter */
+    size_t total; /* number of items without the filter */
     struct top_row_key selected;
     size_t selected_row; /* its index in the rows */
-    bool chosen;         /* the user moved there; else the first row is selected */
+    bool chosen;         /* the user moved the selection; else the first row is selected */
     size_t first;        /* the first row on the screen */
     size_t page;         /* how many rows are shown; set by top_model_scroll() */
 };
@@ -63,7 +63,7 @@ struct top_model {
     char filter[TOP_FILTER_MAX + 1]; /* a row must have all these words; "": all rows */
 };
 
-/* Sorts each pane by `column`, or by its first column where it does not have that one. */
+/* Sorts each pane by `column`, or by the pane's first column if it does not have that one. */
 void top_model_init(struct top_model *model, enum view_column column);
 void top_model_finish(struct top_model *model);
 

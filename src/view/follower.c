@@ -12,7 +12,7 @@
 /* Pauses between attempts to reconnect (base/system/backoff.h). */
 #define RECONNECT_PAUSE_MIN (DURATION_SECOND / 10)
 #define RECONNECT_PAUSE_MAX DURATION_SECOND
-/* Snapshots take at most one part of the time, unless the pause would be above PACE_MAX. */
+/* Snapshots may take 1/PACE_PARTS of the time, unless the pause would exceed PACE_MAX. */
 #define PACE_PARTS 10
 #define PACE_MAX   (2 * DURATION_SECOND)
 
@@ -34,7 +34,7 @@ static void forget_questions(struct follower *follower)
     follower->snapshot_kinds = 0;
     follower->due_whole_queue = false;
     follower->requested_at = 0;
-    /* News whose snapshot is not complete would not be sent again. */
+    /* Otherwise the daemon would not repeat news whose snapshot is incomplete. */
     follower->mark = 0;
     pool_view_finish(&follower->partial);
 }
@@ -81,7 +81,7 @@ int64_t follower_effective_interval(const struct follower *follower)
                       ? PACE_PARTS * follower->snapshot_duration
                       : PACE_MAX;
 
-    /* The daemon forgets ended leases when it exits. */
+    /* Do not delay ended leases: the daemon forgets them when it exits. */
     return follower->settings.keeps_ended || interval > min ? interval : min;
 }
 
@@ -222,8 +222,8 @@ void follower_close(struct follower *follower)
 
 /* ---- Steps ---- */
 
-/* Returns the time without a message before the connection is checked. A daemon that started this
- * process must not be woken needlessly. */
+/* Returns how long the daemon may be quiet before the follower checks the connection. A daemon that
+ * started this process must not be woken needlessly. */
 static int64_t quiet_timeout(const struct follower *follower)
 {
     return follower->never_reconnects ? DURATION_HOUR : QUIET_TIMEOUT;
@@ -356,7 +356,8 @@ void follower_set_interests(struct follower *follower, uint32_t kinds, int64_t i
                               follower_wanted_sections(follower);
     follower->settings.kinds = kinds;
     follower->settings.interval = interval;
-    /* It replaces the current subscription. The next step notices when the daemon is gone. */
+    /* The new subscription replaces the current one. The next step notices when the daemon is
+     * gone. */
     if (is_connected(follower) && follower_start_snapshot(follower, &ignored) == 0)
         follower_subscribe(follower, &ignored);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A follower keeps a snapshot of a pool up to date by the daemon's event stream, while its owner
- * calls follower_step. A slow owner may miss intermediate states, but never the latest one. When
+ * A follower keeps a snapshot of a pool up to date from the daemon's event stream. Its owner must
+ * call follower_step. A slow owner may miss intermediate states, but never the latest one. When
  * the daemon goes away, the follower keeps its snapshot, reports the state, and reconnects. Only
  * follower_open and restarting the user's own daemon block. Only one thread may use a follower at a
  * time.
@@ -39,7 +39,7 @@ struct follower_settings {
     uint32_t sections;    /* the sections to keep up to date: bits 1 << enum wire_section; 0: all */
     size_t claims_max;    /* maximum number of claims in a snapshot; 0: all */
     bool keeps_ended;     /* collect ended leases in follower.ended */
-    uint64_t epoch;       /* the epoch of the daemon for which ended_known counts; 0: none */
+    uint64_t epoch;       /* the epoch of the daemon to which ended_known refers; 0: none */
     uint64_t ended_known; /* number of ended leases that the owner already knows */
 };
 
@@ -55,22 +55,22 @@ struct follower {
     struct follower_settings settings;
     struct pool_address address;
     struct session session;
-    bool never_reconnects;     /* opened with follower_open_connected */
-    int64_t dial_at;           /* the next attempt to reconnect; times are clock_now()'s */
-    int64_t pause;             /* the pause before it */
-    int64_t last_heard_at;     /* the time of the daemon's last message */
-    int64_t requested_at;      /* the oldest request that waits for an answer; 0: none */
+    bool never_reconnects; /* opened with follower_open_connected */
+    int64_t dial_at;       /* time of the next attempt to reconnect; all times are clock_now()'s */
+    int64_t pause;         /* the pause before that attempt */
+    int64_t last_heard_at; /* the time of the daemon's last message */
+    int64_t requested_at;  /* start of the wait for an answer; 0: no open request */
     struct berth_error reason; /* why the connection was lost */
 
-    uint64_t epoch;        /* of the daemon */
+    uint64_t epoch;        /* the daemon's epoch */
     uint64_t mark;         /* the last event that the follower knows */
-    uint64_t ended_count;  /* leases that had ended before it */
-    uint64_t hello_number; /* numbers of the open requests; 0: none */
+    uint64_t ended_count;  /* number of leases that had ended before that event */
+    uint64_t hello_number; /* numbers of the open requests, by kind; 0: none */
     uint64_t subscribe_number;
     uint64_t snapshot_number;
     uint32_t due_sections;       /* sections that need a new snapshot */
     uint32_t snapshot_sections;  /* sections of the current snapshot */
-    int64_t snapshot_started_at; /* its start */
+    int64_t snapshot_started_at; /* the start of the current snapshot */
     int64_t snapshot_duration;   /* how long the last snapshot took */
     uint64_t snapshots_started;  /* number of snapshots that were started */
     bool due_whole_queue;        /* the next snapshot ignores claims_max */
@@ -83,15 +83,16 @@ struct follower {
 
     bool has_view;
     uint64_t seen;         /* the number of the view's snapshot */
-    int64_t seen_at;       /* when it was completed */
+    int64_t seen_at;       /* when that snapshot was completed */
     struct pool_view view; /* the last complete snapshot; its queue may be cut (claims_max) */
     struct {
         VECTOR_OF(struct ended_lease);
     } ended;       /* ended leases, oldest first, until follower_forget_ended */
-    uint64_t lost; /* number of ended leases that the daemon has forgotten; likewise */
+    uint64_t lost; /* number of ended leases that the daemon has forgotten, until
+                      follower_forget_ended */
     struct pool_tally tally;
-    struct duration_histogram waited; /* the tally's */
-    struct duration_histogram held;
+    struct duration_histogram waited; /* storage for tally.waited */
+    struct duration_histogram held;   /* storage for tally.held */
 };
 
 /* Finds the pool and connects; starts the user's own daemon if it does not run. The follower must
@@ -118,17 +119,16 @@ int follower_step(struct follower *follower, struct berth_error *error);
 
 enum follower_state follower_get_state(const struct follower *follower);
 
-/* Returns the time by the pool's clock at which the view was right: now, or the time of the
- * daemon's last message while it does not answer or is gone. An old view is right now if nothing
- * has changed since. */
+/* Returns the time, by the pool's clock, up to which the view is known to be correct: now, or the
+ * time of the daemon's last message while the daemon does not answer or is gone. */
 int64_t follower_time(const struct follower *follower);
 
 /* Changes the kinds of news and the interval. */
 void follower_set_interests(struct follower *follower, uint32_t kinds, int64_t interval);
 
-/* Starts a snapshot of everything now, whatever the interval is; with `whole`, of the whole queue.
- * Returns the snapshot's number. It is complete, and was reported as news, when `seen` is at least
- * that number. */
+/* Starts a snapshot of all sections now, regardless of the interval; with `whole`, it ignores
+ * claims_max. Returns the snapshot's number. The snapshot is complete, and has been reported as
+ * news, when `seen` is at least that number. */
 uint64_t follower_refresh(struct follower *follower, bool whole);
 
 /* Empties `ended` and `lost`, after the owner has handled them. */

@@ -77,7 +77,7 @@ static int handle_news(struct follower *follower, struct wire_message *message,
 
     if (code < 0)
         return code;
-    /* It is another daemon, so everything may have changed. */
+    /* A new epoch means another daemon, so everything may have changed. */
     if (message->epoch != follower->epoch)
         kinds |= WIRE_NEWS_HELLO;
     copy_tally(follower, message->tally);

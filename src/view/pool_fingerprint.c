@@ -20,7 +20,7 @@ static uint64_t add_pci(uint64_t hash, struct pci_address pci)
     return hash_add(hash, (uint64_t)pci.bus << 16 | (uint64_t)pci.device << 8 | pci.function);
 }
 
-/* Adds what stays the same while the hardware does. */
+/* Adds the facts that change only with the hardware. */
 static uint64_t add_hardware(uint64_t hash, const struct device *device)
 {
     char **node;

@@ -52,7 +52,7 @@ static void write_process(struct json *json, const struct device_process *proces
     json_object_end(json);
 }
 
-/* Writes the squatters, or else the leftovers of ended leases. */
+/* Writes the slot's squatters if `squatters`, else the processes left over from ended leases. */
 static void write_processes(struct json *json, const char *key, const struct pool_view *view,
                             const struct slot_info *slot, bool squatters, struct user_names *users)
 {

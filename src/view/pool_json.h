@@ -14,11 +14,12 @@
 void pool_json_write(const struct pool_view *view, struct user_names *users,
                      enum json_layout layout, struct text *out);
 
-/* Writes its members except the schema: "pool", "devices", "leases", "queue", "problems". */
+/* Writes the document's members except the schema: "pool", "devices", "leases", "queue",
+ * "problems". */
 void pool_json_write_members(struct json *json, const struct pool_view *view,
                              struct user_names *users);
 
-/* Write one of these arrays. */
+/* Write the array of one of these members. */
 void pool_json_write_devices(struct json *json, const struct pool_view *view,
                              struct user_names *users);
 void pool_json_write_queue(struct json *json, const struct pool_view *view,

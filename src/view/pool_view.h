@@ -74,7 +74,7 @@ int pool_view_add_page(struct pool_view *view, struct wire_message *page,
                        struct pool_view_position *position, struct berth_error *error);
 
 /* Fails with BERTH_ERROR_INVALID when the pool's inventory, `found`, is not `wanted`. When `wanted`
- * is NULL, any pool is right. */
+ * is NULL, any pool is accepted. */
 int pool_view_check_inventory(const char *wanted, const char *found, struct berth_error *error);
 
 /* Returns the index of the first use of a slot, or the count of uses when there is none. */

@@ -28,7 +28,7 @@ static int check_answer(struct wire_message *message, uint64_t number, enum wire
     return 1;
 }
 
-/* Does pool_view_request, but waits at most until `until`. */
+/* Implements pool_view_request, but waits no longer than `until`. */
 static int request_until(struct session *session, struct wire_message *question,
                          enum wire_type wanted, int64_t until, struct wire_message *ret_answer,
                          struct berth_error *error)

@@ -29,8 +29,8 @@ static size_t read_uid(const char *word, uint32_t *ret_uid)
     return length;
 }
 
-/* Appends the name for a "user 1000" at the start of `words`. Returns the length of that; 0: there
- * is none, or no name. */
+/* Appends the name of the user if `words` starts with "user 1000". Returns the length of the
+ * replaced text; 0: nothing was replaced. */
 static size_t append_user(struct text *out, const char *words, struct user_names *users)
 {
     static const char lead[] = "user ";
@@ -50,8 +50,9 @@ static size_t append_user(struct text *out, const char *words, struct user_names
     return strlen(lead) + length;
 }
 
-/* Appends the local time for an "until 2026-01-02T03:04Z" at the start of `words`: the weekday is
- * left out within a day, the date within a week. Returns the length of that; 0: there is none. */
+/* Appends the local time if `words` starts with "until 2026-01-02T03:04Z": only the time within a
+ * day, also the weekday within six days, otherwise also the date. Returns the length of the
+ * replaced text; 0: nothing was replaced. */
 static size_t append_time(struct text *out, const char *words)
 {
     struct tm parts = {0};

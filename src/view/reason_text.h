@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reason why a claim waits, with the names of users and in local time. The engine knows users
- * by number only, and no time zone.
+ * The reason why a claim waits, with the names of users and in local time. The engine knows only
+ * user ids and UTC.
  */
 #ifndef VIEW_REASON_TEXT_H
 #define VIEW_REASON_TEXT_H
@@ -9,10 +9,10 @@
 #include "base/text/text.h"
 #include "view/user_names.h"
 
-/* Appends `reason` with the name of a user in place of each "user 1000", and the local time, such
- * as "until 23:59", in place of each "until 2026-01-02T03:04Z". A user without a name stays as it
- * is. A name may hold anything, as user_names_find says. A failed allocation is remembered by
- * `out`. */
+/* Appends `reason`, but replaces each "user 1000" by the user's name, and the UTC time in each
+ * "until 2026-01-02T03:04Z" by the local time, such as "until 23:59". A user without a name stays
+ * as it is. A name may contain any bytes (see user_names_find). `out` remembers a failed
+ * allocation. */
 void reason_text_append(struct text *out, const char *reason, struct user_names *users);
 
 #endif

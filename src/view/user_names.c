@@ -8,7 +8,7 @@
 
 enum { BUFFER_MIN = 1024, BUFFER_MAX = 1024 * 1024 };
 
-/* Returns an allocated copy of the name in the user database, or NULL when there is none, or no
+/* Returns an allocated copy of the name in the user database, or NULL when there is no name or no
  * memory. */
 static char *look_up_name(uint32_t uid)
 {

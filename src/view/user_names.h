@@ -21,12 +21,12 @@ struct user_names {
     struct user_name last;       /* a name that could not be cached */
 };
 
-/* Returns the user's name, or the uid in digits when there is no such user, valid until the next
- * call. The name comes from the user database and may contain any bytes. Blocks as long as the
- * lookup in the user database does. */
+/* Returns the user's name, or the uid in digits when there is no such user. The result is valid
+ * until the next call. The name comes from the user database and may contain any bytes. Blocks as
+ * long as the lookup in the user database does. */
 const char *user_names_find(struct user_names *names, uint32_t uid);
 
-/* The same for a uid that may be unknown; then it returns NULL. */
+/* The same for an optional uid; returns NULL when the uid is unknown. */
 const char *user_names_find_optional(struct user_names *names, struct optional_number uid);
 
 void user_names_finish(struct user_names *names);

@@ -211,7 +211,7 @@ enum style view_state_style(enum slot_state state)
     }
 }
 
-/* Ignores less than a minute without a warning: short pauses are normal. */
+/* Without a warning, less than a minute is not idle: short pauses are normal. */
 bool view_is_idle(const struct lease_info *lease)
 {
     return lease->idle.known && (lease->idle_warned || lease->idle.value >= DURATION_MINUTE);

@@ -68,9 +68,9 @@ const char *view_device_model(const struct device *device);
 /* Returns the device's used memory in bytes. It is unknown when its total or free memory is. */
 struct optional_number view_memory_used(const struct device *device);
 
-/* Appends the used and the total memory: "60/80 GiB". When the used memory is unknown, it is
- * "80 GiB", or "-/80 GiB" if the column has devices with known used memory (`beside`). Appends
- * nothing when the total is unknown. */
+/* Appends the used and the total memory: "60/80 GiB". When the used memory is unknown, appends
+ * "80 GiB", or "-/80 GiB" if other rows of the column show used memory (`beside`). Appends nothing
+ * when the total is unknown. */
 void view_append_memory(struct text *out, const struct device *device, bool beside);
 /* Adds a table cell with the same text. */
 void view_add_memory_cell(struct table *table, const struct device *device, bool beside);

@@ -10,7 +10,7 @@
 /* If more leases change at once, the whole state is sent. */
 enum { CHANGES_MAX = 200 };
 
-/* The parts of the pool that differ from what clients know. */
+/* The parts of the pool that differ from the state sent before. */
 struct changed_parts {
     bool devices;
     bool queue;
@@ -98,7 +98,7 @@ static void send_to_all(struct event_clients *clients, struct shared_text *share
         if (!client->is_behind)
             http_answer_send_stream(client->connection, shared);
         else if (http_answer_unsent(client->connection) == 0)
-            send_greeting(client); /* memory ran out when it had caught up */
+            send_greeting(client); /* the last try had no memory */
     }
 }
 
@@ -215,9 +215,9 @@ static size_t write_changed(struct event_clients *clients, struct sent_leases *n
     return written;
 }
 
-/* Adds the leases that are missing in the snapshot. The snapshot is younger than the news before
- * it, so their ends come with the next news. Returns false if an end did not come, or if memory
- * runs out. */
+/* Adds the sent leases that are missing in the snapshot. The snapshot is newer than the last news,
+ * so their ends come with the next news. Returns false if an end is overdue, or if memory runs
+ * out. */
 static bool keep_absent(const struct sent_leases *before, uint64_t news, struct sent_leases *now)
 {
     const struct sent_lease *lease;
@@ -291,7 +291,8 @@ static void write_everything(struct event_clients *clients, struct text *out)
     events_write_load(&clients->follower->view, out);
 }
 
-/* Takes the current state as sent, for the first client: its greeting contains everything. */
+/* Records the current state as sent when the first client connects: its greeting contains
+ * everything. */
 static void reset_sent_state(struct event_clients *clients)
 {
     forget_greeting(clients);
@@ -349,7 +350,7 @@ void event_clients_notify(struct event_clients *clients, uint32_t news)
                 events_write_queue(view, clients->users, &text);
             if (changed.devices)
                 events_write_devices(view, clients->users, &text);
-            /* Both events say whether a device is leased. */
+            /* Like "devices", "load" says whether a device is leased, so both are sent. */
             if (changed.devices || (news & WIRE_NEWS_LOAD) != 0)
                 events_write_load(view, &text);
         }

@@ -13,13 +13,13 @@
 #include "web/http_server.h"
 #include "web/recent_loads.h"
 
-/* A lease that clients know. */
+/* A lease that was sent to the clients. */
 struct sent_lease {
     uint64_t id;
     uint64_t fingerprint;
     bool ended;            /* its end was sent */
     bool absent;           /* it was not in the last snapshot; its end must follow */
-    uint64_t absent_since; /* the count of news then; its end comes with the next */
+    uint64_t absent_since; /* the follower's news_count then; the end comes with the next news */
 };
 
 struct sent_leases {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The server-sent events of the page. Each is a name and one line of JSON; docs/WEB.md describes
- * them. Pure, except for the lookup of user names. A failed allocation is remembered by the text.
+ * them. Pure, except for the lookup of user names. The text remembers a failed allocation.
  */
 #ifndef WEB_EVENTS_H
 #define WEB_EVENTS_H
@@ -14,7 +14,7 @@
 #include "view/user_names.h"
 #include "web/recent_loads.h"
 
-/* The most claims of the queue in one event. */
+/* Maximum number of claims in one event. */
 #define EVENTS_CLAIMS_MAX 500
 
 /* Appends "hello": the whole pool. */

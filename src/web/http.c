@@ -70,7 +70,7 @@ static bool is_target(struct span target)
     return target.length > 0 && target.bytes[0] == '/';
 }
 
-/* Returns 0, or the status to refuse it with. */
+/* Parses the first line. Returns 0, or the status to refuse the request with. */
 static int read_first_line(struct span line, struct http_reading *reading)
 {
     struct http_request *request = &reading->request;

@@ -45,11 +45,12 @@ struct http_request {
 enum { HTTP_INCOMPLETE = 0, HTTP_COMPLETE = 1 };
 
 /* Parses one request at the start of the bytes. Returns HTTP_COMPLETE; HTTP_INCOMPLETE if bytes are
- * missing; or the status (400 and more) to refuse it with. Fills *ret_request only if it is
- * complete. */
+ * missing; or the status (400 and more) to refuse the request with. Fills *ret_request only if the
+ * request is complete. */
 int http_parse(const char *bytes, size_t length, struct http_request *ret_request);
 
-/* Returns the name of a status: "Not Found" for 404, "Error" for one that is not used. Static. */
+/* Returns the name of a status, a static string: "Not Found" for 404, "Error" for an unknown
+ * status. */
 const char *http_status_name(int status);
 
 /* Appends the decoded value of the first `key` in a form (a=1&b=x+y%21). Returns false and appends

@@ -17,12 +17,12 @@
 #include "web/http.h"
 #include "web/listen_address.h"
 
-/* The most connections at once. One address may have three quarters of them, so that it cannot take
- * them all. */
+/* Maximum number of connections. One address may have three quarters of them, so that it cannot
+ * take them all. */
 #define HTTP_CONNECTIONS_MAX 1024
 /* A stream with more unsent bytes is behind. */
 #define HTTP_STREAM_MAX (256 * 1024)
-/* How much of a stream the kernel may buffer in addition. */
+/* Maximum number of bytes of a stream that the kernel buffers in addition. */
 #define HTTP_STREAM_QUEUED (64 * 1024)
 
 struct http_server;
@@ -33,8 +33,8 @@ struct shared_text {
     struct text text;
     size_t references;
 };
-/* Takes over the text and leaves an empty one. Returns NULL if memory ran out, now or in the text.
- */
+/* Moves the text into a shared text and leaves it empty. Returns NULL if memory runs out, or has
+ * run out in the text. */
 struct shared_text *web_shared_text_create(struct text *text);
 void web_shared_text_release(struct shared_text *shared);
 
@@ -45,8 +45,8 @@ struct http_answer {
     const char *bytes;
     size_t length;
     bool is_static;             /* the bytes live as long as the program */
-    struct shared_text *shared; /* instead of the bytes; takes a reference. NULL: none */
-    int64_t delay;              /* send it after so many nanoseconds */
+    struct shared_text *shared; /* sent instead of the bytes; takes a reference. NULL: none */
+    int64_t delay;              /* the delay before it is sent, in nanoseconds */
 };
 
 /* Handles a whole request, which is valid until the handler returns. The handler must call
@@ -73,17 +73,18 @@ struct http_server_timeouts {
 struct http_server_settings {
     struct listen_address address;
     struct http_server_timeouts timeouts;
-    size_t connections;  /* the most at once; 0: HTTP_CONNECTIONS_MAX */
+    size_t connections;  /* maximum number at once; 0: HTTP_CONNECTIONS_MAX */
     const char *headers; /* of every answer, each ended by "\r\n" */
     http_server_handler *handler;
     void *context;
 };
 
-/* Creates a server that listens. The strings of the settings stay the caller's. Fails with
- * BERTH_ERROR_INVALID (the address is in use, or not of this machine), _IO or _MEMORY. */
+/* Creates a server that listens. The caller keeps the strings of the settings until it destroys the
+ * server. Fails with BERTH_ERROR_INVALID (the address is in use, or not of this machine), _IO or
+ * _MEMORY. */
 int http_server_create(struct event_base *base, const struct http_server_settings *settings,
                        struct http_server **ret_server, struct berth_error *error);
-/* Closes all connections and calls `closed` of their streams. */
+/* Closes all connections and calls `closed` for their streams and deferred answers. */
 void http_server_destroy(struct http_server *server);
 
 /* Returns the address that it listens on. */

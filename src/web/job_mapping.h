@@ -18,7 +18,7 @@
 /* The file of one GPU. */
 struct job_file {
     uint32_t index;
-    bool is_known;       /* the file on disk is as `written` says */
+    bool is_known;       /* `written` is the file's content on disk */
     struct text written; /* its content; empty: there is no file */
     struct text wanted;
 };
@@ -35,8 +35,8 @@ struct job_mapping {
 /* Opens the directory. Fails with BERTH_ERROR_INVALID if it is no directory or not writable. */
 int job_mapping_open(struct job_mapping *mapping, const char *path, struct berth_error *error);
 
-/* Updates the files from the view. After a failure it goes on with the other files and returns the
- * last error; the next call tries again. */
+/* Updates the files from the view. After a failure it continues with the other files and returns
+ * the last error; the next call tries again. */
 int job_mapping_update(struct job_mapping *mapping, const struct pool_view *view,
                        struct berth_error *error);
 

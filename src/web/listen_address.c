@@ -228,7 +228,7 @@ static bool same_address(const struct listen_address *one, const struct listen_a
     return memcmp(&one->six.sin6_addr, &other->six.sin6_addr, sizeof(one->six.sin6_addr)) == 0;
 }
 
-/* Parses an address. An IPv6 address must have had brackets. */
+/* Parses an address. `is_six`: it had brackets, which an IPv6 address must have. */
 static bool read_address(struct span host, bool is_six, struct listen_address *ret_address)
 {
     return parse_address(host, ret_address) && is_six == (ret_address->any.sa_family == AF_INET6);

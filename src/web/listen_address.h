@@ -39,8 +39,8 @@ bool listen_address_is_loopback(const struct listen_address *address);
 /* Formats an address as in a URL: 127.0.0.1:7411, [::1]:7411. */
 struct listen_address_text listen_address_format(const struct listen_address *address);
 
-/* Returns whether both addresses are the same host, whatever the port. IPv6 addresses are the same
- * host if their first 64 bits are equal. */
+/* Returns whether both addresses are the same host, regardless of the port. IPv6 addresses are the
+ * same host if their first 64 bits are equal. */
 bool listen_address_same_host(const struct sockaddr *one, const struct sockaddr *other);
 
 /* Checks that `string` is a name, or an address such as 10.0.0.7 or [fd00::7]. Fails with

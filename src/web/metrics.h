@@ -32,7 +32,7 @@ struct metrics_row {
     int64_t figures[METRICS_FIGURES];
 };
 
-/* Zeroed memory knows no devices yet. */
+/* Zeroed memory has no devices yet. */
 struct metrics {
     struct {
         VECTOR_OF(struct metrics_labels); /* by slot */
@@ -44,8 +44,8 @@ struct metrics {
 
 void metrics_finish(struct metrics *metrics);
 
-/* Appends all metrics. `tally` may be NULL: its counters are unknown. A failed allocation is
- * remembered by the text. */
+/* Appends all metrics. If `tally` is NULL, its counters are absent. The text remembers a failed
+ * allocation. */
 void metrics_write(struct metrics *metrics, const struct pool_view *view,
                    const struct pool_tally *tally, struct text *out);
 

@@ -50,7 +50,7 @@ static void note_device(struct recent_loads *recent, const struct device *device
     int32_t *place;
     uint64_t step;
 
-    /* The load of an inventory is no sample. */
+    /* The load in an inventory file is not a sample. */
     if (!utilization->known || device->old || utilization->sampled_at <= 0)
         return;
     step = step_of(utilization->sampled_at);

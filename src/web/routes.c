@@ -37,7 +37,7 @@ static void answer_json(struct http_connection *connection, struct text *documen
     text_finish(document);
 }
 
-/* Returns whether the pool answers; else answers that it does not. */
+/* Returns whether the pool answers. If not, sends the answer 503. */
 static bool is_live(struct web *web, struct http_connection *connection)
 {
     const char *reason = web->follower.reason.message;
@@ -54,7 +54,7 @@ static bool is_live(struct web *web, struct http_connection *connection)
     case FOLLOWER_GONE:
         break;
     }
-    http_answer_send_line(connection, 503, "the pool is gone: %s",
+    http_answer_send_line(connection, 503, "the pool is not available: %s",
                           reason[0] == '\0' ? "reconnecting" : reason);
     return false;
 }
@@ -77,7 +77,7 @@ static void on_waiter_closed(void *context)
     free(waiter);
 }
 
-/* Answers with a snapshot that is taken after the request came: a script that has just changed
+/* Answers with a snapshot that is taken after the request arrived: a script that has just changed
  * something must see the change. */
 static void answer_fresh(struct web *web, struct http_connection *connection, bool whole,
                          void (*answer)(struct web *web, struct http_connection *connection))
@@ -329,8 +329,8 @@ static const struct route *find_route(struct span path)
     return NULL;
 }
 
-/* Returns whether our own page sent the form. Browsers name the site, or "none" for a typed
- * address; other clients send no such header. */
+/* Returns whether our own page sent the form. In Sec-Fetch-Site, browsers send "same-origin" for
+ * it, or "none" for a typed address. Other clients send no such header. */
 static bool is_our_page(const struct http_request *request)
 {
     return request->fetch_site.bytes == NULL || span_equals(request->fetch_site, "same-origin") ||
@@ -350,7 +350,7 @@ static void answer_method(struct http_connection *connection, const char *allowe
                                                        .is_static = true});
 }
 
-/* Returns whether the request's method is allowed; else answers that it is not. */
+/* Returns whether the request's method is allowed. If not, sends the answer 405. */
 static bool check_method(struct http_connection *connection, const struct http_request *request,
                          bool is_post)
 {
@@ -370,7 +370,7 @@ static void answer_route(struct web *web, struct http_connection *connection,
     if (!check_method(connection, request, route->is_post))
         return;
     if (route->is_post && !is_our_page(request)) {
-        http_answer_send_line(connection, 403, "forms of other sites are not accepted");
+        http_answer_send_line(connection, 403, "forms from other sites are not accepted");
         return;
     }
     result = route->is_open ? TOKEN_GOOD : token_check(&web->token, request);

@@ -32,7 +32,7 @@ enum token_result {
  * file, if other users may read or change it, or if it has no valid token; or as file_read(). */
 int token_read(const char *path, struct token *ret_token, struct berth_error *error);
 
-/* Returns whether these bytes are the token. The time depends on their length only. */
+/* Returns whether these bytes are the token. The comparison time depends only on their length. */
 bool token_equals(const struct token *token, struct span found);
 
 /* Checks the token of a request: `Authorization: Bearer`, or the cookie. */

@@ -16,10 +16,10 @@
 /* How long an answer is cached. */
 static const int64_t cache_time = 2 * DURATION_SECOND;
 
-/* Owned by the thread from its start until it writes to the pipe. */
+/* A query that a thread executes. The thread owns it from its start until it writes to the pipe. */
 struct history_job {
     pthread_t thread;
-    int end; /* of the pipe */
+    int end; /* the pipe's end to write to */
     struct web_history_query question;
     char *file;
     int64_t now;
@@ -138,8 +138,8 @@ static void send_refusal(struct http_connection *connection, const struct berth_
                           error->message[0] == '\0' ? "out of memory" : error->message);
 }
 
-/* Starts the thread for the first request. There is one thread at a time: a disk that hangs blocks
- * only one. */
+/* Starts the thread for a request. Only one thread runs at a time, so a disk that hangs blocks only
+ * one. */
 static int start_job(struct web_history *history, const struct history_request *request,
                      struct berth_error *error)
 {

@@ -32,7 +32,7 @@ struct history_request;
 
 /* Call web_history_init() before use. */
 struct web_history {
-    int ends[2]; /* of the pipe; the thread writes to it when it is done */
+    int ends[2]; /* the ends of a pipe; the thread writes to it when it is done */
     struct event *done;
     struct history_job *running; /* NULL: no thread runs */
     struct {
@@ -51,8 +51,8 @@ int web_history_init(struct web_history *history, struct event_base *base,
 /* Call it after the last connection was closed. Blocks for a second at most. */
 void web_history_finish(struct web_history *history);
 
-/* Answers with the document, from the cache or later. `file` is the history file; NULL: none is
- * kept. */
+/* Answers with the document, at once if it is cached. `file` is the history file; NULL: the pool
+ * keeps none. */
 void web_history_answer(struct web_history *history, const char *file,
                         const struct web_history_query *question,
                         struct http_connection *connection);

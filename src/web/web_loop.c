@@ -25,7 +25,7 @@ static const char common_headers[] =
     "Cross-Origin-Resource-Policy: same-origin\r\n"
     "Cross-Origin-Opener-Policy: same-origin\r\n";
 
-/* The shortest time between two news: with an open page, after a scrape, and otherwise. */
+/* Minimum time between two messages with news: with an open page, after a scrape, and otherwise. */
 static const int64_t page_pace = DURATION_SECOND / 4;
 static const int64_t scrape_pace = 5 * DURATION_SECOND;
 static const int64_t idle_pace = DURATION_SECOND;
@@ -95,7 +95,7 @@ static void handle_news(struct web *web, uint32_t news)
     notify_ready(web);
 }
 
-/* Handles input of the pool. */
+/* Handles the daemon's messages. */
 static void step_follower(struct web *web)
 {
     uint64_t seen = web->follower.seen;
@@ -182,8 +182,8 @@ static void on_end(evutil_socket_t signals, short what, void *context)
 
 /* ---- Start and end ---- */
 
-/* Raises the limit of descriptors. Returns how many connections fit, so that some descriptors are
- * left for the daemon, the history and files. */
+/* Raises the limit of descriptors. Returns how many connections fit, with some descriptors reserved
+ * for the daemon, the history and files. */
 static size_t raise_limit(void)
 {
     const rlim_t own = 64;

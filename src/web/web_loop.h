@@ -13,7 +13,7 @@
 struct web_settings {
     struct listen_address address;
     const char *token;        /* the file; NULL: no token, which needs a loopback address */
-    struct string_list hosts; /* further names that Host may have */
+    struct string_list hosts; /* further names that a Host header may have */
     const char *inventory;    /* the value of --inventory; NULL: none */
     const char *job_mapping;  /* the directory; NULL: none */
 };

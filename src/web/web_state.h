@@ -25,7 +25,7 @@ struct web {
     struct event *timer;    /* the timeout of the follower */
     struct event *tick;     /* sends the time to clients */
     struct event *timeout;  /* of requests that wait for a snapshot */
-    struct event *end;      /* a signal to end */
+    struct event *end;      /* SIGTERM or SIGINT */
     int signals;            /* a signalfd; -1: none */
     struct http_server *server;
     struct token token;
@@ -34,12 +34,12 @@ struct web {
     struct user_names users;
     struct event_clients clients;
     struct list waiting; /* requests that wait for the next snapshot */
-    int64_t loads_until; /* until then loads are followed, after a scrape */
+    int64_t loads_until; /* after a scrape, loads are followed until this time */
     struct web_history history;
     struct metrics metrics;
     struct shared_text *scrape; /* the metrics of the last snapshot; NULL: not written yet */
     struct job_mapping mapping;
-    bool mapping_failed;       /* and the error was printed */
+    bool mapping_failed;       /* the last update failed, and its error was printed */
     struct berth_error failed; /* why the server ends */
 };
 

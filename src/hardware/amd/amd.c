@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Lists AMD's devices. AMD's runtime numbers the devices in KFD's order, so all nodes must be read
- * before one device can be numbered: `gpu_id` tells GPUs from CPUs, and `properties` tells which
- * nodes share a GPU or lack their device file here. KFD answers both from memory, without amdgpu. A
- * node that hangs all the same, or has invalid files, still counts; its device is sick when it is
- * read.
+ * before one device can be numbered: `gpu_id` separates GPUs from CPUs, and `properties` shows
+ * which nodes share a GPU or lack their device file here. KFD answers both from memory, without
+ * amdgpu. A node that hangs nevertheless, or has invalid files, still counts; its device is sick
+ * when it is read.
  */
 #include "hardware/amd/amd.h"
 
@@ -19,7 +19,7 @@
 #include "hardware/drm/drm.h"
 #include "hardware/sysfs/locality.h"
 
-/* The number of devices that one problem names. */
+/* The maximum number of devices that one problem names. */
 #define NAMED_MAX 8
 
 struct amd_key_text amd_key_format(const struct amd_key *key)
@@ -128,7 +128,7 @@ static void sort_numbers(struct numbers *numbers)
         qsort(numbers->items, numbers->count, sizeof(*numbers->items), compare_numbers);
 }
 
-/* Returns whether the number occurs, or occurs at least twice. */
+/* Returns whether the number occurs; with `twice`, whether it occurs at least twice. */
 static bool has_number(const struct numbers *numbers, uint64_t number, bool twice)
 {
     const uint64_t *found = numbers->count == 0 ? NULL
@@ -186,8 +186,8 @@ static int collect_parts(struct amd_listing *listing, struct berth_error *error)
     return 0;
 }
 
-/* Partitions have the unique id of their GPU. With newer kernels each partition has its own unique
- * id, and only the address is the same. */
+/* Sets the parent of a partition. Partitions share the unique id of their GPU. With newer kernels
+ * each partition has its own unique id, and only the address is shared. */
 static void name_parent(const struct amd_listing *listing, const struct gpu_part *part,
                         struct amd_key *key)
 {
@@ -199,7 +199,8 @@ static void name_parent(const struct amd_listing *listing, const struct gpu_part
         snprintf(key->parent, sizeof(key->parent), "%s", pci_format(part->pci).text);
 }
 
-/* AMD's runtime does not count nodes without permission or without a render node here. */
+/* Returns whether AMD's runtime counts the node. It ignores nodes without permission or without a
+ * render node here. */
 static bool is_reachable(const struct sysroot *root, const struct kfd_node *node)
 {
     struct optional_number minor = node->drm_render_minor;
@@ -232,7 +233,7 @@ static void note_unreachable_part(struct amd_listing *listing, const struct gpu_
                      part->node->drm_render_minor.known ? render : NULL);
 }
 
-/* Takes over the path, also on failure. */
+/* Adds a device. Takes over the path, also on failure. */
 static int add_found(struct amd_listing *listing, const struct amd_key *key, char *path,
                      struct berth_error *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the files behind amd_table.
+ * Declarations shared by the files behind amd_table.
  */
 #ifndef HARDWARE_AMD_AMD_H
 #define HARDWARE_AMD_AMD_H
@@ -31,7 +31,7 @@ struct amd_key_text {
 /* Returns the key as text, for use within one expression. */
 struct amd_key_text amd_key_format(const struct amd_key *key);
 
-/* Fails with BERTH_ERROR_INVALID; *ret_key is unchanged then. */
+/* Parses such a text. Fails with BERTH_ERROR_INVALID; *ret_key is unchanged then. */
 int amd_key_parse(const char *string, struct amd_key *ret_key, struct berth_error *error);
 
 int amd_read(struct vendor_context *context, const struct device_finding *wanted,

@@ -18,7 +18,7 @@
 /* The maximum number of CPU nodes. */
 #define OTHERS_MAX 1024
 
-/* The maximum number of links between two GPUs that is believed. */
+/* The maximum number of links between two GPUs. A larger number is wrong. */
 #define LANES_MAX 64
 
 struct amd_link_end {
@@ -141,8 +141,8 @@ static bool is_one_gpu(const struct amd_link_end *one, const struct amd_link_end
     return one->key.parent[0] != '\0' && strcmp(one->key.parent, other->key.parent) == 0;
 }
 
-/* KFD has the bandwidth of one link and of all links of the pair. Within a GPU both are its memory
- * bandwidth, which says nothing about links. */
+/* Returns the number of links of a pair; 0: unknown. KFD reports the bandwidth of one link and of
+ * all links. Within a GPU both are its memory bandwidth, which says nothing about links. */
 static uint32_t lanes_of(const struct linking *linking, const struct kfd_link *link, size_t one,
                          size_t other)
 {
@@ -155,7 +155,7 @@ static uint32_t lanes_of(const struct linking *linking, const struct kfd_link *l
     return (uint32_t)(all / each);
 }
 
-/* Notes the link of a pair. The kernel lists both directions; one is enough. */
+/* Records the link of a pair. The kernel lists both directions; one is enough. */
 static void note_link(struct linking *linking, size_t one, const struct kfd_link *link)
 {
     struct fabric *fabric;
@@ -197,7 +197,7 @@ static int read_links(struct linking *linking, struct berth_error *error)
     return result < 0 ? error_set_memory(error) : 0;
 }
 
-/* Returns whether the path must and can come from KFD. */
+/* Finds the path of a pair with KFD. Returns false if sysfs has the path, or if KFD does not. */
 static bool find_path(const struct amd_link_end *one, const struct amd_link_end *other,
                       enum link_kind *ret_kind)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads the files of the amdgpu driver for a device that is awake. These files describe the whole
- * GPU. For a partition only temperature and health are taken from them.
+ * GPU. For a partition, only its temperature, kind, name and health are taken from them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static int read_unique_id(const struct sysroot *root, const char *path, struct d
     return 0;
 }
 
-/* Returns whether the driver answers. */
+/* Reads the memory. Returns whether the driver answers. */
 static bool read_memory(const struct sysroot *root, const char *path, struct device *device)
 {
     struct optional_number total = sysroot_number(root, "%s/mem_info_vram_total", path);

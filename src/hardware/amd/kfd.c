@@ -93,8 +93,8 @@ static struct optional_number parse_digits(const char *digits, size_t length)
     return number.known ? number : (struct optional_number){0};
 }
 
-/* Reads a number as the kernel names directories, without leading zeros, so that each number has
- * one name. Returns whether it is one. */
+/* Parses the name of a directory: a number without leading zeros, so each number has only one name.
+ * Returns false if it is no such name. */
 static bool parse_name(const char *name, uint32_t *ret_number)
 {
     struct optional_number number = parse_digits(name, strlen(name));
@@ -257,8 +257,8 @@ bool kfd_has_cpus(const struct kfd_node *node)
     return node->cpu_cores_count.known && node->cpu_cores_count.value > 0;
 }
 
-/* Bits 28 to 31 have the number of the partition if a GPU has several. Some kernels put it in place
- * of the function, for gfx94x only. */
+/* Bits 28 to 31 have the number of the partition if a GPU has several. For gfx94x, some kernels put
+ * it into the bits of the function instead. */
 struct pci_address kfd_pci(const struct sysroot *root, const struct kfd_node *node,
                            uint32_t *ret_partition)
 {
@@ -279,7 +279,7 @@ struct pci_address kfd_pci(const struct sysroot *root, const struct kfd_node *no
     *ret_partition = (uint32_t)(location >> 28);
     if (*ret_partition == 0 && pci.function != 0 && node->gfx_target_version.known &&
         node->gfx_target_version.value / 100 == 904 &&
-        /* A function that exists is meant as one, for example in a virtual machine. */
+        /* If this function exists, it is no partition, for example in a virtual machine. */
         !sysroot_has(root, "/sys/bus/pci/devices/%s/driver", pci_format(pci).text)) {
         *ret_partition = pci.function;
         pci.function = 0;

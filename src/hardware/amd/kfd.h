@@ -57,7 +57,7 @@ bool kfd_unpack_node(const char *text, struct kfd_node *ret_node);
 /* Reads one node. Returns 0, or a negative errno if nothing is known about it. */
 int kfd_read_node(const struct sysroot *root, uint32_t number, struct kfd_node *ret_node);
 
-/* Fills in the properties from the text of that file. Pure. */
+/* Fills in the properties from the text of the node's properties file. Pure. */
 void kfd_parse_node(const char *text, size_t length, struct kfd_node *node);
 
 bool kfd_is_gpu(const struct kfd_node *node);
@@ -70,9 +70,9 @@ struct pci_address kfd_pci(const struct sysroot *root, const struct kfd_node *no
 
 /* The node's own memory. */
 struct kfd_memory {
-    bool is_listed; /* KFD lists the node's memory, so that an unknown total means none */
+    bool is_listed; /* KFD lists the node's memory; then an unknown total means none */
     struct optional_number total;
-    struct optional_number used; /* answered by the driver, and only by some drivers */
+    struct optional_number used; /* reported by the driver, and only by some drivers */
 };
 
 void kfd_read_memory(const struct sysroot *root, uint32_t number, bool with_used,

@@ -62,7 +62,7 @@ static int read_device(struct vendor_context *context, const struct device_findi
     device->name = name_of(context->root, drm.path);
     device->kind = DEVICE_KIND_INTEGRATED;
     if (!device->asleep)
-        device->health = HEALTH_OK; /* the driver reports nothing else */
+        device->health = HEALTH_OK; /* the driver does not report health */
     drm_device_finish(&drm);
     return 0;
 }

@@ -42,8 +42,7 @@ static char *name_of(const struct sysroot *root, const struct drm_device *drm)
     size_t length = 0;
     char *compatible;
 
-    /* The child of a PCI device is not named by its own files: virtio has its own device numbers.
-     */
+    /* The files of a PCI device's child do not name it: virtio has its own device numbers. */
     if (locality_pci_of(drm->path, &length).known && length == strlen(drm->path)) {
         char *by_ids = pci_name(root, drm->path);
 
@@ -104,7 +103,7 @@ static int read_device(struct vendor_context *context, const struct device_findi
         read_memory(root, drm.path, device);
         read_frequency(root, drm.path, &device->load);
         hwmon_read(root, drm.path, NULL, NULL, &device->load);
-        device->health = HEALTH_OK; /* drivers have no common way to report more than that */
+        device->health = HEALTH_OK; /* drivers have no common way to report health */
     }
     drm_device_finish(&drm);
     return 0;

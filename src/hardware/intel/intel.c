@@ -102,9 +102,9 @@ static void read_memory(const struct sysroot *root, const struct drm_device *drm
             load_figure_sampled((int64_t)memory.free_now.value, clock_read(CLOCK_REALTIME));
 }
 
-/* Decides by the address if the driver does not tell. Integrated GPUs are device 2 on the first bus
- * of every machine, and a GPU behind a bridge is a card. In a virtual machine, a card may be
- * anywhere on the first bus. */
+/* Decides by the address, for a driver that does not report the kind. Integrated GPUs are device 2
+ * on the first bus of every machine, and a GPU behind a bridge is a card. In a virtual machine, a
+ * card may be anywhere on the first bus. */
 static enum device_kind kind_by_address(struct pci_address pci)
 {
     if (!pci.known)
@@ -131,7 +131,7 @@ static void read_frequency(const struct sysroot *root, const struct drm_device *
                                               clock_read(CLOCK_REALTIME));
 }
 
-/* Power is seldom shown, but the energy used so far nearly always is. */
+/* Reads the sensors. Few GPUs report their power, but nearly all report the energy used so far. */
 static void read_sensors(struct vendor_context *context, const char *path, struct load *load)
 {
     static const char *const sensors[] = {"i915", "xe", NULL};
@@ -165,7 +165,7 @@ static int read_device(struct vendor_context *context, const struct device_findi
         read_memory(root, &drm, device);
         read_frequency(root, &drm, &device->load);
         read_sensors(context, drm.path, &device->load);
-        device->health = HEALTH_OK; /* neither driver reports more than that */
+        device->health = HEALTH_OK; /* neither driver reports health */
     }
     drm_device_finish(&drm);
     return 0;

@@ -12,12 +12,12 @@ _Static_assert(sizeof(struct i915_query_item) == 24 && sizeof(struct i915_query)
                    sizeof(struct i915_region) == 88 && sizeof(struct i915_regions) == 16 &&
                    offsetof(struct i915_region, size) == 8 &&
                    I915_REQUEST_QUERY == _IOWR('d', 0x40 + 0x39, struct i915_query),
-               "as i915 has them");
+               "the layouts must be those of i915");
 _Static_assert(sizeof(struct xe_query) == 40 && sizeof(struct xe_region) == 88 &&
                    sizeof(struct xe_regions) == 8 && offsetof(struct xe_region, size) == 8 &&
                    offsetof(struct xe_query, data) == 16 &&
                    XE_REQUEST_QUERY == _IOWR('d', 0x40 + 0x00, struct xe_query),
-               "as xe has them");
+               "the layouts must be those of xe");
 
 /* An answer has a few hundred bytes. */
 #define ANSWER_MAX 65536
@@ -37,8 +37,8 @@ static bool query_xe(const struct intel_driver *driver, struct xe_query *query)
 }
 
 /* Adds a region of the device's own memory. The free memory is known only if it is less than the
- * total: a driver that may not tell reports everything as free, but always needs some for itself.
- */
+ * total: for unprivileged processes the driver reports everything as free, but it always needs some
+ * for itself. */
 static void add_region(struct intel_memory *memory, uint64_t size, uint64_t free_now)
 {
     if (size > INT64_MAX - memory->total.value)

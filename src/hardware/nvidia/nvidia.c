@@ -17,7 +17,7 @@ static struct device_id gpu_id(size_t index)
     return (struct device_id){VENDOR_NVIDIA, (uint32_t)index, DEVICE_NO_MIG};
 }
 
-/* Copies `path`, which may be NULL. Returns NULL if memory ran out. */
+/* Adds a GPU. Copies `path`, which may be NULL. Returns NULL if memory ran out. */
 static struct device_finding *add_found(struct findings *findings, size_t index,
                                         struct pci_address pci, const char *path,
                                         struct berth_error *error)
@@ -72,7 +72,7 @@ static struct pci_address read_pci(const struct nvml *nvml, nvml_device handle)
     return nvidia_pci(&info);
 }
 
-/* Adds the GPU with this index, even if NVML cannot reach it. Its read will report why. */
+/* Adds the GPU with this index, even if NVML cannot reach it. Reading it will report the reason. */
 static int list_index(const struct vendor_context *context, const struct nvml *nvml, unsigned index,
                       struct findings *findings, struct berth_error *error)
 {
@@ -116,8 +116,8 @@ static struct device_finding *find_only_unplaced(const struct findings *findings
     return unplaced;
 }
 
-/* Gives a GPU that NVML cannot reach its address: if exactly one GPU of the kernel is not listed,
- * it is that one. */
+/* Sets the address of a GPU that NVML cannot reach: if exactly one of the kernel's GPUs is not
+ * listed, it must be that one. */
 static int locate_unreachable(const struct nvidia_gpu_list *gpus, struct findings *findings,
                               struct berth_error *error)
 {
@@ -191,8 +191,8 @@ static bool has_index(const struct findings *findings, size_t index)
     return false;
 }
 
-/* Lists the GPUs if some of them sleep. NVML must not be asked for GPUs by index, which would wake
- * those before it. Without NVML, only sleeping GPUs are listed. */
+/* Lists the GPUs if some of them sleep. Does not query NVML by index, which would wake the GPUs
+ * before that index. Without NVML, lists only sleeping GPUs. */
 static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_list *gpus,
                             struct findings *findings, struct berth_error *error)
 {
@@ -217,7 +217,8 @@ static int list_some_asleep(const struct nvml *nvml, const struct nvidia_gpu_lis
     return code;
 }
 
-/* It is normal to have no NVIDIA GPU. It is a problem to have some that cannot be read. */
+/* Reports a problem if there are GPUs that cannot be read. A machine without NVIDIA GPUs is
+ * normal. */
 static int explain_absence(const struct nvidia_gpu_list *gpus, const char *why,
                            struct findings *findings, struct berth_error *error)
 {
@@ -289,8 +290,7 @@ static bool is_partitioned(struct nvidia_query *query)
     return nvidia_call(query, mig_mode, &current, &pending) && current == NVML_FEATURE_ENABLED;
 }
 
-/* Sets the address that NVML reports. It is still unknown if the GPU could not be reached when it
- * was listed. */
+/* Sets the address that NVML reports. The listing lacks it if NVML could not reach the GPU then. */
 static void update_address(const struct nvidia_query *query, struct device_finding *found)
 {
     struct pci_address pci = read_pci(query->nvml, query->handle);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the files behind nvidia_table. Facts come from NVML (nvml.h). NVML would wake a
- * sleeping GPU; its facts come from sysfs and from the driver's files in /proc.
+ * Declarations shared by the files behind nvidia_table. Facts come from NVML (nvml.h). NVML would
+ * wake a sleeping GPU, so the facts about that GPU come from sysfs and from the driver's files in
+ * /proc.
  */
 #ifndef HARDWARE_NVIDIA_NVIDIA_H
 #define HARDWARE_NVIDIA_NVIDIA_H
@@ -29,7 +30,7 @@ struct nvidia_gpu_list {
     VECTOR_OF(struct nvidia_gpu);
 };
 
-/* Lists all of them, ordered by PCI address. Fails with BERTH_ERROR_MEMORY. */
+/* Lists all GPUs of the driver, ordered by PCI address. Fails with BERTH_ERROR_MEMORY. */
 int nvidia_gpu_list_read(const struct sysroot *root, struct nvidia_gpu_list *ret_list,
                          struct berth_error *error);
 void nvidia_gpu_list_finish(struct nvidia_gpu_list *list);
@@ -45,9 +46,9 @@ int nvidia_read_asleep(const struct sysroot *root, const char *path, struct devi
 int nvidia_nodes(const struct sysroot *root, struct optional_number minor,
                  struct string_list *nodes, struct berth_error *error);
 
-/* Starts NVML for one step, and loads it if needed. `gpus` may be NULL; they are listed here then
- * if needed. Fails with BERTH_ERROR_NOT_FOUND (no library), _NO_DEVICE (the driver is not loaded),
- * or another code with NVML's own message. On failure NVML is unloaded. */
+/* Starts NVML for one step, and loads it if needed. If `gpus` is NULL, lists the GPUs itself when
+ * needed. Fails with BERTH_ERROR_NOT_FOUND (no library), _NO_DEVICE (the driver is not loaded), or
+ * another code with NVML's own message. On failure NVML is unloaded. */
 int nvidia_begin(struct vendor_context *context, const struct nvidia_gpu_list *gpus,
                  const struct nvml **ret_nvml, struct berth_error *error);
 /* Ends the step. Stops NVML if a GPU may sleep, because a GPU that NVML has open cannot sleep. */
@@ -69,16 +70,17 @@ struct nvidia_query {
     int lost; /* the return code that reported the GPU as lost or in need of a reset; 0: none */
 };
 
-/* Returns whether a call succeeded. Notes if the GPU is lost. */
+/* Returns whether a call succeeded. Records if the GPU is lost. */
 bool nvidia_answered(struct nvidia_query *query, int code);
 
-/* Calls a function of NVML with the handle and the other arguments. False: there is no answer,
- * because NVML lacks the function or it does not work here. A lost GPU is not called again. */
+/* Calls a function of NVML with the handle and the other arguments. Returns false if there is no
+ * answer, because NVML lacks the function or it does not work here. A lost GPU is not called
+ * again. */
 #define nvidia_call(query, function, ...)                     \
     ((query)->lost == 0 && (query)->nvml->function != NULL && \
      nvidia_answered((query), (query)->nvml->function((query)->handle, __VA_ARGS__)))
 
-/* A larger memory size is not believed; NVML_NOT_AVAILABLE is larger. */
+/* A larger memory size is wrong; NVML_NOT_AVAILABLE is larger. */
 #define NVIDIA_MEMORY_MAX (UINT64_C(1) << 50)
 
 /* Returns the PCI address that NVML reports; unknown if it is invalid. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads what the kernel knows about the GPUs of its nvidia driver.
+ * Reads the kernel's facts about the GPUs of its nvidia driver.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +32,8 @@ size_t nvidia_gpu_list_asleep(const struct nvidia_gpu_list *list)
     return count;
 }
 
-/* A card's sound and USB functions have other drivers, and the driver of NVSwitches is called
- * nvidia-nvswitch. So the name is enough. */
+/* Returns whether the device is a GPU. The driver's name is enough: a card's sound and USB
+ * functions have other drivers, and the driver of NVSwitches is called nvidia-nvswitch. */
 static bool has_nvidia_driver(const struct sysroot *root, const char *name)
 {
     char *driver = sysroot_link_name(root, "/sys/bus/pci/devices/%s/driver", name);

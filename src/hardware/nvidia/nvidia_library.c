@@ -83,7 +83,7 @@ static int name_gpus(const struct nvidia_gpu_list *gpus, struct text *out)
     return text_failed(out) ? BERTH_ERROR_MEMORY : 0;
 }
 
-/* When it starts, NVML may attach to all GPUs, which wakes them. */
+/* Starts NVML, without attaching to the GPUs if one sleeps: that would wake it. */
 static int init_nvml(const struct nvml *nvml, bool is_any_asleep)
 {
     return is_any_asleep && nvml->init_with_flags != NULL
@@ -129,8 +129,9 @@ static void stop_nvml(struct nvidia *nvidia)
     nvidia->started = false;
 }
 
-/* NVML sees only the cards that existed when it started. It is not restarted for each step: when no
- * process has a GPU open, the driver shuts the GPU down, and starting it takes seconds. */
+/* Returns whether NVML runs and sees these GPUs. It sees only the cards that existed when it
+ * started. It is not restarted for each step: when no process has a GPU open, the driver shuts the
+ * GPU down, and starting it takes seconds. */
 static bool is_up_to_date(struct nvidia *nvidia, const struct nvidia_gpu_list *gpus)
 {
     struct text now = {0};

@@ -29,14 +29,15 @@ static void ends_finish(struct nvlink_ends *ends)
     free(ends->lanes);
 }
 
-/* Instances have no links of their own, and a sleeping GPU is not woken. */
+/* Returns whether the GPU's links are read. Instances have no links of their own, and a sleeping
+ * GPU must not be woken. */
 static bool is_queried(const struct sysroot *root, const struct device_finding *found)
 {
     return found->device->id.mig == DEVICE_NO_MIG && !found->device->asleep &&
            !(found->path != NULL && locality_is_asleep(root, found->path));
 }
 
-/* The caller finishes it, also on failure. */
+/* Gets the handles of the GPUs. The caller finishes `ends`, also on failure. */
 static int ends_init(struct nvlink_ends *ends, const struct vendor_context *context,
                      const struct nvml *nvml, const struct finding_list *devices,
                      struct berth_error *error)
@@ -70,7 +71,7 @@ static size_t ends_find(const struct nvlink_ends *ends, struct pci_address pci)
     return i;
 }
 
-/* An NVSwitch is a bridge of NVIDIA's, but not a PCI bridge. */
+/* Returns whether the device is an NVSwitch: a bridge made by NVIDIA, but not a PCI bridge. */
 static bool is_switch(const struct sysroot *root, struct pci_address pci)
 {
     struct pci_text address = pci_format(pci);
@@ -82,8 +83,8 @@ static bool is_switch(const struct sysroot *root, struct pci_address pci)
     return vendor.known && vendor.value == 0x10de && class.known && class.value >> 8 == 0x0680;
 }
 
-/* Counts where an active lane leads. Lanes to a CPU (POWER) link no GPUs. Older libraries do not
- * report the type of the other end. */
+/* Counts an active lane by its other end. Lanes to a CPU (POWER) link no GPUs. Older libraries do
+ * not report the type of the other end. */
 static void follow_lane(struct nvlink_ends *ends, size_t from, unsigned lane)
 {
     struct nvlink_end *end = &ends->items[from];
@@ -140,9 +141,9 @@ static int add_link(struct findings *findings, size_t one, size_t other, enum li
     return 0;
 }
 
-/* Direct lanes are counted at both ends, because one end may not have answered. Through switches
- * each GPU reaches every other GPU with all its lanes, so a pair has as many lanes as the end with
- * fewer: NV6 on a DGX-2, NV12 on a DGX A100. */
+/* Returns the number of lanes of a pair. Direct lanes are counted at both ends, because one end may
+ * not have answered. Through switches each GPU reaches every other GPU with all its lanes, so a
+ * pair has as many lanes as the end with fewer: NV6 on a DGX-2, NV12 on a DGX A100. */
 static uint32_t lanes_between(const struct nvlink_ends *ends, size_t one, size_t other)
 {
     uint32_t there = ends->lanes[one * ends->count + other];

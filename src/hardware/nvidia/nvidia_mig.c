@@ -35,7 +35,8 @@ static struct optional_number capability_minor(const struct sysroot_value *file)
     return minor;
 }
 
-/* `below` is the instance's path in the driver's tree: "gi1/ci0/". */
+/* Adds the capability's device file if it exists. `below` is the instance's path in the driver's
+ * tree: "gi1/ci0/". */
 static int add_capability(const struct sysroot *root, uint64_t gpu_minor, const char *below,
                           struct string_list *nodes)
 {

@@ -9,20 +9,20 @@
 #include "base/error.h"
 #include "hardware/nvidia/nvidia.h"
 
-/* The entries of the first attempt, and the number of attempts with more. */
+/* The number of entries in the first attempt, and the maximum number of attempts. */
 #define ROOM_DEFAULT 64
 #define ATTEMPTS     8
 
-/* A call of the library: what it lists, and the version of its struct. */
+/* A function of the library that lists processes, and the entries that it fills in. */
 struct process_listing {
     int(*call) NVML_PROCESSES;
     size_t size; /* of an entry, in bytes */
     bool draws;  /* it lists processes that draw */
 };
 
-/* Version 3 of the calls kept its name while its struct grew and shrank again. Other functions of
- * the library show which struct it uses: the larger one came with the sizes of protected memory,
- * and went when process details got their own call. */
+/* Returns the size of an entry in version 3. Its functions kept their names while the struct grew
+ * and shrank again. Other functions of the library show which struct they use: the larger one came
+ * with the sizes of protected memory, and went when process details got their own call. */
 static size_t size_of_v3(const struct nvml *nvml)
 {
     return nvml->protected_memory_sizes != NULL && nvml->process_details == NULL

@@ -12,7 +12,7 @@
 #include "hardware/nvidia/nvidia.h"
 #include "hardware/sysfs/locality.h"
 
-/* Larger values are not believed. */
+/* Values beyond these limits are wrong. */
 #define DEGREES_MAX    300
 #define MILLIWATTS_MAX 100000000
 #define MEGAHERTZ_MAX  100000
@@ -82,7 +82,8 @@ static int query_memory(struct nvidia_query *query, uint64_t *ret_total, uint64_
     return code;
 }
 
-/* GPUs without memory of their own (GB10, Tegra) have no BAR1 window either. */
+/* Returns whether the GPU has no BAR1 window. This is true for GPUs without memory of their own
+ * (GB10, Tegra). */
 static bool has_no_window(struct nvidia_query *query)
 {
     struct nvml_bar1_memory window = {0};

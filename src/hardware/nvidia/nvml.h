@@ -133,10 +133,10 @@ struct nvml_process_wide {
 };
 
 #define NVML_ASSERT_SIZE(type, size) \
-    _Static_assert(sizeof(struct type) == (size), #type " has another size than NVML's")
+    _Static_assert(sizeof(struct type) == (size), #type " must have the same size as in NVML")
 #define NVML_ASSERT_PLACE(type, member, place)               \
     _Static_assert(offsetof(struct type, member) == (place), \
-                   #type "." #member " is elsewhere than NVML's")
+                   #type "." #member " must have the same offset as in NVML")
 
 NVML_ASSERT_SIZE(nvml_pci_info, 68);
 NVML_ASSERT_PLACE(nvml_pci_info, bus_id_legacy, 0);
@@ -158,7 +158,7 @@ NVML_ASSERT_PLACE(nvml_memory_v2, total, 8);
 NVML_ASSERT_PLACE(nvml_memory_v2, reserved, 16);
 NVML_ASSERT_PLACE(nvml_memory_v2, free, 24);
 NVML_ASSERT_PLACE(nvml_memory_v2, used, 32);
-_Static_assert(NVML_MEMORY_V2 == 0x02000028, "the tag of nvml_memory_v2 is another than NVML's");
+_Static_assert(NVML_MEMORY_V2 == 0x02000028, "the tag of nvml_memory_v2 is not NVML's");
 
 NVML_ASSERT_SIZE(nvml_bar1_memory, 24);
 NVML_ASSERT_PLACE(nvml_bar1_memory, total, 0);
@@ -261,7 +261,8 @@ NVML_ASSERT_PLACE(nvml_process_wide, protected_memory, 24);
     X(protected_memory_sizes, "nvmlDeviceGetConfComputeMemSizeInfo", false, (void))                \
     X(process_details, "nvmlDeviceGetRunningProcessDetailList", false, (void))
 
-/* An array of the version's struct. *count is its room; it becomes the number of processes. */
+/* The parameters of functions that list processes. `processes` is an array of the version's struct.
+ * *count is its room; it becomes the number of processes. */
 #define NVML_PROCESSES (nvml_device device, unsigned *count, void *processes)
 
 /* The library's functions; NULL: the library lacks the function. */

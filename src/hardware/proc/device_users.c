@@ -43,7 +43,8 @@ static void add_memory(struct device_process *process, const struct use *use)
         process->memory.value = UINT64_MAX;
 }
 
-/* `place` advances through the uses, which are ordered by device and pid. */
+/* Adds the device's processes. `place` advances through the uses, which are ordered by device and
+ * pid. */
 static int add_processes(const struct proc_scan *scan, size_t device, size_t *place,
                          struct device_process_list *processes)
 {
@@ -111,8 +112,7 @@ static int add_device(const struct device_users *uses, struct proc_scan *scan, s
     return add_processes(scan, place, use, &found->device->processes);
 }
 
-/* Keeps the scan that the next one measures from. If two scans follow too closely, the first one
- * stays. */
+/* Keeps the scan for the next measurement. If two scans follow too closely, keeps the first one. */
 static void keep_scan(struct device_users *uses, struct proc_scan *scan)
 {
     if (uses->has_before && scan->is_whole && !is_measurable(uses, scan)) {

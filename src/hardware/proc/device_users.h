@@ -41,7 +41,7 @@ int device_users_scan(struct device_users *uses, const struct sysroot *root,
                       struct findings *findings, struct berth_error *error);
 
 /* Fills in the known facts about the process with this pid: uid, command, container, start, and the
- * lease that it says it belongs to. The command is the command line with blanks between its
+ * lease that its environment names. The command is the command line with blanks between its
  * arguments; control characters and invalid UTF-8 are replaced, and it has at most PROCESS_TEXT_MAX
  * bytes. A process without a command line has its name instead. The container is the id that
  * docker, containerd, podman, CRI-O, LXC or systemd-nspawn put into the path of its cgroup. The uid

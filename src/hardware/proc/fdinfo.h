@@ -12,7 +12,7 @@
 #include "base/optional.h"
 #include "model/machine/pci.h"
 
-/* No driver has half as many; further ones are ignored. */
+/* Limits of the engines. No driver has half as many; further ones are ignored. */
 #define FDINFO_ENGINES_MAX  32
 #define FDINFO_NAME_SIZE    32
 #define FDINFO_CAPACITY_MAX 1024
@@ -39,10 +39,10 @@ struct fdinfo {
 /* Parses the text, which need not be terminated. Ignores an invalid line (number too large, unknown
  * unit, repeated key, or no newline because it was truncated).
  *
- * Memory is what is resident in the device's own memory (vram, vram0, local0, ...), not in the
- * system memory that it can reach (gtt, system, cpu). An integrated device has no memory of its
- * own; for it, everything that is resident counts, as in nvtop. If the driver does not report
- * resident memory, the total counts. */
+ * The memory is the part that is resident in the device's own memory (vram, vram0, local0, ...),
+ * not in the system memory that it can reach (gtt, system, cpu). An integrated device has no memory
+ * of its own; for it, everything that is resident counts, as in nvtop. If the driver does not
+ * report resident memory, the total counts. */
 void fdinfo_parse(const char *bytes, size_t length, struct fdinfo *ret_fdinfo);
 
 #endif

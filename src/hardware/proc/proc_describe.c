@@ -40,7 +40,7 @@ static struct span find_line(const struct text *status, const char *key)
     return (struct span){"", 0};
 }
 
-/* The second of four is the effective uid, which ps and top show. */
+/* Returns the effective uid, the second of four. It is the one that ps and top show. */
 static struct optional_number effective_uid(struct span uids)
 {
     const char *blank = uids.length == 0 ? NULL : memchr(uids.bytes, '\t', uids.length);
@@ -115,7 +115,8 @@ static int find_container(const struct sysroot *root, const char *who, struct te
     return code == -ENOMEM || text_failed(out) ? BERTH_ERROR_MEMORY : 0;
 }
 
-/* If berth itself runs in a container, that container is not reported for the processes in it. */
+/* Sets the container. If berth itself runs in one, that container is not reported for the processes
+ * in it. */
 static int describe_container(const struct sysroot *root, struct device_process *process)
 {
     struct text container = {0}, ours = {0};
@@ -137,7 +138,8 @@ static int describe_container(const struct sysroot *root, struct device_process 
     return code;
 }
 
-/* A recorded process does not run on this machine. */
+/* Sets the owner of the process's container. A recorded process has none: it does not run on this
+ * machine. */
 static void describe_owner(const struct sysroot *root, struct device_process *process)
 {
     uint32_t uid;
@@ -169,8 +171,9 @@ static int64_t boot_time(const struct sysroot *root)
     return seconds > SECONDS_MAX ? 0 : (int64_t)seconds * NANOSECONDS;
 }
 
-/* Field 22 of /proc/PID/stat is in clock ticks since boot. Field 2 may contain any character, but
- * it has the last closing bracket. */
+/* Returns when the process started, in nanoseconds since 1970; 0: unknown. Field 22 of
+ * /proc/PID/stat is in clock ticks since boot. Field 2 may contain any character, but it ends with
+ * the line's last closing bracket. */
 static int64_t start_time(const struct sysroot *root, uint64_t pid)
 {
     enum { NAME = 2, START = 22 };
@@ -198,7 +201,7 @@ static int64_t start_time(const struct sysroot *root, uint64_t pid)
            (int64_t)(ticks % (uint64_t)hertz) * (NANOSECONDS / hertz);
 }
 
-/* Reads the lease that the process says it belongs to, from its environment if that is readable. */
+/* Reads the lease that the process's environment names, if the environment is readable. */
 static int describe_lease(const struct sysroot *root, struct device_process *process)
 {
     struct text environment = {0};

@@ -129,8 +129,9 @@ static int add_use(struct proc_walk *walk, struct device_file *node, uint64_t pi
     return add_engines(scan, use, fdinfo);
 }
 
-/* Returns whether this descriptor is open on our device file. If the kernel calls it a DRM device,
- * it is one. Otherwise any user could have a file with that name in a mount namespace. */
+/* Returns whether this descriptor is open on the device file `node`. If the kernel calls it a DRM
+ * device, it is. Otherwise the device numbers must agree: any user could have a file with that name
+ * in a mount namespace. */
 static bool is_device_file(const struct proc_walk *walk, int descriptors, const char *name,
                            const struct device_file *node, const struct fdinfo *fdinfo)
 {

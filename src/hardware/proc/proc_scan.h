@@ -39,7 +39,7 @@ struct use {
     bool counts;   /* it is its client's first descriptor; the memory of the others is the same */
 };
 
-/* How much a client has used a class of engines up to the scan. */
+/* A client's use of a class of engines, up to the scan. */
 struct use_engine {
     size_t device;
     uint64_t client;

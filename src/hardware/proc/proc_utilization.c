@@ -6,7 +6,7 @@
 /* Clocks that are read one after the other differ by some nanoseconds. */
 #define BUSY_TOLERANCE 1.05
 
-/* The sum of a class of engines so far. */
+/* A class of engines, and its use by the clients so far. */
 struct share {
     const char *name;
     struct optional_number total_before; /* the engine's total cycles, as any client reports them */
@@ -70,15 +70,16 @@ static struct optional_number total_cycles_of(const struct proc_scan *scan, size
     return max;
 }
 
-/* The kernel says that a counter may go backwards for a while. Then the larger value counts. */
+/* Keeps the larger value of a counter: the kernel's documentation allows it to go backwards for a
+ * while. */
 static void keep_monotonic(struct optional_number *now, struct optional_number before)
 {
     if (now->known && before.known && before.value > now->value)
         now->value = before.value;
 }
 
-/* Computes the share of the time, in thousandths of all engines of the class, in which the client
- * used it. A new client started at zero. Returns false if it cannot be computed. */
+/* Computes the client's use of the class since the scan before, in thousandths of the capacity of
+ * all its engines. A new client starts at zero. Returns false if the use cannot be computed. */
 static bool measure_engine(struct use_engine *now, const struct use_engine *was, int64_t was_at,
                            struct optional_number total_was, double *ret_busy)
 {
@@ -110,7 +111,7 @@ static bool measure_engine(struct use_engine *now, const struct use_engine *was,
     return was != NULL || used <= all * BUSY_TOLERANCE;
 }
 
-/* Returns NULL if there are too many. */
+/* Returns the class with this name, which is added if it is new. NULL: there are too many. */
 static struct share *get_share(struct shares *shares, const char *name,
                                const struct proc_scan *before, size_t device_before)
 {

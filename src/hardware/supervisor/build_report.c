@@ -163,7 +163,7 @@ static int compare_entries(const void *one, const void *other)
         return a->device.id.vendor < b->device.id.vendor ? -1 : 1;
     if (a->device.id.index != b->device.id.index)
         return a->device.id.index < b->device.id.index ? -1 : 1;
-    /* DEVICE_NO_MIG is the largest number, so that the whole GPU comes first. */
+    /* DEVICE_NO_MIG is the largest number: with 1 added it is 0, so the whole GPU comes first. */
     return (a->device.id.mig + 1 > b->device.id.mig + 1) -
            (a->device.id.mig + 1 < b->device.id.mig + 1);
 }

@@ -166,7 +166,8 @@ static bool is_same_text(const char *one, const char *other)
     return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
 }
 
-/* The same id with another key is another device: the known facts do not apply to it. */
+/* Returns whether both are the same device. The same id with another key is another device: the
+ * cached facts do not apply to it. */
 static bool is_same_device(const struct device_finding *one, const struct device_finding *other)
 {
     return device_id_equals(one->device->id, other->device->id) &&

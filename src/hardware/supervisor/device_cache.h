@@ -21,7 +21,7 @@ struct cached_device {
     struct finding_list last;     /* the last result: the device and its partitions; empty: never
                                    * read */
     struct problem_list problems; /* of the last result */
-    char *failure;                /* why the last read failed; NULL: it did not */
+    char *failure;                /* why the last read failed; NULL: it did not fail */
     int64_t retry_at;   /* after a hang or a crash it is not read again before this time */
     uint64_t requested; /* serial of the last request that it was read for */
     bool marked;        /* used while a list is compared */
@@ -48,7 +48,7 @@ struct cached_vendor {
     struct cached_device_list devices;
     bool list_is_due;   /* candidates have answered since the list was made */
     bool listed;        /* `devices` is complete */
-    char *list_failure; /* why `devices` may be incomplete; NULL: unknown */
+    char *list_failure; /* why `devices` may be incomplete; NULL: no failure */
     int64_t list_retry_at;
     struct problem_list problems; /* of the last list */
     struct device_id_list linked; /* the devices that the links were requested for, in that order */
@@ -84,13 +84,14 @@ void device_cache_finish(struct device_cache *cache);
 void device_cache_each_task(struct device_cache *cache, void (*visit)(void *context, struct task *),
                             void *context);
 
-/* Frees it. Its task must not wait or run any more. NULL is allowed. */
+/* Frees a cached device or process. Its task must neither wait nor run. NULL is allowed. */
 void device_cache_free_device(struct cached_device *cached);
 void device_cache_free_process(struct cached_process *process);
 
 /* Updates the devices (STEP_READ) or the candidates (STEP_READ_CANDIDATE) from a new list. Adds new
- * ones with a task of their own, takes over the listed facts of known ones, and hands those that
- * are not in the list to `gone`. Empties the list. Returns 0 or BERTH_ERROR_MEMORY. */
+ * ones with a task of their own, replaces the listed facts of cached ones, and removes those that
+ * are not in the list, which it passes to `gone`. Empties the list. Returns 0 or
+ * BERTH_ERROR_MEMORY. */
 int device_cache_update(struct cached_vendor *vendor, enum step_kind kind,
                         struct finding_list *list,
                         void (*gone)(void *context, struct cached_device *cached), void *context);
@@ -99,8 +100,8 @@ int device_cache_update(struct cached_vendor *vendor, enum step_kind kind,
  * stuck. */
 bool device_cache_is_listing(const struct cached_vendor *vendor);
 
-/* The known facts about the device and its partitions: the last result, or the listed facts if it
- * was never read. */
+/* Return the cached facts about the device and its partitions: the last result, or the listed facts
+ * if it was never read. */
 size_t device_cache_count_findings(const struct cached_device *cached);
 const struct device_finding *device_cache_finding_at(const struct cached_device *cached,
                                                      size_t place);

@@ -14,7 +14,7 @@
 
 enum { WATCHED_MAX = 128 };
 
-/* The largest part of the time until the deadline that is kept back for making the report. */
+/* Maximum time before the deadline that is reserved for building the report, in nanoseconds. */
 #define MARGIN_MAX INT64_C(150000000)
 
 struct probe_supervisor {
@@ -91,7 +91,7 @@ static int64_t next_time(const struct probe_supervisor *supervisor)
     return supervisor->has_request && supervisor->until < next ? supervisor->until : next;
 }
 
-/* Returns whether the client is gone. */
+/* Waits for requests, results and timeouts. Returns whether the client is gone. */
 static bool wait_for_events(struct probe_supervisor *supervisor)
 {
     struct pollfd waiting[WATCHED_MAX];

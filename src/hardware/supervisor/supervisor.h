@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The supervisor of berth-probe. Takes requests (probe/probe_messages.h), gives tasks to workers,
- * and answers by the deadline with the known facts, even if a driver hangs. It never touches the
- * hardware.
+ * and answers by the deadline with the facts known by then, even if a driver hangs. It never
+ * touches the hardware.
  *
  *     supervisor.c    requests and answers
  *     task_flow.c     starts tasks and applies their results
@@ -10,7 +10,7 @@
  *     build_report.c  builds the report from the cache
  *     workers.c       runs the worker processes
  *     worker.c        a worker process
- *     task_codec.c    the packets between both
+ *     task_codec.c    the packets between the supervisor and a worker
  */
 #ifndef HARDWARE_SUPERVISOR_SUPERVISOR_H
 #define HARDWARE_SUPERVISOR_SUPERVISOR_H

@@ -16,11 +16,11 @@
 enum step_kind {
     STEP_LIST_CANDIDATES = 1, /* list a vendor's candidates */
     STEP_READ_CANDIDATE,      /* read one candidate */
-    STEP_LIST,                /* list a vendor's devices; about all its candidates */
+    STEP_LIST,                /* list a vendor's devices; `about`: all its candidates */
     STEP_READ,                /* read one device */
-    STEP_LINKS,               /* find the links between all these devices of a vendor */
+    STEP_LINKS,               /* find the links between devices; `about`: these devices */
     STEP_SCAN,                /* find the processes that use a device */
-    STEP_DESCRIBE,            /* describe the one process of one device */
+    STEP_DESCRIBE,            /* describe a process; `about`: a device with only this process */
 };
 
 struct step {

@@ -12,7 +12,7 @@ static void note_error(struct task_flow *flow, int code)
 
 /* ---- Starting tasks ---- */
 
-/* Does nothing if the task is waiting or running already. */
+/* Starts the task unless it already waits or runs. */
 static void start_task(struct task_flow *flow, struct task *task, const struct step *step)
 {
     if (task->waits || task->runs)
@@ -56,9 +56,8 @@ static void start_reads(struct task_flow *flow, struct cached_vendor *vendor)
     }
 }
 
-/* Adds what is known of each candidate: the last answer, or the bare candidate if it has never
- * answered. Leaves out a candidate that answered that it is nothing. The list points into the
- * cache. */
+/* Adds the last answer of each candidate, or the bare candidate if it has never answered. Leaves
+ * out a candidate that does not exist any more. The list points into the cache. */
 static int collect_candidates(const struct cached_vendor *vendor, struct finding_list *ret_list)
 {
     for (size_t i = 0; i < vendor->candidates.count; i++) {
@@ -110,7 +109,8 @@ static int collect_linkable(const struct cached_vendor *vendor, struct finding_l
     return 0;
 }
 
-/* Starts to find the links once every device was read or is stuck, if the devices have changed. */
+/* Starts to find the links if the devices have changed, once every device has been read or is
+ * stuck. */
 static void start_links(struct task_flow *flow, struct cached_vendor *vendor)
 {
     struct step step = {.kind = STEP_LINKS, .vendor = vendor->table->vendor};
@@ -198,7 +198,7 @@ static void replace_problems(struct problem_list *place, struct problem_list *fr
     *from = (struct problem_list){0};
 }
 
-/* Notes whether the vendor's devices or candidates could be listed. */
+/* Records whether the vendor's devices or candidates could be listed. */
 static void note_list_result(struct task_flow *flow, struct cached_vendor *vendor,
                              const struct step_result *result)
 {
@@ -380,7 +380,7 @@ static void handle_done_task(void *context, struct task *task, struct step_resul
     }
 }
 
-/* Starts the tasks that waited for this one; they go on without its result. */
+/* Starts the tasks that waited for this one; they run without its result. */
 static void handle_stuck_task(void *context, struct task *task)
 {
     struct task_flow *flow = context;
@@ -425,7 +425,7 @@ static void start_vendor_tasks(struct task_flow *flow, struct cached_vendor *ven
     bool may_list = vendor->list_failure == NULL || flow->now >= vendor->list_retry_at;
 
     if (vendor->links_failure != NULL)
-        vector_finish(&vendor->linked); /* so that the links are tried again */
+        vector_finish(&vendor->linked); /* to find the links again */
     if (may_list && (flow->request.only.count == 0 || !vendor->listed))
         start_task(flow, has_candidates ? &vendor->list_candidates : &vendor->list, &step);
     if (!device_cache_is_listing(vendor))

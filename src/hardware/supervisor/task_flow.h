@@ -39,8 +39,8 @@ void task_flow_start_request(struct task_flow *flow);
 /* Applies the results that have arrived and starts the tasks that follow from them. */
 void task_flow_run(struct task_flow *flow);
 
-/* Returns whether every task has ended that the request waits for. A task that was stuck when the
- * request arrived is not waited for. */
+/* Returns whether every task that the request waits for has ended. The request does not wait for a
+ * task that was stuck when the request arrived. */
 bool task_flow_is_done(struct task_flow *flow);
 
 #endif

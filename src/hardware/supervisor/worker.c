@@ -166,8 +166,8 @@ static void finish_worker(struct worker *worker)
     probe_channel_finish(&worker->channel);
 }
 
-/* Closes all files except the socket. Copies of the supervisor's other sockets would keep their
- * peers from seeing the supervisor's end while a driver blocks this process. */
+/* Closes all files except the socket. While a driver blocks this process, copies of the
+ * supervisor's other sockets would hide the supervisor's end from their peers. */
 static void close_other_files(int socket)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A worker process. It executes steps in order. A driver or library may hang or crash it; the
- * supervisor goes on.
+ * A worker process. It executes steps in order. If a driver or library hangs or crashes it, the
+ * supervisor continues.
  */
 #ifndef HARDWARE_SUPERVISOR_WORKER_H
 #define HARDWARE_SUPERVISOR_WORKER_H

@@ -30,7 +30,7 @@ struct worker_process {
     bool has_task;     /* it executes a task, which may have been cancelled */
     bool replaced;     /* another worker executes the lane's tasks */
     int64_t since;     /* when it started its task */
-    int64_t timeout;   /* the task's */
+    int64_t timeout;   /* the task's timeout */
 };
 
 void workers_init(struct workers *workers, const struct sysroot *root,
@@ -91,7 +91,7 @@ void workers_finish(struct workers *workers)
 
         if (worker->task != NULL)
             text_finish(&worker->task->packet);
-        /* An idle worker ends by itself when its socket is closed. */
+        /* An idle worker exits when its socket is closed. */
         remove_worker(workers, 0, worker->has_task);
     }
     vector_finish(&workers->active);
@@ -164,7 +164,7 @@ bool workers_is_busy(const struct task *task)
     return task->waits || (task->runs && !task->stuck);
 }
 
-/* Reports the end of the worker's task. */
+/* Ends the worker's task and passes its result to `done`. */
 static void finish_task(struct workers *workers, struct worker_process *worker,
                         struct step_result *result)
 {

@@ -18,7 +18,7 @@
 #include "hardware/supervisor/task_codec.h"
 #include "hardware/vendors.h"
 
-/* A step for a worker. The struct that needs the step contains it. Zeroed memory is a task that
+/* A step for a worker, embedded in the struct that needs its result. Zeroed memory is a task that
  * neither waits nor runs. */
 struct task {
     enum step_kind kind;

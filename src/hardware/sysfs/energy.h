@@ -12,11 +12,11 @@
 /* The last sample of each device. */
 struct energy;
 
-/* Notes the energy counter of the device with this key, in microjoules, at this time (nanoseconds
+/* Records the energy counter of the device with this key, in microjoules, at this time (nanoseconds
  * of a clock that never jumps). Returns the mean power in milliwatts since the previous sample. It
  * is unknown for the first sample, if the counter went backwards, and if the samples are too close
  * together or too far apart. Creates *energy if it is NULL. If memory runs out, the sample is not
- * noted. */
+ * recorded. */
 struct figure energy_power(struct energy **energy, const char *key, uint64_t microjoules,
                            int64_t now);
 

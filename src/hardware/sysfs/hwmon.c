@@ -11,7 +11,7 @@
 /* Drivers number their sensors from 1, without large gaps. */
 #define SENSORS_MAX 16
 
-/* Limits of believable values: thousandths of a degree, milliwatts, hertz. */
+/* Values beyond these limits are wrong: thousandths of a degree, milliwatts, hertz. */
 #define TEMPERATURE_MIN  (-273150)
 #define TEMPERATURE_MAX  1000000
 #define POWER_MAX        INT64_C(1000000000)

@@ -188,9 +188,9 @@ static bool has_host(const char *path)
     return false;
 }
 
-/* A switch has one upstream port, which both paths share, and a downstream port for each path. So
- * below one switch each path has at most one bridge of its own. Shared bridges above do not matter.
- */
+/* Returns the kind of a path below the common beginning. A switch has one upstream port, which both
+ * paths share, and a downstream port for each path. So below one switch each path has at most one
+ * bridge of its own. Shared bridges above do not matter. */
 static enum link_kind below_common(struct common common, const char *one, const char *other)
 {
     struct pci_address one_device = {0};

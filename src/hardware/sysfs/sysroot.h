@@ -33,8 +33,8 @@ struct sysroot_value {
     size_t length;                 /* the value may contain zero bytes */
 };
 
-/* Reads the file whose path `format` makes. Returns 0, or a negative errno (such as -ENOENT) with
- * an empty value. */
+/* Reads a file; `format` and its arguments give the path. Returns 0, or a negative errno (such as
+ * -ENOENT) with an empty value. */
 int sysroot_read(const struct sysroot *root, struct sysroot_value *ret_value, const char *format,
                  ...) __attribute__((format(printf, 3, 4)));
 

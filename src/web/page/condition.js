@@ -39,6 +39,6 @@ export function showCondition(condition) {
   setAttribute(root, "data-condition", condition.level);
   setText(byId("live-words"), condition.words);
   setAttribute(byId("live"), "title", condition.reason ? condition.reason.trim() : null);
-  // Screen readers read only changes, not every second.
+  // Screen readers announce only changes, not every second.
   setText(byId("spoken"), condition.short);
 }

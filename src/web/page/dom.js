@@ -26,7 +26,7 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// null removes the attribute.
+// Sets an attribute; null removes it.
 export function setAttribute(node, name, value) {
   if (value === null || value === undefined) {
     if (node.hasAttribute(name)) node.removeAttribute(name);
@@ -43,7 +43,8 @@ export function setHidden(node, hidden) {
   if (node.hidden !== hidden) node.hidden = hidden;
 }
 
-// Sets a text from another user: made plain, isolated from its surroundings, and complete in the title.
+// Sets a text that another user wrote: made plain, isolated from the text around it, and with the
+// whole text in the title.
 export function setOthersText(node, text, most = 60) {
   const whole = plain(text);
   const shown = cut(whole, most);
@@ -55,7 +56,7 @@ export function makeOthersText(className = "") {
   return make("bdi", className);
 }
 
-// Returns a number for a name, always the same one.
+// Returns a hash of a name.
 function hash(name) {
   let number = 0x811c9dc5;
   for (let i = 0; i < name.length; i++) number = Math.imul(number ^ name.charCodeAt(i), 0x01000193) >>> 0;
@@ -66,7 +67,7 @@ const HUES = 20;
 const MOST_USERS = 1000;
 const hues = new Map(); // user: hue
 
-// Returns the hue of a user: by the name, or the next one that is free, if there is one.
+// Returns the hue of a user: derived from the name, or the next free hue if another user has that one.
 function hueOf(user) {
   if (hues.has(user)) return hues.get(user);
   if (hues.size >= MOST_USERS) hues.clear();

@@ -19,7 +19,7 @@ import { Stream } from "./stream.js";
 import { Timeline, knownLeases } from "./timeline.js";
 
 const PACE = 100; // the shortest time between two drawings, milliseconds
-const AFTER_LEASE = 20000; // milliseconds until the history is fetched again
+const AFTER_LEASE = 20000; // milliseconds from a lease event until the history is fetched
 const MANY = 16; // with more devices, the layout "auto" shows rows
 
 class Dashboard {
@@ -69,11 +69,11 @@ class Dashboard {
   tick() {
     if (document.hidden) return;
     this.past.refresh();
-    // A drawing for an event has just updated the times, too.
+    // If an event has just redrawn the page, its times are up to date.
     if (Date.now() - this.drawnAt > 700) this.redraw();
   }
 
-  // Something changed that the timeline shows, too.
+  // Redraws the page with its timeline.
   changed() {
     if (this.timeline) this.timeline.isDue = true;
     this.redraw();

@@ -68,7 +68,7 @@ export class Overview {
     document.title = titleOf(store, counts);
   }
 
-  // For a hidden tab: only its title is visible.
+  // Updates the title, which is all that a hidden tab shows.
   drawTitle(store) {
     document.title = titleOf(store, count(store));
   }

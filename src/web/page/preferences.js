@@ -7,7 +7,7 @@ export function read(name, fallback, allowed) {
   try {
     value = localStorage.getItem(`berth.${name}`);
   } catch {
-    // Storage may be forbidden: then the default counts.
+    // Storage may be forbidden: the default applies.
   }
   return allowed.includes(value) ? value : fallback;
 }

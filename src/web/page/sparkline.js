@@ -6,7 +6,7 @@ import { make, makeSvg, setAttribute } from "./dom.js";
 import { BUCKETS } from "./store.js";
 
 const HEIGHT = 40;
-const LONGEST_GAP = 7; // the line connects values across this many buckets
+const LONGEST_GAP = 7; // the line connects values that are at most this many buckets apart
 
 function paths(history) {
   let line = "";

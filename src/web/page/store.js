@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of the pool, filled by the events of berth web. All of it has a limit, so that a page can
+// The state of the pool, updated by the events of berth web. Each part has a limit, so that a page can
 // stay open for weeks.
 
 import { isNumber, timeOf } from "./text.js";
@@ -10,7 +10,7 @@ export const BUCKETS = 150;
 const RECENT_MAX = 2000;
 
 // The load of the last minutes, one value per BUCKET milliseconds; NaN: unknown. It starts with the
-// history that berth web sends, and goes on with the load events.
+// history that berth web sends, and continues with the load events.
 export class LoadHistory {
   constructor() {
     this.values = new Float32Array(BUCKETS).fill(NaN);
@@ -64,7 +64,7 @@ export class Store {
     return this.frozenAt ?? Date.now() + this.lead;
   }
 
-  // Notes the time of an event. Without a live daemon the page does not become newer.
+  // Records the time of an event. Without a live daemon the page does not become newer.
   heard(kind, time) {
     if (time === null) return;
     const isLive = this.daemon.state === "live";

@@ -14,7 +14,7 @@ function nameOfUnseen(character) {
   return code < 0x10000 ? `\\u${digits.padStart(4, "0")}` : `\\u{${digits}}`;
 }
 
-// Returns the text with invisible characters written out.
+// Returns the text with invisible characters escaped.
 export function plain(text) {
   return String(text ?? "").replace(UNSEEN, nameOfUnseen);
 }
@@ -75,7 +75,7 @@ export function shortClock(time) {
   return isNumber(time) ? shortClockForm.format(time) : "–";
 }
 
-// Adds the day if the time is more than half a day away.
+// Formats the local time of day, with the weekday if it is more than half a day away.
 export function moment(time, now) {
   if (!isNumber(time)) return "–";
   return Math.abs(now - time) < DAY / 2 ? clockForm.format(time) : dayForm.format(time);

@@ -25,7 +25,7 @@ function spanOf(lease, end) {
   return { lease, key, devices: idsOf(lease), start, end: end ?? Infinity, running: end === null };
 }
 
-// Returns all known leases, each once. The store is newer than the history.
+// Returns all known leases, each once. The store overrides the history, which is older.
 export function knownLeases(history, historyTime, store) {
   const spans = new Map();
   const add = (span) => span && spans.set(span.key, span);
@@ -170,7 +170,7 @@ export class Timeline {
     byId("timeline-as-table").addEventListener("toggle", () => (this.isDue = true));
   }
 
-  // Draws if something changed, or if the passed time is visible.
+  // Draws if something changed, or if time has moved the bars by half a pixel.
   draw(store, hours, findLeases, devices, filter) {
     const width = byId("history").clientWidth - 2;
     const now = store.now();

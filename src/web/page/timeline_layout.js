@@ -40,7 +40,7 @@ function setLanes(bars) {
     cluster = [];
   };
   for (const bar of bars.sort((one, other) => one.start - other.start)) {
-    // A bar that ends when another begins does not overlap it, in spite of rounding.
+    // Compare times, not pixels: a bar that ends when another begins does not overlap it.
     if (lanes.every((end) => end <= bar.start)) finish();
     let lane = lanes.findIndex((end) => end <= bar.start);
     if (lane < 0) lane = Math.min(lanes.length, MOST_LANES - 1);
