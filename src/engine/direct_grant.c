@@ -25,7 +25,7 @@ static int check_count(const struct engine_request *request, size_t count,
     return 0;
 }
 
-/* Checks that the request accepts the slot, together with the slot `first`. */
+/* Checks that the request accepts the slot, and that it is in the group of the slot `first`. */
 static int check_slot(const struct engine_request *request, uint32_t slot, uint32_t first,
                       struct berth_error *error)
 {

@@ -200,6 +200,7 @@ static int set_tenants(struct engine *engine, const struct engine_settings *sett
     return 0;
 }
 
+/* Sets the grace. It also determines when leases overstay (FAIRNESS.md section 13). */
 static void set_grace(struct engine *engine, int64_t grace)
 {
     engine->settings.grace = grace;
@@ -287,7 +288,7 @@ static void expire_lease(struct lease *held)
     enum event_type type = forced ? EVENT_REVOKED : EVENT_EXPIRED;
 
     if (held->state != LEASE_HELD && held->state != LEASE_NOTICED) {
-        lifecycle_update_lease_timer(held); /* it overstays: only reservations are concerned */
+        lifecycle_update_lease_timer(held); /* it overstays, which affects only reservations */
         return;
     }
     lifecycle_set_lease_state(held, forced ? LEASE_REVOKED : LEASE_EXPIRED);

@@ -41,8 +41,7 @@ struct engine_settings {
     uint32_t mps_tenants;        /* maximum on one device; 0: 8 */
     int64_t age_step;            /* waiting time that raises a claim by one class; 0: one hour */
     int64_t grace;               /* time from notice to force; 0: 10 s */
-    size_t slots_max;            /* maximum of devices, later ones included; 0: about twice as many
-                                    as at first */
+    size_t slots_max;            /* maximum of devices; 0: about twice the number at the start */
     bool affinity_by_user;       /* the uid is the affinity of a request that names none */
     const struct policy *policy; /* for requests that name none; NULL: policy_default() chooses */
     uint64_t seed;               /* for random choices of policies */
@@ -88,9 +87,9 @@ int64_t engine_next_time(const struct engine *engine);
 
 /* Compiles a request for repeated use; copies `request` and `party`. A request that the devices
  * here can never satisfy may be opened, but claims with it fail. `policy` overrides the policy that
- * the request names; NULL: it does not. `party` may be NULL. The caller closes the request; claims
- * and leases keep it alive after that. Fails with BERTH_ERROR_INVALID (the request contradicts
- * itself, or its policy is unknown), _NOT_FOUND (no such parent) or _MEMORY. */
+ * the request names; NULL: that policy applies. `party` may be NULL. The caller closes the request;
+ * claims and leases keep it alive after that. Fails with BERTH_ERROR_INVALID (the request
+ * contradicts itself, or its policy is unknown), _NOT_FOUND (no such parent) or _MEMORY. */
 int engine_request_open(struct engine *engine, const struct request *request,
                         const struct party *party, const struct policy *policy,
                         struct engine_request **ret_request, struct berth_error *error);
@@ -110,16 +109,16 @@ struct claim_owner {
 enum { CLAIM_WAITS = 0, CLAIM_GRANTED = 1 };
 
 /* Makes one claim. Returns CLAIM_GRANTED with the lease's id, or CLAIM_WAITS with the claim's id,
- * which EVENT_GRANTED or EVENT_REFUSED will name. With `deadline` TIME_NEVER it waits without a
+ * which EVENT_GRANTED or EVENT_REFUSED will name. With `deadline` TIME_NEVER the claim has no
  * timeout. `owner` may be NULL. Fails with BERTH_ERROR_NO_DEVICE (the engine has no devices),
  * _IMPOSSIBLE with the reason (FAIRNESS.md section 12), _NOT_FOUND (the parent has ended) or
  * _MEMORY. */
 int engine_claim(struct engine *engine, struct engine_request *request, int64_t deadline,
                  const struct claim_owner *owner, uint64_t *ret_id, struct berth_error *error);
 
-/* Makes one claim if it is granted at once (FAIRNESS.md section 4). Never waits, and gives no
- * notice to opportunistic leases. Returns CLAIM_GRANTED with the lease's id, or CLAIM_WAITS with
- * nothing changed. Fails like engine_claim(). */
+/* Makes one claim if it is granted at once (FAIRNESS.md section 4). Never waits, and preempts no
+ * lease for this claim. Returns CLAIM_GRANTED with the lease's id, or CLAIM_WAITS with nothing
+ * changed. Fails like engine_claim(). */
 int engine_try(struct engine *engine, struct engine_request *request, uint64_t *ret_lease,
                struct berth_error *error);
 
@@ -140,10 +139,10 @@ int engine_cancel(struct engine *engine, uint64_t claim, struct berth_error *err
 int engine_grant_slots(struct engine *engine, struct engine_request *request, const uint32_t *slots,
                        size_t count, uint64_t *ret_lease, struct berth_error *error);
 
-/* Occupies CPUs and memory of a host, but no devices, for a request for 0 devices, which cannot be
- * claimed. Chooses the host that the policy rates best, and bypasses the queue. Returns
- * CLAIM_GRANTED with the host, or CLAIM_WAITS with nothing changed if no host has room. Fails with
- * BERTH_ERROR_INVALID (the request is for devices) or _MEMORY. */
+/* Occupies CPUs and memory of a host for a request for 0 devices. Such a request cannot be claimed.
+ * Chooses the host that the policy rates best, and bypasses the queue. Returns CLAIM_GRANTED with
+ * the host, or CLAIM_WAITS with nothing changed if no host has room. Fails with BERTH_ERROR_INVALID
+ * (the request is for devices) or _MEMORY. */
 int engine_host_occupy(struct engine *engine, struct engine_request *request, uint32_t *ret_host,
                        struct berth_error *error);
 /* Frees the CPUs and memory again, and starts the claims that may start now. */
@@ -151,11 +150,11 @@ void engine_host_leave(struct engine *engine, const struct engine_request *reque
 
 /* ---- Leases ---- */
 
-/* Withdraws a grant before the holder is told (FAIRNESS.md section 8). The lease becomes a waiting
- * claim, with the id of the claim that it was, or its own id if it never waited. `arrived` is when
- * it was first claimed, not later than now, and determines its position. Sub-leases and claims
- * within the lease end. Then all claims that may start do, perhaps this one too. Sends
- * EVENT_RETURNED, and EVENT_REFUSED after it if the claim is impossible by now. Fails with
+/* Withdraws a grant before the holder is notified (FAIRNESS.md section 8). The lease becomes a
+ * waiting claim, with the id of the claim that it was, or its own id if it never waited. `arrived`
+ * is when it was first claimed, not later than now, and determines its position. Sub-leases and
+ * claims within the lease end. Then every claim that may start does start, perhaps this one too.
+ * Sends EVENT_RETURNED, and EVENT_REFUSED after it if the claim is impossible by now. Fails with
  * BERTH_ERROR_NOT_FOUND, also for a lease that is draining, or _MEMORY. */
 int engine_return(struct engine *engine, uint64_t lease, int64_t arrived, int64_t deadline,
                   struct berth_error *error);
@@ -180,8 +179,8 @@ int engine_extend(struct engine *engine, uint64_t lease, int64_t expires,
 /* ---- Devices ---- */
 
 /* Makes all changes until engine_resume() count as one: until then no claim is granted or refused
- * as impossible, and no lease is given notice. Only devices, blocks and loads may be changed
- * meanwhile, and leases and claims ended. */
+ * as impossible, and no lease is given notice. Meanwhile the caller may only change devices, blocks
+ * and loads, and end leases and claims. */
 void engine_pause(struct engine *engine);
 
 /* Adds a device. It gets the next slot, or its old slot if a device with this id was here before.
@@ -247,16 +246,16 @@ int engine_limit_group(struct engine *engine, uint32_t group, uint64_t max,
 
 const struct machine *engine_machine(const struct engine *engine);
 
-/* Returns how many claims wait, without opportunistic claims. */
+/* Returns the number of waiting claims, not counting opportunistic ones. */
 size_t engine_pending(const struct engine *engine);
 
-/* Returns whether no device has room for any claim. Then engine_try() returns CLAIM_WAITS for every
- * request that is possible. */
+/* Returns whether no device of the pool has room for a claim. Then engine_try() returns CLAIM_WAITS
+ * for every possible request that is not made within a lease. */
 bool engine_is_full(const struct engine *engine);
 
 enum lease_state {
     LEASE_HELD,
-    LEASE_NOTICED,  /* must be given back until the grace is over */
+    LEASE_NOTICED,  /* must be given back before the grace is over */
     LEASE_REVOKED,  /* preempted: the grace is over */
     LEASE_EXPIRED,  /* the time limit is over */
     LEASE_DRAINING, /* ended, not vacated */
@@ -265,7 +264,7 @@ enum lease_state {
 /* A lease as queries show it. Points into the engine; valid until the next call that changes it. */
 struct lease_view {
     uint64_t id;
-    uint64_t claim;  /* the claim that it was; 0: it never waited */
+    uint64_t claim;  /* the claim that became this lease; 0: it never waited */
     uint64_t parent; /* 0: none */
     const struct engine_request *request;
     const uint32_t *slots; /* replica after replica */
@@ -354,21 +353,21 @@ int engine_each_reservation(struct engine *engine,
 
 /* ---- Restoring ---- */
 
-/* Repeats what an event says, without any decision. Events must be replayed in their order, on an
+/* Applies an event without making any decision. Events must be replayed in their order, on an
  * engine with the same devices and settings. A request that names an unknown policy gets the
  * default policy. The sink gets no events. Fails with BERTH_ERROR_INVALID for an event that
  * contradicts the state (an unknown lease, a device that is taken) or _MEMORY. */
 int engine_replay(struct engine *engine, const struct engine_event *event,
                   struct berth_error *error);
 
-/* Grants what is due after the last replayed event, or after a pause. */
+/* Ends a replay or a pause: refuses claims that became impossible, grants those that may start. */
 void engine_resume(struct engine *engine);
 
 /* Closes the restored requests, since the process that opened them is gone. Requests that claims
  * and leases use stay as long as these do; the others are freed. */
 void engine_close_restored(struct engine *engine);
 
-/* Sends the whole state to the sink, as the fewest events that restore it. Equal states give equal
+/* Sends the whole state to the sink, in the fewest events that restore it. Equal states give equal
  * events. Returns 0 or BERTH_ERROR_MEMORY. */
 int engine_dump(const struct engine *engine, const struct event_sink *sink);
 

@@ -228,7 +228,7 @@ void engine_set_load(struct engine *engine, uint32_t slot, const struct load *lo
     schedule_all(engine);
 }
 
-/* Schedules after a change that only policies see: it may move the sets of reservations. */
+/* Schedules after a change that affects only policies. It may move the sets of reservations. */
 static void schedule_all_moved(struct engine *engine)
 {
     list_for_each (link, &engine->scopes)
@@ -254,7 +254,7 @@ void engine_set_weight(struct engine *engine, uint32_t slot, uint32_t weight)
     schedule_all_moved(engine);
 }
 
-/* Finds again which requests are simple, because ranks were set or removed. */
+/* Finds again which requests are simple, because the first rank was set or the last one removed. */
 static void reapply_limits(struct engine *engine)
 {
     list_for_each (link, &engine->scopes) {

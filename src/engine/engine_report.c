@@ -200,7 +200,6 @@ static void translate_links(struct link_list *links, const uint32_t *slots, size
     links->count = kept;
 }
 
-/* Applies the report's links. */
 static int apply_links(struct engine *engine, struct link_list *links, const struct device_id *ids,
                        size_t count, struct berth_error *error)
 {

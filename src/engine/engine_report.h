@@ -14,7 +14,7 @@ enum device_change {
     DEVICE_BACK = 1 << 1,  /* it was gone and is present again */
     DEVICE_GONE = 1 << 2,
     DEVICE_FACTS = 1 << 3,  /* other facts about it changed */
-    DEVICE_HEALTH = 1 << 4, /* it is sick, sick for another reason, or well again */
+    DEVICE_HEALTH = 1 << 4, /* it became sick, sick for another reason, or well again */
 };
 
 struct report_handler {
@@ -29,7 +29,7 @@ struct report_handler {
 
 /* Applies a report. A new device gets a slot. A known device gets new facts, loads and health, and
  * the links of its pairs are replaced. A device that is missing is gone if the report lists its
- * vendor; otherwise its facts become old. Of a device that is old in the report only the health
+ * vendor; otherwise its facts become old. For a device that is old in the report, only the health
  * counts. If an id now means another device (by UUID, else by PCI address), the id counts as gone
  * while there is a lease on either device. The caller calls engine_pause() before and
  * engine_resume() after. The report is empty afterwards. Fails with BERTH_ERROR_LIMIT (no slot for

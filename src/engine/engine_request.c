@@ -43,7 +43,7 @@ enum filter_verdict engine_request_verdict(const struct engine_request *request,
     return combine_verdict(request, slot, filter_slot(request, slot));
 }
 
-/* Returns the key of the request's affinity, or of its user; never 0 if there is one. */
+/* Returns the key of the request's affinity, or of its user; 0: none. */
 static uint64_t affinity_of(const struct engine_request *request)
 {
     const char *key = request->what.affinity;
@@ -57,6 +57,7 @@ static uint64_t affinity_of(const struct engine_request *request)
 static void find_accounts(struct engine_request *request)
 {
     request->account_count = 0;
+    /* Sub-leases are not limited (FAIRNESS.md section 1). */
     if (request->scope->parent != NULL)
         return;
     list_for_each (link, &request->scope->engine->accounts) {
@@ -164,7 +165,7 @@ static void drop_other_groups(struct engine_request *request)
     }
 }
 
-/* Compiles a request for 0 devices, which accepts none. */
+/* Compiles a request for 0 devices, which accepts no slot. */
 static void compile_without_devices(struct engine_request *request)
 {
     bitset_clear(&request->accepts);
@@ -185,7 +186,7 @@ int engine_request_compile(struct engine_request *request)
     request->index = NULL;
     search->query = (struct placement_query){
         .request = &request->what,
-        /* Only whether it fits matters, not where: no policy needs to rate nodes. */
+        /* It matters only whether the request fits, not where, so no policy needs to rate nodes. */
         .policy = request->policy->rate == NULL ? request->policy : &policy_first,
         .replicas = request->replicas,
         .avoided = &request->avoided,
@@ -250,7 +251,7 @@ void engine_request_unreference(struct engine_request *request)
 
     if (--request->references > 0 || count_leases(request) > 0)
         return;
-    /* For a request within a lease, the event was sent when that lease ended. */
+    /* If the scope is gone, the event was sent when the parent lease ended. */
     if (request->scope != NULL && engine_wants_event(engine, EVENT_FORGOTTEN))
         engine_notify(engine,
                       (struct engine_event){.type = EVENT_FORGOTTEN, .request = request->number});
@@ -273,7 +274,7 @@ static int copy_party(struct engine_request *request, const struct party *party)
     return party->mask == NULL ? 0 : device_id_list_copy(&request->mask, party->mask);
 }
 
-/* Finds the scope in which a party claims, and creates it for the first claim within a lease. */
+/* Finds the scope in which a party claims, and creates it for the first request within a lease. */
 static int find_scope(struct engine *engine, const struct party *party, struct scope **ret_scope,
                       struct berth_error *error)
 {

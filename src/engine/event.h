@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine's events, as plain values. An event is a decision, never an input. Events that are
- * written to a journal (engine/journal/journal.h) and replayed (engine_replay()) restore the same
- * state without any decision. So a later version with other policies restores it too.
+ * The engine's events, as plain values. An event is a change of the state, not the call that caused
+ * it. Events that are written to a journal (engine/journal/journal.h) and replayed
+ * (engine_replay()) restore the same state without any decision. So a later version with other
+ * policies restores it too.
  */
 #ifndef ENGINE_EVENT_H
 #define ENGINE_EVENT_H
@@ -21,7 +22,8 @@ enum event_type {
     EVENT_FORGOTTEN = 2,
     /* A claim waits: claim, request, deadline; `time` is its arrival. */
     EVENT_QUEUED = 3,
-    /* A claim was granted: claim (0: it never waited), lease, request, slots, expires. */
+    /* A claim was granted: claim (0: it never waited), lease, request, slots, replicas, expires,
+     * waited. */
     EVENT_GRANTED = 4,
     /* A waiting claim was refused or cancelled: claim, reason. */
     EVENT_REFUSED = 5,
@@ -39,9 +41,10 @@ enum event_type {
     EVENT_EXTENDED = 11,
     /* A device changed: slot, blocks, health, present. */
     EVENT_DEVICE = 12,
-    /* Devices were picked without a lease: lease (an id of its own), slots. */
+    /* Devices were picked without a lease: lease (an id of its own), request, slots. */
     EVENT_PICKED = 13,
-    /* The past of a slot: slot, stamp, served, affinity. Only in a dump. */
+    /* The past of a slot: slot, lease (the scope; 0: the pool), stamp, served, affinity. Only in a
+     * dump. */
     EVENT_SLOT = 14,
     /* The last ids: lease (of claims and leases), request. Only in a dump. */
     EVENT_COUNTERS = 15,
@@ -105,7 +108,7 @@ struct engine_event {
     uint64_t stamp;
     uint64_t served;
     uint64_t affinity;
-    uint32_t share; /* of EVENT_REQUEST: the share if the request names none; 0: as the rules say */
+    uint32_t share; /* of EVENT_REQUEST: the share if the request names none; 0: by the rules */
 };
 
 /* The receiver of events. `notify` must not call the engine. The event, and everything that it
@@ -114,7 +117,7 @@ struct event_sink {
     void (*notify)(void *context, const struct engine_event *event);
     void *context;
     uint32_t wanted;  /* EVENT_BITs; other events cost nothing */
-    bool waited_only; /* EVENT_GRANTED only for claims that waited; other callers get a result */
+    bool waited_only; /* EVENT_GRANTED only for claims that waited; others return CLAIM_GRANTED */
 };
 
 #endif

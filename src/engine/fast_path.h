@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The shortest claim and release, for the common case: no claim waits, the request needs any one
- * slot, no event is wanted, and nothing is counted. Inline, for libberth's local pool, where even a
- * function call would be noticeable. This header exposes the engine's inside. Every other caller
- * uses engine_try() and engine_release(), which try the fast path first.
+ * slot, its leases need nothing else, and no event is wanted. Inline, for libberth's local pool,
+ * where even a function call would be noticeable. This header exposes the engine's internals. Every
+ * other caller uses engine_try() and engine_release(), which try the fast path first.
  */
 #ifndef ENGINE_FAST_PATH_H
 #define ENGINE_FAST_PATH_H
 
 #include "engine/grant.h"
 
-/* Does engine_try() if there is nothing to decide. Returns whether the claim was granted. If not,
- * nothing is changed, and engine_try() may still succeed. */
+/* Does the same as engine_try() if there is nothing to decide. Returns whether the claim was
+ * granted. If not, nothing is changed, and engine_try() may still succeed. */
 ALWAYS_INLINE bool fast_path_try(struct engine *engine, struct engine_request *request,
                                  uint64_t *ret_lease)
 {
@@ -27,8 +27,8 @@ ALWAYS_INLINE bool fast_path_try(struct engine *engine, struct engine_request *r
     return true;
 }
 
-/* Does engine_release() if the lease only has one slot to give back. Returns whether it did. If
- * not, nothing is changed. */
+/* Does the same as engine_release() if the lease only has one slot to give back. Returns whether it
+ * did. If not, nothing is changed. */
 ALWAYS_INLINE bool fast_path_release(struct engine *engine, uint64_t lease)
 {
     struct lease *held = engine_find_lease(engine, lease);

@@ -68,7 +68,7 @@ ALWAYS_INLINE void grant_release_slot(struct scope *scope, const struct lease *h
         scope_refresh_sets(scope, slot);
 }
 
-/* Removes a claim from all lists. The caller drops the claim's reference to the request. */
+/* Removes a claim from all lists. The caller drops the claim's reference to its request. */
 static inline void grant_remove_claim(struct claim *claim)
 {
     struct engine *engine = claim->request->engine;
@@ -79,7 +79,7 @@ static inline void grant_remove_claim(struct claim *claim)
     records_recycle_claim(engine, claim);
 }
 
-/* Makes a lease of the slots. The caller sets its owner. Returns NULL without memory. */
+/* Makes a lease of the slots. The caller sets its owner. Returns the lease; NULL: no memory. */
 ALWAYS_INLINE struct lease *grant_lease(struct engine_request *request, uint64_t id,
                                         const uint32_t *slots, uint32_t slot_count,
                                         uint32_t replicas, bool fast_path)
@@ -118,7 +118,7 @@ ALWAYS_INLINE struct lease *grant_lease(struct engine_request *request, uint64_t
 }
 
 /* Removes a lease from all lists and frees its slots. Everything within it must have ended. With
- * `fast_path` the lease must not be touched. */
+ * `fast_path` its member `touched` must be 0. */
 ALWAYS_INLINE void grant_remove_lease(struct lease *held, bool fast_path)
 {
     struct engine_request *request = held->request;

@@ -55,7 +55,7 @@ int engine_host_occupy(struct engine *engine, struct engine_request *request, ui
 
     if (request->what.gpus.max != 0 || request->what.gpus.all || request->scope != &engine->root)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "expected a request for 0 devices, got one for devices");
+                         "expected a request for 0 devices outside a lease, got another one");
     code = find_host(engine, request, &node);
     if (code < 0)
         return error_set_memory(error);

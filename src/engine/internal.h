@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions that the engine's files offer each other, file by file. state.h has the data. Private
- * to the engine.
+ * The functions that the engine's files offer to each other, file by file. Private to the engine.
+ * state.h has the data structures.
  */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
@@ -59,7 +59,7 @@ static inline struct lease *engine_find_lease(const struct engine *engine, uint6
 
 /* ---- engine_request.c ---- */
 
-/* Returns the first reason against a slot that never changes; FILTER_PASSES: the request accepts it
+/* Returns the first permanent reason against a slot; FILTER_PASSES: the request accepts the slot
  * (FAIRNESS.md section 1). */
 enum filter_verdict engine_request_verdict(const struct engine_request *request, uint32_t slot);
 /* Computes again what the request accepts. Returns 0, or BERTH_ERROR_MEMORY with nothing changed.
@@ -67,8 +67,8 @@ enum filter_verdict engine_request_verdict(const struct engine_request *request,
 int engine_request_compile(struct engine_request *request);
 void engine_request_unreference(struct engine_request *request);
 void engine_request_free(struct engine_request *request);
-/* Makes a request with this number. `policy` NULL means the default; the name in `what` is not
- * used. `share` is the share if the request names none; 0: as the rules say. Fails like
+/* Makes a request with this number. `policy` NULL means the default; the policy that `what` names
+ * is ignored. `share` is the share if the request names none; 0: by the rules. Fails like
  * engine_request_open(). */
 int engine_request_create(struct engine *engine, const struct request *what,
                           const struct party *party, const struct policy *policy, uint64_t number,
@@ -85,7 +85,7 @@ static inline bool engine_has_free_memory(const struct engine_request *request, 
 
 /* ---- mps_domains.c ---- */
 
-/* Adds the request to its domain, and removes it. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Add the request to its domain, and remove it. Joining returns 0 or BERTH_ERROR_MEMORY. */
 int mps_domain_join(struct engine_request *request);
 void mps_domain_leave(struct engine_request *request);
 uint32_t mps_domain_uid(const struct engine *engine, uint32_t domain);
@@ -124,14 +124,15 @@ uint32_t ledger_tenants(const struct engine_request *request, uint32_t slot);
  * slot is usable. */
 uint32_t ledger_room(const struct engine_request *request, uint32_t slot,
                      const struct usage *usage);
-/* Returns the same without regard to the sampled free memory. */
+/* Returns the same as ledger_room(), but ignores the sampled free memory. */
 uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
                             const struct usage *usage);
-/* Returns the first reason against a slot with this usage, if it has enough free memory. */
+/* Returns the first reason against a slot with this usage. Assumes that the slot has the requested
+ * free memory. */
 enum filter_verdict ledger_verdict(const struct engine_request *request, uint32_t slot,
                                    const struct usage *usage);
-/* Returns a lease that is on a slot; 0: none. An exclusive lease is the last that the slot served.
- */
+/* Returns the id of a lease on the slot; 0: none. If the lease is exclusive, it is the last that
+ * the slot served. */
 static inline uint64_t engine_slot_holder(const struct ledger_slot *ledger)
 {
     if (ledger->usage.brief.tenants == 0)
@@ -167,12 +168,13 @@ enum priority lanes_claim_class(const struct claim *claim);
 /* Makes room for one more lane. Returns 0 or BERTH_ERROR_MEMORY. */
 int lanes_reserve(struct scope *scope);
 void lane_append(struct claim *claim);
-/* Adds a claim that may have arrived before others of its lane. */
+/* Adds a claim that may have arrived before others of its lane (FAIRNESS.md section 8). */
 void lane_insert(struct claim *claim);
 void lane_remove(struct claim *claim);
-/* Must be called before (`comes` false) and after (true) the slots that a lane accepts change. */
+/* Adds the slots that the lane accepts to the contested ones (`comes`), or removes them. Call it
+ * with false before the accepted slots change, and with true after. */
 void lane_update_contested(struct engine_request *request, bool comes);
-/* Orders the lanes again where claims have aged since the last time. */
+/* Updates the order of the lanes after claims have aged (FAIRNESS.md section 2). */
 void lanes_age(struct scope *scope);
 /* Orders all lanes again, because the rules changed. */
 void lanes_order(struct scope *scope);
@@ -196,28 +198,28 @@ void blocked_reset(struct blocked_claims *walk);
 
 enum { BLOCKED_JOINED = 0, BLOCKED_START_UNKNOWN, BLOCKED_START_KNOWN };
 
-/* Adds a blocked request. Returns BLOCKED_JOINED if it joined a group. If it is the first of a new
- * group, and so the last item of the walk, returns whether its start is known. Returns
+/* Adds a blocked request. Returns BLOCKED_JOINED if it is not the first of a new group, else
+ * whether its start is known. With a known start it becomes the last item of the walk. Returns
  * BERTH_ERROR_MEMORY on failure. */
 int blocked_add(struct blocked_claims *walk, const struct engine_request *request);
 /* Removes from `set` the slots that earlier blocked claims bar to the request. Returns 0 or
  * BERTH_ERROR_MEMORY. */
 int blocked_bar_slots(struct blocked_claims *walk, const struct engine_request *request,
                       struct bitset *set);
-/* Does the same without regard to reservations with a known start. */
+/* Does the same as blocked_bar_slots(), but ignores reservations with a known start. */
 void blocked_bar_closed_slots(const struct blocked_claims *walk,
                               const struct engine_request *request, struct bitset *set);
 
 /* ---- request_family.c ---- */
 
-/* Adds the request to its family, and removes it. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Add the request to its family, and remove it. Joining returns 0 or BERTH_ERROR_MEMORY. */
 int request_family_join(struct engine_request *request);
 void request_family_leave(struct engine_request *request);
 /* Returns another request of the family; NULL: there is none. */
 const struct engine_request *request_family_other(const struct engine_request *request);
 
-/* Returns the request's family if this walk knows anything about it, else NULL. A request that must
- * be compiled again has no family. */
+/* Returns the request's family if it has results of this walk, else NULL. A request that must be
+ * compiled again has no family. */
 static inline struct request_family *engine_family_in_walk(const struct engine_request *request,
                                                            const struct blocked_claims *walk)
 {
@@ -226,7 +228,8 @@ static inline struct request_family *engine_family_in_walk(const struct engine_r
     return family != NULL && family->walk == walk->number && !request->stale ? family : NULL;
 }
 
-/* Returns the request's family, reset if this walk knows nothing about it; NULL: it has none. */
+/* Returns the request's family, reset if its results are those of an earlier walk; NULL: it has
+ * none. */
 static inline struct request_family *engine_family_enter_walk(const struct engine_request *request,
                                                               const struct blocked_claims *walk)
 {
@@ -367,13 +370,13 @@ int place_request(const struct engine_request *request, const struct bitset *leg
                   const struct bitset *avoided);
 /* Places a simple request on the empty slots. Returns like place_request(). */
 int place_request_simple(const struct engine_request *request);
-/* Returns by host how many replicas it has room for if nothing is leased; NULL: any number. */
+/* Returns how many replicas each host has room for if nothing is leased; NULL: any number. */
 const uint32_t *engine_idle_host_room(const struct engine_request *request);
 
 /* ---- queue/schedule.c: FAIRNESS.md section 4 ---- */
 
-/* Grants what is due in the scope, in order, then gives notice to opportunistic leases where a
- * claim needs it. */
+/* Grants all claims of the scope that may start, in order, then gives notice to opportunistic
+ * leases that other claims need. */
 void schedule_scope(struct scope *scope);
 void schedule_all(struct engine *engine);
 /* Returns whether a grant of this request may let other claims start. Only limits, known starts and
@@ -388,7 +391,7 @@ int schedule_evaluate(struct engine_request *request);
 
 /* Gives notice to opportunistic leases that waiting claims need. Returns whether it gave any. */
 bool preempt_leases(struct scope *scope);
-/* Returns whether an opportunistic lease needs no notice any more. */
+/* Returns whether the lease is opportunistic and needs no notice any more. */
 bool preempt_is_leaving(const struct lease *held);
 
 /* ---- engine_devices.c ---- */
@@ -401,7 +404,7 @@ void engine_refuse_impossible(struct engine *engine);
 /* ---- lifecycle.c ---- */
 
 /* Makes a waiting claim with this id, which the caller adds to its lane. `owner` may be NULL.
- * Returns NULL without memory. */
+ * Returns the claim; NULL: no memory. */
 struct claim *lifecycle_begin_claim(struct engine_request *request, uint64_t id, int64_t arrived,
                                     int64_t deadline, const struct claim_owner *owner);
 void lifecycle_refuse_claim(struct claim *claim, enum refusal reason);
@@ -409,29 +412,28 @@ void lifecycle_refuse_claim(struct claim *claim, enum refusal reason);
  * BERTH_ERROR_MEMORY. */
 int lifecycle_grant_chosen(struct engine_request *request, const struct claim_owner *owner,
                            uint64_t *ret_id, struct berth_error *error);
-/* Counts a pick of the slot: it counts as served. */
+/* Counts a pick of the slot, which also counts as served. */
 void lifecycle_count_pick(struct scope *scope, uint32_t slot, uint64_t id, uint32_t place);
 /* Ends everything within a lease (FAIRNESS.md section 11). */
 void lifecycle_end_inner_scope(struct lease *held);
 void lifecycle_give_notice(struct lease *held);
 void lifecycle_update_lease_timer(struct lease *held);
-/* Returns whether a lease exceeds its limit by so much that its end is unknown (FAIRNESS.md section
- * 3). */
+/* Returns whether the lease overstays (FAIRNESS.md section 3). */
 bool lifecycle_lease_overstays(const struct lease *held);
 void lifecycle_set_lease_state(struct lease *held, enum lease_state state);
-/* Fails with BERTH_ERROR_NOT_FOUND. */
+/* Sets the error to BERTH_ERROR_NOT_FOUND, and returns it. */
 int lifecycle_lease_not_found(uint64_t id, struct berth_error *error);
 
 /* ---- direct_grant.c ---- */
 
-/* Returns the id that a lease has when it becomes a claim again. */
+/* Returns the id of the claim that the lease becomes if its grant is withdrawn. */
 static inline uint64_t engine_lease_claim_id(const struct lease *held)
 {
     return held->claim != 0 ? held->claim : held->entry.link.id;
 }
 
 /* Makes a lease a waiting claim again (FAIRNESS.md section 8); everything within it ends. Returns
- * NULL without memory, with nothing changed. */
+ * the claim; NULL: no memory, and nothing changed. */
 struct claim *direct_grant_requeue(struct lease *held, int64_t arrived, int64_t deadline);
 
 /* ---- Events ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The ledger: the usage of slots, hosts and limits by leases (FAIRNESS.md sections 1 and 9).
+ * The ledger: the usage of slots, hosts and limits by leases (FAIRNESS.md sections 1, 9 and 10).
  */
 #include "engine/internal.h"
 
@@ -13,7 +13,8 @@ uint32_t ledger_tenants(const struct engine_request *request, uint32_t slot)
     if (request->what.sharing == SHARING_EXCLUSIVE)
         return 1;
     tenants = filter_tenants(&request->what, device, &scope->terms);
-    /* The default share may be that of earlier rules. */
+    /* The share of a request that names none may come from earlier rules (FAIRNESS.md section 13).
+     */
     return scope->terms.share / request->share < tenants ? scope->terms.share / request->share
                                                          : tenants;
 }

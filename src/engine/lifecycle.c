@@ -121,7 +121,7 @@ static int find_start(struct engine_request *request, struct berth_error *error)
 {
     int code;
 
-    /* No claim waits, and any empty slots do. */
+    /* No claim waits, and any empty slots will fit. */
     if (request->simple && request->scope->lanes.count == 0)
         return place_request_simple(request);
     code = check_possible(request, error);
@@ -188,8 +188,8 @@ int engine_cancel(struct engine *engine, uint64_t claim_id, struct berth_error *
                          (unsigned long long)claim_id);
     request = claim->request;
     scope = request->scope;
-    /* Behind another claim of its lane it bars only what that claim bars too. But a later claim may
-     * now get devices of opportunistic leases. */
+    /* A claim behind another one of its lane bars only slots that the other bars too. But without
+     * it, a later claim may get devices of opportunistic leases. */
     helps = (list_first(&request->waiting) == &claim->in_lane &&
              (request->waiting_count == 1 || scope->lanes.count > 1)) ||
             scope->opportunistic_leases > scope->opportunistic_leaving;
@@ -262,8 +262,8 @@ void lifecycle_set_lease_state(struct lease *held, enum lease_state state)
     scope->opportunistic_leaving += preempt_is_leaving(held);
 }
 
-/* Returns when the lease overstays: twice the grace after its limit (FAIRNESS.md section 3). At its
- * limit a lease gets notice, and force follows after the grace, which takes time as well. */
+/* Returns when the lease overstays: twice the grace after its limit (FAIRNESS.md section 3). After
+ * the limit the holder has one grace, and ending the lease by force takes time too. */
 static int64_t overstays_from(const struct lease *held)
 {
     int64_t grace = held->request->engine->settings.grace;

@@ -34,8 +34,8 @@ static bool can_use_slot(const struct node_question *question, uint32_t slot)
            ledger_room(request, slot, usage_of(question, slot)) > 0;
 }
 
-/* Fills in the node's devices. Ranks and affinity are filled in only for those that may be taken.
- */
+/* Fills in the node's devices. Affinity decides only among devices that may be taken, so it is
+ * filled in only for these. */
 static void fill_devices(const struct node_question *question, struct node_view *view)
 {
     struct scope *scope = question->request->scope;
@@ -56,7 +56,7 @@ static void fill_devices(const struct node_question *question, struct node_view 
     }
 }
 
-/* Fills in the holder of each device. */
+/* Fills in, for each device, the number of devices of the replica that holds it. */
 static void fill_held(const struct node_question *question, struct node_view *view)
 {
     const struct scope *scope = question->request->scope;

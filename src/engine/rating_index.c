@@ -8,7 +8,7 @@
 
 #include "engine/internal.h"
 
-/* With fewer nodes, rating each is as fast. */
+/* With fewer nodes, rating all of them is as fast. */
 enum { NODES_MIN = 16 };
 
 struct node_index {
@@ -119,7 +119,8 @@ static uint32_t winner_of(const struct node_index *index, size_t place,
                : other;
 }
 
-/* Updates the winners above a node after its bid changed, until a winner stays the same. */
+/* Updates the winners above a node after its bid changed, up to the first that this does not
+ * affect. */
 static void update_winners(struct node_index *index, uint32_t node,
                            const struct policy_question *equals)
 {
@@ -166,7 +167,7 @@ static void rate_changed_nodes(struct node_index *index, const struct node_quest
 
 int rating_index_find(const struct node_question *question, size_t *ret_node)
 {
-    /* The index is a cache, so a const request may change it. */
+    /* The index is a cache, so it may change even in a const request. */
     struct engine_request *request = (struct engine_request *)question->request;
     struct engine *engine = request->engine;
     struct policy_question equals = rate_nodes_tie_breaker(request);

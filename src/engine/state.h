@@ -51,7 +51,7 @@ enum {
 };
 
 struct lease {
-    struct engine_entry entry; /* `at` is the earlier of time limit and end of the grace */
+    struct engine_entry entry; /* `at` is the next of time limit, end of grace and overstay */
     struct engine_request *request;
     uint32_t *slots; /* own_slots, or allocated and kept with the record */
     uint32_t slot_count;
@@ -80,14 +80,14 @@ struct usage {
         uint16_t sharing; /* enum sharing */
     } brief;
     uint32_t domain;     /* of MPS tenants; otherwise unused */
-    uint32_t unreserved; /* tenants that are counted with no memory */
-    uint64_t memory;     /* that the others are counted with; 0 without tenants */
+    uint32_t unreserved; /* tenants that are counted with no memory (FAIRNESS.md section 9) */
+    uint64_t memory;     /* bytes that the other tenants are counted with; 0 without tenants */
 };
 
 /* One slot of a scope: its usage and its past. Fits into one cache line. */
 struct ledger_slot {
     struct usage usage;
-    uint64_t holder;      /* a lease that shares it; 0: none */
+    uint64_t holder;      /* one of the leases that share it; valid only while it is shared */
     uint64_t served;      /* number of grants and picks */
     uint64_t last_served; /* engine_stamp() of the last lease or pick; 0: never */
     uint64_t affinity;    /* the last affinity key that it served; 0: none */
@@ -101,8 +101,9 @@ struct account {
     bool is_group;
     uint64_t max; /* millionths of devices */
     uint64_t used;
-    /* During preemption: the simulated part of `used`, which is the amount that claims started in
-     * simulation take, less the amount that leases ended for them give back. */
+    /* During preemption (FAIRNESS.md section 5): `simulated` is a part of `used`. It is the amount
+     * by which `started`, the use of claims that start in the simulation, exceeds `gone`, the use
+     * of leases that end for them. */
     uint64_t simulated;
     uint64_t started;
     uint64_t gone;
@@ -142,16 +143,16 @@ struct engine_request {
     size_t waiting_count;
     enum priority lane_class; /* of the first claim, when the lanes were last ordered */
     uint64_t lane_id;
-    struct claim *cursor; /* for walks through several lanes */
+    struct claim *cursor; /* the lane's next claim in a walk; NULL: none */
 
     size_t references; /* of the opener, the claims, and the leases with LEASE_COUNTED */
     uint64_t number;
     uint64_t affinity;
     size_t account_count;
-    struct account **accounts; /* that limit it; room for 1 + group_count */
+    struct account **accounts; /* the accounts that limit it; room for 1 + group_count */
     size_t min;                /* devices of each replica */
     size_t max;
-    uint64_t memory; /* that it is counted with on each device; 0: none */
+    uint64_t memory; /* bytes that it is counted with on each device; 0: none */
     uint32_t share;  /* of each device, in millionths */
     uint32_t uid;
     uint32_t domain; /* 0: it does not share by MPS */
@@ -236,7 +237,7 @@ struct scope {
     struct bitset contested; /* slots whose wanted_by is not 0 */
     struct bitset part;      /* usable slots that are shared and not full */
 
-    struct ending_list endings; /* of leases up to endings_last, the earliest first */
+    struct ending_list endings; /* of leases with ids up to endings_last, the earliest first */
     uint64_t endings_last;
 
     struct policy_slot *slots;     /* by slot: the policies' view, filled in before their calls */
@@ -254,7 +255,7 @@ struct scope {
 struct blocked_head {
     const struct engine_request *request;
     int64_t start;
-    bool placed;          /* the set is known */
+    bool placed;          /* `set` has been computed */
     struct bitset set;    /* the reserved slots */
     struct bitset region; /* the group's region is the union over all its heads */
     size_t group;
@@ -274,7 +275,7 @@ struct blocked_claims {
 /* The empty devices of a group of devices, in one counting. */
 struct group_count {
     uint64_t counting; /* the number of the counting */
-    size_t over;       /* devices that do not make another whole replica */
+    size_t over;       /* devices left over, too few for another replica */
 };
 
 struct slot_status {
@@ -306,7 +307,7 @@ struct chunk_list {
 struct engine {
     /* Members that most claims use are together. */
     struct event_sink sink;
-    bool notifies_at_once; /* the sink gets grants that never waited */
+    bool notifies_at_once; /* the sink gets grants of claims that never waited */
     bool retry;            /* a grant failed for lack of memory and must be tried again */
     bool paused;           /* nothing is decided until engine_resume */
     int64_t now;

@@ -12,7 +12,8 @@
 
 #include "base/vector.h"
 
-/* Maximums: seconds of a job, and of a time. The sum of all waits must fit into int64_t. */
+/* Maximum duration of a job and maximum time of arrival, in seconds. The sum of all waits must fit
+ * into int64_t. */
 #define JOB_SECONDS_MAX 1000000000
 #define JOB_ARRIVAL_MAX 4000000000
 

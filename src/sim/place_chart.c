@@ -132,7 +132,7 @@ static uint32_t allocated_min(const struct place_report *report, const struct wi
                 min = mean;
         }
     }
-    /* A value that rounds to a grid line is on it, not below. */
+    /* A value that rounds to a grid line counts as on it, not below. */
     return (uint32_t)(percent_of(min) + 0.5);
 }
 
@@ -157,7 +157,7 @@ static struct window find_window(const struct place_report *report)
     return window;
 }
 
-/* Returns a distance of grid lines at which the numbers do not touch. */
+/* Returns a distance between grid lines at which the numbers do not touch. */
 static uint32_t grid_step(uint32_t first, uint32_t last, uint32_t max)
 {
     uint32_t step = GRID_STEP;
@@ -251,7 +251,7 @@ static void append_axes(struct text *out)
                        (TOP + BOTTOM) / 2);
 }
 
-/* Lines after the first ten repeat the colours, dashed. */
+/* Appends the colour of a line. Lines after the first ten repeat the colours, dashed. */
 static void append_stroke(size_t series, struct text *out)
 {
     text_append_format(out, " c%zu\"", series % COLOURS);

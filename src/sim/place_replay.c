@@ -15,7 +15,7 @@ const uint32_t place_points[PLACE_POINTS] = {60, 80, 90, 100, 110, 120, 130};
 /* The number of arrivals between two progress reports. */
 enum { PROGRESS_STEP = 1024 };
 
-/* Units of 10^-4 % in the whole. */
+/* 100 % in units of 10^-4 %. */
 #define WHOLE 1e6
 
 /* The state of a replay. */
@@ -30,7 +30,8 @@ struct place_replay {
     uint64_t allocated;
 };
 
-/* The tenant limit is the number of parts of a device, so that it does not restrict sharing. */
+/* Creates the engine. Its tenant limit is the number of parts of a device, so that it does not
+ * restrict sharing. */
 static int create_engine(struct place_replay *replay, struct berth_error *error)
 {
     const struct place_settings *settings = replay->settings;
@@ -270,7 +271,8 @@ int place_replay_run(const struct place_settings *settings, struct place_run *re
     return code;
 }
 
-/* Returns the rounded mean of the samples, in 10^-4 % of the capacity. */
+/* Computes the rounded mean of the samples, in 10^-4 % of the capacity. Returns whether there are
+ * samples. */
 static bool mean_of(const struct place_run *run, uint64_t count, double sum, int64_t *ret_value)
 {
     if (count == 0)

@@ -18,10 +18,10 @@
 
 /* The maximum demand, in % of the GPUs. */
 #define PLACE_PERCENT_MAX 1000
-/* Tune counts thousandths: 1300 is 130 %. */
+/* `tune` is in thousandths: 1300 is 130 %. */
 #define PLACE_TUNE_DECIMALS 3
 #define PLACE_TUNE_MAX      (PLACE_PERCENT_MAX * 10)
-/* Results count units of 10^-4 %. */
+/* Results are in units of 10^-4 %. */
 #define PLACE_DECIMALS 4
 
 /* The demands for which results are printed, in %. */

@@ -149,7 +149,7 @@ enum {
     COLUMNS
 };
 
-/* Adds a column for each of place_points. */
+/* The columns of the table, with one for each of place_points. */
 static const struct table_column columns[COLUMNS] = {
     [COLUMN_POLICY] = {.heading = "POLICY", .priority = TABLE_ALWAYS},
     [COLUMN_POINTS + 0] = {.heading = "60%", .right = true, .hide_unknown = true, .priority = 2},
@@ -166,7 +166,7 @@ static const struct table_column columns[COLUMNS] = {
     [COLUMN_SECONDS] = {.heading = "SECONDS", .right = true, .priority = 7},
 };
 
-/* Adds value / 10^decimals with two decimals; `decimals` is at least 2. */
+/* Adds a cell with value / 10^decimals, rounded to two decimals. `decimals` is at least 2. */
 static void add_cell(struct table *table, enum style style, bool known, int64_t value,
                      unsigned decimals)
 {
@@ -181,7 +181,7 @@ static void add_cell(struct table *table, enum style style, bool known, int64_t 
     text_finish(&cell);
 }
 
-/* Returns whether no other policy allocates more at this demand. */
+/* Returns whether no other policy allocates more at this demand; false for a single policy. */
 static bool is_best(const struct place_report *report, uint32_t percent, int64_t mean)
 {
     const struct place_series *series;

@@ -21,7 +21,7 @@ struct place_series {
 struct place_report {
     const char *name; /* of the trace */
     const struct pod_trace *trace;
-    bool several_seeds; /* --seeds was given, even if with one seed */
+    bool several_seeds; /* --seeds was given, even with one seed */
     struct {
         VECTOR_OF(struct place_series);
     } series;

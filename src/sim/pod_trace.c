@@ -10,7 +10,7 @@
 #include "sim/trace_csv.h"
 
 #define MEBIBYTE ((uint64_t)1024 * 1024)
-/* Returns a part of a GPU in the engine's units. */
+/* A thousandth of a GPU in the engine's units. */
 #define SHARE_UNIT (SHARE_WHOLE / TRACE_WHOLE)
 
 enum { NODE_NAME, NODE_CPUS, NODE_MEMORY, NODE_GPUS, NODE_MODEL };
@@ -64,7 +64,7 @@ void pod_trace_finish(struct pod_trace *trace)
     *trace = (struct pod_trace){0};
 }
 
-/* Reads CPUs and memory, whose columns are the same for nodes and pods. */
+/* Reads CPUs and memory, which nodes and pods have in the same units. */
 static int read_host_part(const struct trace_csv *csv, size_t cpus, size_t memory,
                           uint64_t *ret_cpus, uint64_t *ret_memory, struct berth_error *error)
 {

@@ -17,7 +17,7 @@
 /* Traces count GPUs in thousandths. */
 #define TRACE_WHOLE 1000
 
-/* Maximums of a node or pod: GPUs, thousandths of a CPU, mebibytes. And of `scale`. */
+/* Maximums of a node or pod (GPUs, thousandths of a CPU, mebibytes) and of `scale`. */
 #define TRACE_GPUS_MAX   1024
 #define TRACE_CPUS_MAX   1000000000
 #define TRACE_MEMORY_MAX 1000000000

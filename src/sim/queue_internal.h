@@ -45,11 +45,11 @@ struct queue_replay {
     } shapes;
     struct queue_job_list running; /* a heap by end, then by index */
     struct queue_job_list back;    /* jobs that reached their limit and are requeued now */
-    struct queue_job_list waiting; /* in the simulator's own queue, first to serve first */
+    struct queue_job_list waiting; /* the simulator's own queue, in the order of service */
     struct {
-        VECTOR_OF(uint64_t); /* leases granted by the engine, not handled yet */
+        VECTOR_OF(uint64_t); /* leases that the engine granted, not handled yet */
     } granted;
-    bool out_of_memory; /* in an event handler */
+    bool out_of_memory; /* an event handler found no memory */
     uint64_t promised;
     uint64_t broken;
     int64_t last_end;

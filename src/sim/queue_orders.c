@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The orders skip and sjf, for comparison. The simulator has its own queue and starts every job
- * that fits, so wide jobs may starve. No claim waits in the engine.
+ * that fits, so wide jobs may starve. A claim waits in the engine only while query_promise() reads
+ * its reservation.
  */
 #include <string.h>
 
@@ -61,7 +62,7 @@ static void note_promise(void *context, const struct reservation_view *view)
     *(int64_t *)context = view->start;
 }
 
-/* Records the start that the engine promises to the job as the only waiting claim. */
+/* Records the start that the engine promises to the job if its claim is the only waiting one. */
 static int query_promise(struct queue_replay *replay, struct queue_job *job,
                          struct berth_error *error)
 {
@@ -100,7 +101,7 @@ int queue_orders_serve(struct queue_replay *replay, struct berth_error *error)
             code = engine_is_full(replay->engine) ? CLAIM_WAITS : try_job(replay, job, error);
             if (code == CLAIM_GRANTED)
                 continue;
-            shape->failed = true; /* jobs started after it leave even less room */
+            shape->failed = true; /* later starts leave even less room */
         }
         list->items[kept++] = job;
     }

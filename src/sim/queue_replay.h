@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Replays a trace of jobs with the engine, on a cluster of equal nodes, and measures how long the
- * jobs wait. Time is simulated: it jumps from one event to the next.
+ * jobs wait (docs/FAIRNESS.md section 15). Time is simulated: it jumps from one event to the next.
  *
  * A job with at most as many GPUs as a node runs on one node. A larger job is a gang of the fewest
  * equal replicas that fit on nodes. Time limits follow the estimate. A job that reaches its limit
@@ -47,12 +47,12 @@ struct queue_settings {
 
 struct queue_outcome {
     size_t jobs;
-    int64_t wait_mean; /* nanoseconds, as the next three */
+    int64_t wait_mean; /* nanoseconds, like the next three */
     int64_t wait_p50;  /* by nearest rank */
     int64_t wait_p99;
     int64_t wait_max;
-    size_t longest;               /* the job that waited longest */
-    uint64_t broken_reservations; /* claims that started later than promised */
+    size_t longest;               /* index of the job that waited longest */
+    uint64_t broken_reservations; /* claims that started later than their earliest promised start */
     uint64_t promised;            /* claims with a promised start */
     uint32_t utilization; /* millionths of all GPUs, from the first arrival to the last end */
 };

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* Initialise with {seed}, any number. */
+/* A generator. Initialise it with {seed}, any number. */
 struct sim_random {
     uint64_t state;
 };

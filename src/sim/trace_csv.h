@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads traces in CSV: a header and rows, by the names of the columns. The order of columns does
+ * Reads traces in CSV: a header with the names of the columns, then rows. The order of columns does
  * not matter, and additional columns are ignored. Fields may be quoted as in RFC 4180, lines may
  * end in CR LF, the file may start with a byte order mark, and blank lines are skipped. Messages
  * start with FILE:LINE.
  *
- *     static const struct csv_column columns[] = {{.name = "name"}, {.name = "gpus"}};
+ *     static const struct trace_csv_column columns[] = {{.name = "name"}, {.name = "gpus"}};
  *
  *     code = trace_csv_open(path, columns, COUNT(columns), &csv, error);
  *     while (code == 0 && (code = trace_csv_next(&csv, error)) > 0)
@@ -53,7 +53,7 @@ struct trace_csv {
 int trace_csv_open(const char *path, const struct trace_csv_column *columns, size_t count,
                    struct trace_csv *ret_csv, struct berth_error *error);
 
-/* Does the same with bytes in memory. */
+/* Does the same as trace_csv_open(), but with bytes in memory. */
 int trace_csv_parse(const char *name, const char *bytes, size_t length,
                     const struct trace_csv_column *columns, size_t count, struct trace_csv *ret_csv,
                     struct berth_error *error);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The typical pods of a trace: the most frequent combinations of CPUs, GPUs and models that
- * together make up 95 % of the pods. Policies expect them, and fragmentation is measured by them.
+ * together make up 95 % of the pods. Policies expect such pods, and fragmentation is measured with
+ * them.
  */
 #ifndef SIM_TYPICAL_PODS_H
 #define SIM_TYPICAL_PODS_H

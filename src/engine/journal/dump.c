@@ -193,8 +193,8 @@ static void write_entry(const struct dump *dump, const struct engine_entry *entr
     }
 }
 
-/* Writes the requests of the pool, then claims and leases by id, and after each lease the requests
- * within it. */
+/* Writes the requests of the pool, then claims and leases by id, after each lease the requests
+ * within it, and last the states of the leases. */
 static void write_all(const struct dump *dump)
 {
     const struct engine_request **request;

@@ -17,7 +17,7 @@
  *
  * codec/tagged.h describes the fields. A reader reports a type that it does not know as unknown.
  * Types from JOURNAL_CUSTOM_TYPES on belong to the program that keeps the journal, not to the
- * engine. The number of a type never changes and is never used again.
+ * engine. The number of a type never changes and is never reused.
  */
 #ifndef ENGINE_JOURNAL_JOURNAL_H
 #define ENGINE_JOURNAL_JOURNAL_H
@@ -66,13 +66,13 @@ enum journal_tag {
 enum journal_party_tag {
     JOURNAL_PARTY_UID = 1,    /* number */
     JOURNAL_PARTY_GROUPS = 2, /* list, at most JOURNAL_GROUPS_MAX */
-    JOURNAL_PARTY_MASK = 3,   /* ids; if missing there is no mask, which is not an empty mask */
+    JOURNAL_PARTY_MASK = 3,   /* ids; a missing field means no mask, not an empty one */
     JOURNAL_PARTY_PARENT = 4, /* number */
 };
 
 /* A decoded record. Zeroed memory is an empty record. May be moved in memory. */
 struct journal_record {
-    struct engine_event event; /* the record owns what it points to */
+    struct engine_event event; /* the record owns the memory that it points to */
     bool unknown; /* the type is EVENT_TYPES or above; the event has only type and time */
     const unsigned char *fields; /* of an unknown record: points into the decoded bytes */
     size_t fields_length;
@@ -82,7 +82,7 @@ void journal_record_finish(struct journal_record *record);
 
 /* Appends one record. Fails with BERTH_ERROR_INVALID for an event that the format cannot hold (an
  * unknown type, a value beyond its limit or its enum), or with BERTH_ERROR_MEMORY, also if the text
- * had failed before. Then the text is unchanged. */
+ * has failed already. On an error the text is unchanged. */
 int journal_encode(const struct engine_event *event, struct text *out);
 
 /* Appends a record of a custom type, JOURNAL_CUSTOM_TYPES or above, with the members of `whole`
@@ -99,9 +99,9 @@ enum {
 /* Decodes the record at the beginning of `length` bytes. Returns JOURNAL_COMPLETE with the record,
  * which the caller finishes, and its number of bytes; or JOURNAL_INCOMPLETE. Fails with
  * BERTH_ERROR_SYNTAX if no further bytes can complete the record (the message counts bytes from
- * `bytes`), or with BERTH_ERROR_MEMORY. Without a record, *ret_record and *ret_used stay unchanged.
- * Allocates at most a few times `length` and a fixed amount. Only engine_replay() checks whether
- * the event fits the state. */
+ * `bytes`), or with BERTH_ERROR_MEMORY. If it returns no record, *ret_record and *ret_used stay
+ * unchanged. Allocates at most a few times `length` and a fixed amount. Only engine_replay() checks
+ * whether the event fits the state. */
 int journal_decode(const void *bytes, size_t length, struct journal_record *ret_record,
                    size_t *ret_used, struct berth_error *error);
 

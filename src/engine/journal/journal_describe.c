@@ -53,7 +53,7 @@ static void append_time(struct text *out, const char *lead, int64_t time)
     text_append(out, quantity_format_decimal(time, TIME_DECIMALS).text);
 }
 
-/* Appends a time limit; nothing if there is none. */
+/* Appends the end of a time limit or a timeout; nothing if there is none. */
 static void append_until(struct text *out, int64_t time)
 {
     if (time != TIME_NEVER)

@@ -47,8 +47,8 @@ static int replay_request(struct engine *engine, const struct engine_event *even
     int code;
 
     if (event->what == NULL || request_of(engine, event->request) != NULL)
-        return refuse_event(event, "the request is known already", error);
-    /* An older version may have had more policies. The default replaces one that is unknown. */
+        return refuse_event(event, "the request is missing or exists already", error);
+    /* An older version may have had more policies. The default policy replaces an unknown one. */
     if (event->what->policy != NULL && policy_find(event->what->policy, &policy, NULL) != 0)
         policy = NULL;
     code = engine_request_create(engine, event->what, event->party != NULL ? event->party : &nobody,
@@ -84,7 +84,7 @@ static int replay_queued(struct engine *engine, const struct engine_event *event
     struct claim *claim;
 
     if (request == NULL || request->scope == NULL || is_used(engine, event->claim))
-        return refuse_event(event, "the request is unknown, or the claim is known already", error);
+        return refuse_event(event, "the request is unknown, or the claim exists already", error);
     claim = lifecycle_begin_claim(request, event->claim, event->time, event->deadline, NULL);
     if (claim == NULL)
         return error_set_memory(error);
@@ -129,7 +129,7 @@ static int replay_granted(struct engine *engine, const struct engine_event *even
 
     if (request == NULL || request->scope == NULL || is_used(engine, event->lease) ||
         (event->waited && (claim == NULL || claim->request != request)))
-        return refuse_event(event, "the claim is unknown, or the lease is known already", error);
+        return refuse_event(event, "the claim is unknown, or the lease exists already", error);
     if (!slots_fit(request, event))
         return refuse_event(event, "its devices are taken", error);
     held =
@@ -294,7 +294,7 @@ static replay_function *const functions[EVENT_TYPES] = {
     [EVENT_COUNTERS] = replay_counters, [EVENT_RETURNED] = replay_returned,
 };
 
-/* Sets the time to that of an event. Returns whether it moved. */
+/* Moves the time forward to that of an event. Returns whether it changed. */
 static bool move_time(struct engine *engine, int64_t now)
 {
     if (now <= engine->now)
@@ -326,7 +326,7 @@ int engine_replay(struct engine *engine, const struct engine_event *event,
     int code;
 
     if (event->type <= 0 || event->type >= EVENT_TYPES)
-        return refuse_event(event, "this version does not know the type", error);
+        return refuse_event(event, "unknown type", error);
     if (event->time < 0)
         return refuse_event(event, "its time is negative", error);
     moved = move_time(engine, event->time);

@@ -231,8 +231,8 @@ struct optional_number filter_memory_bound(const struct request *request,
                                            const struct device *device,
                                            const struct filter_terms *terms)
 {
-    /* Inside a lease that reserved no memory, requests cannot reserve any either. A request that
-     * only wants free memory is bounded by the device. */
+    /* Within a lease that reserved no memory, requests cannot reserve any either, and the device
+     * bounds the free memory that they ask for (FAIRNESS.md section 11). */
     if (!terms->memory.known || (terms->memory.value == 0 && !request->memory.known))
         return device->memory_total;
     return terms->memory;

@@ -46,7 +46,7 @@ enum filter_verdict {
     FILTER_VERDICTS,
 };
 
-/* How much of its devices a pool or a lease has for claims that share them. */
+/* The part of each device that a pool or a lease has for claims, and the limits for sharing it. */
 struct filter_terms {
     uint32_t time_slice_tenants;   /* maximum on one device */
     uint32_t mps_tenants;          /* the same */
@@ -65,8 +65,8 @@ enum filter_verdict filter_facts(const struct request *request, const struct dev
 bool filter_is_alike(const struct request *request, const struct device *one,
                      const struct device *other);
 
-/* Returns the first reason against the device by its facts and its load, or FILTER_PASSES. Reasons
- * that depend on leases, such as FILTER_BUSY, are the caller's. */
+/* Returns the first reason against the device by its facts and its load, or FILTER_PASSES. The
+ * caller adds reasons that depend on leases, such as FILTER_BUSY. */
 enum filter_verdict filter_device(const struct request *request, const struct device *device,
                                   const struct filter_terms *terms);
 
@@ -84,26 +84,28 @@ const char *filter_reason(enum filter_verdict verdict);
  * `counts` has FILTER_VERDICTS members. */
 void filter_describe(const size_t *counts, struct text *out);
 
-/* Returns how many such claims fit on an empty device at once: 1 for an exclusive claim, else as
- * many as share, memory and the tenant limit allow. 0: the device is too small. */
+/* Returns how many claims of the request fit on an empty device at once: 1 for an exclusive claim,
+ * else as many as share, memory and the tenant limit allow. 0: the device is too small. */
 uint32_t filter_tenants(const struct request *request, const struct device *device,
                         const struct filter_terms *terms);
 
-/* Returns the bytes that a shared claim takes of each device: the memory it reserves or, if it
- * reserves none, the free memory it requests, because it will use that. 0: none. */
+/* Returns the bytes that a claim is counted with on each device (FAIRNESS.md section 9): for a
+ * shared claim the memory that it reserves or, if it reserves none, the free memory that it asks
+ * for. 0: none. */
 uint64_t filter_memory(const struct request *request);
 
-/* Returns how many such claims fit into `left` bytes one after the other, so that each finds its
- * requested free memory. UINT64_MAX: memory is no limit. */
+/* Returns how many claims of the request fit into `left` bytes one after the other, so that each
+ * finds the free memory that it asks for. UINT64_MAX: memory is no limit. */
 uint64_t filter_fitting(const struct request *request, uint64_t left);
 
-/* Returns the memory of the device that such claims divide. If it is unknown, claims that reserve
- * no memory are not bounded. */
+/* Returns the memory of the device that claims of the request divide. If it is unknown, it does not
+ * bound claims that reserve none. */
 struct optional_number filter_memory_bound(const struct request *request,
                                            const struct device *device,
                                            const struct filter_terms *terms);
 
-/* Returns whether the request shares devices without naming a share. It gets an equal part then. */
+/* Returns whether the request shares devices without naming a share. Then it gets an equal part
+ * (FAIRNESS.md section 1). */
 bool filter_shares_evenly(const struct request *request);
 
 /* Returns the millionths that a claim takes of each device: its share, or an equal part. */

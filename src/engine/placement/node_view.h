@@ -46,7 +46,7 @@ struct policy_demand node_view_demand(const struct request *request, uint32_t co
 /* One node's offer, in a form that can be compared with the offers of other nodes. */
 struct bid {
     uint32_t avoided; /* avoided devices in it; UINT32_MAX: no offer */
-    uint32_t slot;    /* the first chosen slot in the node's order; without any, the node's first */
+    uint32_t slot;    /* the first chosen slot in the node's order; if none, the node's first */
     int64_t cost;
 };
 
@@ -55,7 +55,7 @@ struct bid node_view_rate(const struct node_view *view, const struct policy *pol
                           const struct policy_demand *demand, struct policy_offer *ret_offer);
 
 /* Returns whether one bid is better than another. Compares rank and affinity by the question; NULL:
- * does not compare them. */
+ * ignores them. */
 bool node_view_is_better_bid(const struct bid *one, const struct bid *other,
                              const struct policy_question *question);
 

@@ -14,7 +14,7 @@ static size_t divide_up(size_t number, size_t divisor)
     return (number + divisor - 1) / divisor;
 }
 
-/* Keeps only the `due` roomiest devices in `required`, of equals the lowest; later replicas take
+/* Keeps only the `due` roomiest devices in `required`, among equals the lowest. Later replicas take
  * the others. */
 static void put_off_required(struct placement_search *search, size_t due)
 {
@@ -29,7 +29,7 @@ static void put_off_required(struct placement_search *search, size_t due)
     }
 }
 
-/* Returns how many candidates, not required, have room for at least `room` replicas. */
+/* Returns how many candidates that are not required have room for at least `room` replicas. */
 static size_t count_roomy(const struct placement_search *search, uint32_t room)
 {
     size_t count = 0;
@@ -39,8 +39,8 @@ static size_t count_roomy(const struct placement_search *search, uint32_t room)
     return count;
 }
 
-/* Leaves the policy only a choice among equally roomy devices, the roomiest first. For replicas of
- * equal size this finds a solution whenever one exists. */
+/* Requires the roomiest candidates, so that the policy chooses only among equally roomy ones. For
+ * replicas of equal size this finds a solution whenever one exists. */
 static void prefer_roomy(struct placement_search *search, size_t count)
 {
     size_t open = count - bitset_count(&search->required);
@@ -169,7 +169,7 @@ int placement_search_place_replica(struct placement_search *search, size_t count
 }
 
 /* Places the replicas one after the other, all or none. Finds a solution whenever one exists if
- * each device has room for one replica. Returns as placement_search_place(). */
+ * each device has room for one replica. Returns like placement_search_place(). */
 static int place_in_turn(struct placement_search *search, const struct bitset *from, size_t count)
 {
     bool spread =
@@ -193,7 +193,8 @@ static bool have_room_for(const struct placement_search *search, size_t rows, si
     return uses >= rows * count;
 }
 
-/* Returns how many such replicas fit on the candidates, up to `limit`, by binary search. */
+/* Returns how many replicas of `count` devices fit on the candidates, up to `limit`, by binary
+ * search. */
 static size_t count_rows(const struct placement_search *search, size_t count, size_t limit)
 {
     size_t fits = 0;

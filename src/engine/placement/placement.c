@@ -83,9 +83,9 @@ static int place_now(struct plan *plan)
     return code < 0 ? code : 0;
 }
 
-/* Checks whether best-effort replicas, each a claim of its own, could ever be placed, if need be
- * one after the other: a group must be large enough, and there must be enough replicas for the
- * required devices. Returns as placement_search_place(). */
+/* Checks whether best-effort replicas could ever be placed. Each is a claim of its own, so they may
+ * have to run one after the other. A group must be large enough, and there must be enough replicas
+ * for the required devices. Returns like placement_search_place(). */
 static int check_best_effort(struct plan *plan)
 {
     struct placement_search *search = &plan->search;

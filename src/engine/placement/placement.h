@@ -39,8 +39,8 @@ struct placement {
     struct text why;        /* explanation, one line */
 };
 
-/* Answers a question. A request that does not fit is an answer, not an error. Returns 0 with a
- * placement that the caller finishes, or BERTH_ERROR_MEMORY. Pure. */
+/* Answers a question. If the request does not fit, that is an answer, not an error. Returns 0 with
+ * a placement that the caller finishes, or BERTH_ERROR_MEMORY. Pure. */
 int placement_find(const struct placement_question *question, struct placement *ret_placement,
                    struct berth_error *error);
 

@@ -66,8 +66,8 @@ static const char *find_split(const struct plan *plan, const struct bitset *foun
     return hosts ? "all devices of a replica must be on one host" : NULL;
 }
 
-/* Appends the reasons against devices that may change, or those that stay, and how many devices
- * each concerns. */
+/* Appends the reasons against devices, either those that may change or those that stay, with the
+ * number of devices of each. */
 static void describe_reasons(const struct plan *plan, bool may_change, const char *lead,
                              struct text *why)
 {
@@ -131,7 +131,7 @@ static void describe_wait(const struct plan *plan, struct text *why)
         text_append_format(why, "; %s", split);
 }
 
-/* Appends how many devices are suitable, where these are too few. */
+/* Appends how many devices are suitable, if these are too few. */
 static void describe_suitable(const struct plan *plan, size_t found, struct text *why)
 {
     if (plan->device_count == 1) {
@@ -178,7 +178,7 @@ static void describe_never(const struct plan *plan, struct text *why)
                            placement_search_room(&plan->search, &plan->possible));
 }
 
-/* Appends by what the policy chooses, and what it says about this choice. */
+/* Appends the policy's preference, and its explanation of this choice. */
 static void describe_choice(const struct plan *plan, struct text *why)
 {
     const struct policy *policy = plan->question->policy;

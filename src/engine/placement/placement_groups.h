@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The slots of each node, and of each vendor on a node. A search through many nodes reads only the
- * few words of each node's slots, instead of all slots for each node.
+ * The slots of each node, and of each vendor on a node. So a search through many nodes reads only
+ * the few words of each node's slots, not all slots for each node.
  */
 #ifndef ENGINE_PLACEMENT_PLACEMENT_GROUPS_H
 #define ENGINE_PLACEMENT_PLACEMENT_GROUPS_H
@@ -45,12 +45,12 @@ struct placement_groups {
 int placement_groups_init(struct placement_groups *groups, size_t node_count);
 void placement_groups_finish(struct placement_groups *groups);
 
-/* Adds the device of a slot, which may be present already. Returns 0, or BERTH_ERROR_MEMORY with
- * the groups unchanged for readers. */
+/* Adds the device of a slot, which may be present already. Returns 0 or BERTH_ERROR_MEMORY. After a
+ * failure the slot may be in some groups, which is harmless while it has no device. */
 int placement_groups_add(struct placement_groups *groups, const struct device *device,
                          uint32_t slot);
 
-/* Return the group of all devices of a node, and of one vendor's on it. */
+/* Return the group of all devices of a node, or of one vendor's devices on it. */
 static inline size_t placement_group_of_node(size_t node)
 {
     return node * GROUPS_OF_NODE;

@@ -13,12 +13,12 @@
 struct plan {
     const struct placement_question *question;
     size_t device_count;
-    size_t min;                     /* devices of each replica; "all" is counted */
+    size_t min;                     /* devices of each replica, as a number also for "all" */
     size_t max;                     /* the same, at most the devices of the largest group */
     size_t counts[FILTER_VERDICTS]; /* devices by verdict */
     uint32_t *tenants;              /* by slot: claims that fit on the empty device */
-    struct bitset possible;         /* may fit some day */
-    struct bitset available;        /* fit now */
+    struct bitset possible;         /* devices that may fit later */
+    struct bitset available;        /* devices that fit now */
     struct bitset avoided;
     struct placement_search search;
     void *tables;                /* the policy's; NULL: none */

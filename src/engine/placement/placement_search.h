@@ -24,8 +24,8 @@ struct slot_list {
 struct placement_search;
 
 /* A question to the search. The caller assigns it as a whole, so that no value of an earlier
- * question stays; placement_search_bounds() sets `source`. All it points to must outlive the
- * search. */
+ * question stays; placement_search_bounds() sets `source`. Everything that it points to must
+ * outlive the search. */
 struct placement_query {
     const struct request *request;
     const struct policy *policy;
@@ -35,7 +35,7 @@ struct placement_query {
     uint64_t affinity;
     const struct bitset *must;    /* slots that must be chosen; NULL: none */
     const struct bitset *avoided; /* slots chosen only if the others are too few */
-    const uint32_t *source;       /* by slot: number of replicas with room on it */
+    const uint32_t *source;       /* by slot: number of replicas that it has room for */
     const uint32_t *node_source;  /* by node: the same; NULL: no limit */
 
     /* Only for policies that rate nodes. */
@@ -45,7 +45,7 @@ struct placement_query {
     /* Returns the millionths left of a slot before this search; NULL: all of a slot with room. */
     uint32_t (*left)(const struct placement_search *search, size_t slot);
     const void *left_context;
-    const struct host_usage *hosts; /* by node; NULL: unused hosts */
+    const struct host_usage *hosts; /* by node; NULL: no host is used */
     struct text *words;             /* gets the policy's explanations; NULL: not needed */
 };
 
@@ -66,9 +66,9 @@ struct placement_search {
     } * order;         /* the groups with room, lowest slots first */
     size_t group_count;
     size_t group_capacity;
-    const struct placement_group
-        *gathered; /* the group whose devices are in the next three sets; NULL: they are empty */
-    struct bitset must_left; /* devices of query.must that no replica has yet */
+    const struct placement_group *gathered; /* the group whose devices fill `candidates`, `plain`
+                                               and `required`; NULL: these are empty */
+    struct bitset must_left;                /* devices of query.must that no replica has yet */
     struct bitset candidates;
     struct bitset plain; /* candidates not avoided */
     struct bitset required;
@@ -78,8 +78,8 @@ struct placement_search {
     struct slot_list
         slots_chosen;       /* the answer: slots of all replicas, one replica after the other */
     struct slot_list sizes; /* the answer: number of slots of each replica */
-    size_t rated;           /* replicas whose devices are an offer */
-    int64_t score;          /* sum of the offers' scores */
+    size_t rated;           /* replicas whose node the policy rated */
+    int64_t score;          /* sum of the scores of their offers */
     bool proven;            /* every offer is proven best */
 };
 
@@ -120,8 +120,8 @@ struct bid placement_search_rate_node(const struct placement_search *search, siz
 /* Returns the sum of query.source over these devices. */
 size_t placement_search_room(const struct placement_search *search, const struct bitset *from);
 
-/* Finds the largest group in `from`, of equals the one with the lowest slot. Returns its number of
- * devices, 0 if `from` has no room, or BERTH_ERROR_MEMORY. */
+/* Finds the largest group in `from`, among equals the one with the lowest slot. Returns its number
+ * of devices, 0 if `from` has no room, or BERTH_ERROR_MEMORY. */
 int64_t placement_search_largest_group(struct placement_search *search, const struct bitset *from,
                                        size_t *ret_group);
 
@@ -133,18 +133,18 @@ struct policy_question placement_search_question(const struct placement_search *
 int placement_search_assign(struct placement_search *search, size_t count);
 
 /* Places query.replicas replicas of `count` devices each on devices in `from`, all or none. Finds a
- * solution whenever one exists. Returns 1, 0 if there is none, or BERTH_ERROR_MEMORY. */
+ * solution whenever one exists. Returns 1, 0 if there is no solution, or BERTH_ERROR_MEMORY. */
 int placement_search_place(struct placement_search *search, const struct bitset *from,
                            size_t count);
 
-/* Does the same with the largest possible count from `min` to `max`. */
+/* Does the same as placement_search_place() with the largest possible count from `min` to `max`. */
 int placement_search_place_largest(struct placement_search *search, const struct bitset *from,
                                    size_t min, size_t max);
 
 /* Finds how many devices a replica may get. The bound is the largest group, so that a request for a
  * million devices is not tried with every number below. "all" means every device of the largest
- * group; `tenants` becomes 0 for the others. `tenants` is the room on empty devices, by slot; it
- * becomes query.source. Returns 0 or BERTH_ERROR_MEMORY. */
+ * group (FAIRNESS.md section 1); `tenants` becomes 0 for the others. `tenants` is the room on empty
+ * devices, by slot; it becomes query.source. Returns 0 or BERTH_ERROR_MEMORY. */
 int placement_search_bounds(struct placement_search *search, const struct bitset *possible,
                             uint32_t *tenants, size_t *ret_min, size_t *ret_max);
 
@@ -154,14 +154,15 @@ bool placement_search_has_group(const struct placement_search *search, size_t co
 
 /* Finds whether all replicas could ever be placed on these devices. Call placement_search_bounds()
  * with the same devices right before. Tries every count, because a low one is easier to place but
- * may not include all of query.must. Returns as placement_search_place(); places nothing. */
+ * may not include all of query.must. Returns like placement_search_place(), but places nothing. */
 int placement_search_could_ever(struct placement_search *search, const struct bitset *possible,
                                 size_t min, size_t max);
 
-/* Gives the next replica `count` devices of the best group. Returns as placement_search_place(). */
+/* Gives a replica `count` devices of the best group. Returns like placement_search_place(). */
 int placement_search_place_replica(struct placement_search *search, size_t count);
 
-/* Does the same, as far from earlier replicas as possible: see spread_replicas.c. */
+/* Does the same as placement_search_place_replica(), but as far from earlier replicas as possible
+ * (spread_replicas.c). */
 int placement_search_spread_replica(struct placement_search *search, size_t count);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scheduling "spread": places replicas as far apart as possible, on the nodes, then NUMA nodes,
- * with the fewest replicas, then on the emptiest.
+ * Scheduling "spread": places replicas as far apart as possible. A replica goes to the node, then
+ * the NUMA node, with the fewest earlier replicas; among equals to the emptiest.
  */
 #include "engine/placement/placement_search.h"
 
@@ -17,7 +17,8 @@ struct replica_place {
 
 #define NO_GROUP SIZE_MAX
 
-/* Returns whether both devices are on the same NUMA node. Unknown ones of a node count as one. */
+/* Returns whether both devices are on the same NUMA node. All unknown NUMA nodes of a node count as
+ * one. */
 static bool is_same_domain(const struct device *one, const struct device *other)
 {
     return one->host == other->host && one->numa.known == other->numa.known &&

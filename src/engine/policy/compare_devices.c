@@ -63,9 +63,9 @@ const struct policy policy_first = {
 
 /* round-robin orders slots by the time of their last turn. A pointer that moves around would give
  * the successor of a busy slot two turns. Here every slot moves up by one, and a slot that comes
- * back is served once and is then the last. Slots served by one grant have the same time; the slot
- * served less often goes first, or else the lowest slot would be in every grant of several devices.
- */
+ * back is served once and is then the last. Slots served by one grant may have the same time. Then
+ * the slot served less often goes first; without this, the lowest slot would be in every grant of
+ * several devices. */
 static int compare_turns(const struct policy *policy, const struct policy_question *question,
                          size_t one, size_t other)
 {
@@ -95,7 +95,7 @@ static uint64_t work_of(struct policy_slot slot)
     return work;
 }
 
-/* least-loaded compares work before utilization, because a utilization is always late. */
+/* least-loaded compares work before utilization, because a utilization is always measured late. */
 static int compare_work(const struct policy *policy, const struct policy_question *question,
                         size_t one, size_t other)
 {
@@ -162,7 +162,7 @@ const struct policy policy_best_compute = {
     .compare = compare_capability,
 };
 
-/* Holds every product of a count and a weight, so that fractions compare exactly. */
+/* Wide enough for every product of a count and a weight, so that fractions compare exactly. */
 __extension__ typedef unsigned __int128 wide;
 
 static wide weight_of(struct policy_slot slot)
@@ -170,9 +170,9 @@ static wide weight_of(struct policy_slot slot)
     return slot.weight == 0 ? 1 : slot.weight;
 }
 
-/* weighted prefers the slots whose turns for their weight, with one turn more, are the fewest. So a
- * slot never falls a whole turn behind its share, and the shares are exact whenever they are whole
- * turns. It counts all turns from the start: a slot that was away catches up. */
+/* weighted prefers the slots with the smallest (turns + 1) / weight. So a slot never falls a whole
+ * turn behind its share, and the shares are exact whenever they are whole turns. It counts all
+ * turns from the start: a slot that was away catches up. */
 static int compare_weighted_turns(const struct policy *policy,
                                   const struct policy_question *question, size_t one, size_t other)
 {

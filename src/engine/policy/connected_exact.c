@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The best partition of a few devices. Sets are taken off one by one, each with the lowest place
- * left; the best total of every rest is computed once. The value of a set is the difference to the
- * best that its places could have, so that full sets add at most 0. This prunes sets whose value is
- * already too low.
+ * Finds the best partition of a few devices. It takes sets off one by one, each with the lowest
+ * place left, and computes the best total of every rest once. The value of a set is twice its sum
+ * less the best sums that its places could have, so full sets add at most 0. This prunes sets whose
+ * value is already too low.
  */
 #include "engine/policy/connected_internal.h"
 
@@ -34,8 +34,8 @@ static void subsets_start(struct subsets *subsets, uint32_t mask, uint32_t size)
     subsets->now = subsets->lowest[size];
 }
 
-/* Adds the lowest bit with a carry through the mask's bits only, and moves the cleared bits to the
- * bottom. Returns false after the last subset. */
+/* Moves to the next subset: adds the lowest bit with a carry through the mask's bits only, and
+ * moves the cleared bits to the bottom. Returns false after the last subset. */
 static bool subsets_next(struct subsets *subsets)
 {
     uint32_t raised =
@@ -104,7 +104,7 @@ static uint32_t chosen_set(const struct set_choice *choice)
 
 static int64_t find_best_total(struct connected_scratch *scratch, uint32_t rest);
 
-/* Returns the best total with the current set, or IMPOSSIBLE if it is below `min` for sure. */
+/* Returns the best total with the current set, or IMPOSSIBLE if it is certainly below `min`. */
 static int64_t total_of(struct connected_scratch *scratch, const struct set_choice *choice,
                         int64_t min)
 {
@@ -223,7 +223,7 @@ void connected_exact_partition(struct connected_scratch *scratch, uint64_t *ret_
     uint32_t rest = (uint32_t)connected_lowest(scratch->count);
     uint32_t required = required_of(scratch);
     uint32_t chosen = 0;
-    /* Search only for partitions that are at least as good as one that is found quickly. */
+    /* Consider only partitions that are at least as good as one that is found quickly. */
     int64_t found = 2 * connected_search_good_total(scratch) - sum_subsets(scratch) - 1;
 
     scratch->totals[rest] = find_best_of_size(

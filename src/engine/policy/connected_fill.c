@@ -6,7 +6,8 @@
  */
 #include "engine/policy/connected_internal.h"
 
-/* The search for the best choice stops after so many steps, and what follows it after so many. */
+/* The search through all choices stops after SEARCH_STEPS_MAX steps. The search from single places,
+ * which follows it then, stops after ALL_STEPS_MAX steps in all. */
 #define SEARCH_STEPS_MAX 1000000
 #define ALL_STEPS_MAX    1500000
 
@@ -18,7 +19,7 @@ struct unit {
 struct filling {
     struct connected_scratch *scratch;
     struct unit units[CONNECTED_MAX];        /* the smallest first */
-    uint32_t largest[CONNECTED_MAX + 1];     /* by count: places of the largest units */
+    uint32_t largest[CONNECTED_MAX + 1];     /* by count: places of that many largest units */
     uint64_t places_from[CONNECTED_MAX + 1]; /* by unit: places of this and all later units */
     uint32_t count;
     uint32_t level; /* units to use */
@@ -225,7 +226,7 @@ static bool exchange_places(struct connected_scratch *scratch, struct growing *s
     return true;
 }
 
-/* Searches from single places, if the search through all choices was stopped. */
+/* Searches from single places, because the search through all choices was stopped. */
 static void search_from_places(struct filling *filling)
 {
     struct connected_scratch *scratch = filling->scratch;

@@ -70,10 +70,10 @@ static inline bool connected_is_earlier(uint64_t one, uint64_t other)
     return (one & differ & -differ) != 0;
 }
 
-/* The algorithms. They return places and count their steps in the scratch. */
+/* The algorithms. Their answers are masks of places, and they count their steps in the scratch. */
 
-/* Tries the first partition by the rule: the places in order. Returns whether no other is better;
- * if not, sets no answer. */
+/* Tries the first partition by the rule: the places in order. Returns whether no other is better.
+ * If one may be, sets no answer. */
 bool connected_search_in_order(struct connected_scratch *scratch, uint64_t *ret_chosen);
 
 /* Returns the total of a good partition that is found quickly. */
@@ -82,8 +82,8 @@ int64_t connected_search_good_total(struct connected_scratch *scratch);
 /* Finds the best partition; for at most CONNECTED_EXACT_MAX places. */
 void connected_exact_partition(struct connected_scratch *scratch, uint64_t *ret_chosen);
 
-/* Find a good partition of many places, and the choice by AMD's rule. Return whether it is proven
- * best. */
+/* Find the answer by a good partition of many places, and by AMD's rule. Return whether it is
+ * proven best. */
 bool connected_search_partition(struct connected_scratch *scratch, uint64_t *ret_chosen);
 bool connected_fill(struct connected_scratch *scratch, uint64_t *ret_chosen);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A good partition of many devices. Pairs of places are exchanged between sets while that increases
- * the total. Then some pairs are exchanged at random (with a fixed seed), and the search starts
- * again from there. A total that reaches an upper bound is the best.
+ * Finds a good partition of many devices. Pairs of places are exchanged between sets while that
+ * increases the total. Then some pairs are exchanged at random (with a fixed seed), and the search
+ * starts again from there. A total that reaches an upper bound is the best.
  */
 #include <string.h>
 
 #include "engine/policy/connected_internal.h"
 
-/* The search stops after so many steps. */
+/* The search stops after this many steps. */
 #define STEPS_MAX 1500000
 
-/* The steps of an exchange. */
+/* The number of steps that an exchange counts as. */
 #define EXCHANGE_STEPS 32
 
 static void refresh_reach(struct connected_scratch *scratch)
@@ -30,7 +30,7 @@ static void refresh_reach(struct connected_scratch *scratch)
     scratch->steps += (uint64_t)scratch->count * scratch->count;
 }
 
-/* Sets the sizes of the sets. The first set gets the required places; the last may be smaller. */
+/* Sets the sizes of the sets. The last set may be smaller than the others. */
 static void start_sets(struct connected_scratch *scratch)
 {
     struct connected_partition *now = &scratch->now;

@@ -57,7 +57,7 @@ static uint32_t count_places(uint64_t mask)
 }
 
 /* Finds the devices that may be chosen and those that must be, so that the fewest avoided devices
- * are chosen: either none of them is needed, or all others are. */
+ * are chosen: either none of them is needed, or all others are chosen. */
 static void apply_avoided(const struct connected_question *question, uint64_t *ret_allowed,
                           uint64_t *ret_required)
 {
@@ -111,7 +111,7 @@ static uint64_t devices_at(const struct connected_scratch *scratch, uint64_t pla
     return devices;
 }
 
-/* Returns whether there is no choice, and the only answer. */
+/* Returns whether there is only one answer, and this answer. */
 static bool is_trivial(const struct connected_question *question,
                        const struct connected_scratch *scratch, uint64_t *ret_chosen)
 {

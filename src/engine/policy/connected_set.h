@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chooses the k best-connected devices of a node. Pure except for its scratch memory: the same
- * question always has the same answer. The number of steps is bounded.
+ * Chooses the k best-connected devices of a node (docs/PLACEMENT.md, "topology"). Pure except for
+ * its scratch memory: the same question always has the same answer. The number of steps is bounded.
  */
 #ifndef ENGINE_POLICY_CONNECTED_SET_H
 #define ENGINE_POLICY_CONNECTED_SET_H
@@ -17,12 +17,12 @@ enum {
 
 enum connected_rule {
     /* NVIDIA's rule: partition the candidates into sets of the wanted size, and one set of the
-     * rest, so that the sum of all pairs within sets is the greatest. Of the first such partition
-     * choose the first set with the greatest sum. So the remaining devices are well connected too.
-     */
+     * rest, so that the sum of all pairs within sets is the greatest. From the first such
+     * partition, choose the first set with the greatest sum. So the remaining devices are well
+     * connected too. */
     CONNECTED_PARTITION,
     /* AMD's rule: use up one unit (a GPU split into devices) after the other, units with the fewest
-     * candidates first. Of all such choices take the first with the greatest sum. */
+     * candidates first. Among all such choices, take the first with the greatest sum. */
     CONNECTED_FILL,
 };
 

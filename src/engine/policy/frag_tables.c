@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The terms of `frag`. Each comment names the question that a term answers.
+ * The terms of `frag` (docs/PLACEMENT.md, "frag"). Each comment names the question that a term
+ * answers.
  */
 #include "engine/policy/frag_tables.h"
 
@@ -14,8 +15,8 @@
  *
  * frag_tables_find_prices() fills imaginary devices, each with the combination of requests that
  * pays best. The sizes just served get cheaper, in proportion to the part of their demand that was
- * served. So sizes that are hard to combine with others end up expensive, and sizes that fill any
- * gap end up cheap. The result is the mean over the second half of the fillings, when prices hardly
+ * served. So sizes that are hard to combine with others become expensive, and sizes that fill any
+ * gap become cheap. The result is the mean over the second half of the fillings, when prices hardly
  * move. */
 
 enum {
@@ -25,7 +26,7 @@ enum {
 };
 
 /* The price of a whole device at the start. All prices are doubled when the best filling falls
- * below half of it. */
+ * below half of this price. */
 #define PRICE_START (INT64_C(1) << 40)
 
 struct price_search {
@@ -144,12 +145,12 @@ void frag_tables_find_prices(const int64_t *by_parts, int64_t *ret_prices)
 }
 
 enum {
-    DECAY = 200,       /* a rest of a device is given up after about this many requests */
+    DECAY = 200,       /* the rest of a device is given up after about this many requests */
     PRICES_WEIGHT = 6, /* of 8: the weight of prices in `usable`; the rest is chance */
-    WHOLE_WORTH = 16,  /* parts of a device that an empty node is worth more, for each device */
+    WHOLE_WORTH = 16,  /* extra worth of an empty node for each device, in parts of a device */
 };
 
-/* Holds every product of weights, counts and capacities. */
+/* Wide enough for every product of weights, counts and capacities. */
 __extension__ typedef __int128 wide;
 
 /* The sum of all expected requests. */
@@ -271,7 +272,7 @@ static int find_scarcity(const struct policy_environment *around, const struct d
 }
 
 /* Usable: how much of the rest of a device will be used? By chance: requests arrive as often as
- * expected, the first that fits takes its part, and after too many that do not fit the rest is
+ * expected, the first that fits takes its part, and after too many that do not fit, the rest is
  * given up. By price: the worth of the rest if all expected requests must be packed well. */
 static void find_usable(const struct demand *demand, struct frag_tables *tables)
 {
@@ -301,8 +302,8 @@ static void find_usable(const struct demand *demand, struct frag_tables *tables)
     }
 }
 
-/* Adds one kind of request to the bands. A band with enough CPUs for each device serves all of it,
- * a band with fewer CPUs serves it in proportion. */
+/* Adds one kind of request to the bands. A band with enough CPUs for each device serves it fully, a
+ * band with fewer CPUs serves it in proportion. */
 static void add_to_bands(const struct policy_typical *typical, const struct demand *demand,
                          struct frag_tables *tables)
 {
@@ -319,7 +320,7 @@ static void add_to_bands(const struct policy_typical *typical, const struct dema
     }
 }
 
-/* Served: which part of the demand can a device serve that has so many CPUs? */
+/* Served: which part of the demand can a device with so many CPUs serve? */
 static void find_bands(const struct policy_environment *around, const struct demand *demand,
                        struct frag_tables *tables)
 {

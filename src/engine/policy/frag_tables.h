@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The tables that `frag` computes once from the machine and the expected requests. All numbers are
- * whole.
+ * integers.
  */
 #ifndef ENGINE_POLICY_FRAG_TABLES_H
 #define ENGINE_POLICY_FRAG_TABLES_H
@@ -18,7 +18,7 @@ enum {
     FRAG_BANDS_OF_CPU = 16, /* bands in a CPU */
     FRAG_FRACTION = 16,     /* fraction bits of a band's factors */
     FRAG_SCARCITY = 1024,   /* the mean scarcity */
-    FRAG_RATIO = 1024,      /* a node with the usual number of CPUs */
+    FRAG_RATIO = 1024,      /* the ratio of a node with the usual number of CPUs */
     FRAG_RATIO_MAX = 8192,
     FRAG_CPUS_MAX = 1 << 24,    /* thousandths of a CPU */
     FRAG_PRICES = 200,          /* steps of a device that are priced */
@@ -32,8 +32,8 @@ struct frag_band {
 };
 
 struct frag_tables {
-    int32_t usable[FRAG_PARTS + 1]; /* by parts left of a device: how much of them expected
-                                       requests will use, in FRAG_UNIT */
+    int32_t usable[FRAG_PARTS + 1]; /* by parts left of a device: the amount that expected requests
+                                       will use, in FRAG_UNIT */
     struct frag_band bands[FRAG_BANDS];
     int64_t whole;       /* the extra worth of an empty node, for each device */
     int64_t common_cpus; /* thousandths of CPUs of a node, averaged over all devices; above 0 */

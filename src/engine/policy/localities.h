@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The places of devices within their node, in levels from the widest to the narrowest. All devices
- * with an unknown NUMA node share one. A device without links has a switch of its own.
+ * with an unknown NUMA node count as being on one NUMA node. A device without links has a switch of
+ * its own.
  */
 #ifndef ENGINE_POLICY_LOCALITIES_H
 #define ENGINE_POLICY_LOCALITIES_H

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Helpers of the policies that rate nodes. A set of devices is a mask by their positions in the
- * node.
+ * Helpers for policies that rate nodes. A set of devices is a mask: bit i is the node's device i.
  */
 #ifndef ENGINE_POLICY_NODE_RATING_H
 #define ENGINE_POLICY_NODE_RATING_H
@@ -45,14 +44,15 @@ uint64_t node_rating_left(const struct policy_node *node);
 /* Returns the devices that are entirely free. */
 uint64_t node_rating_free(const struct policy_node *node);
 
-/* Returns the first `count` of the candidates `from` in the node's order. There must be as many. */
+/* Returns the first `count` of the candidates `from` in the node's order. `from` must have at least
+ * `count`. */
 uint64_t node_rating_first(const struct policy_node *node, uint64_t from, uint32_t count);
 
-/* Returns the first of the candidates `from`, which must not be empty. */
+/* Returns the first of the candidates `from` in the node's order. `from` must not be empty. */
 uint32_t node_rating_foremost(const struct policy_node *node, uint64_t from);
 
-/* Returns the candidate with the least left; of equals the first in the node's order. `from` must
- * not be empty. */
+/* Returns the candidate with the least left, among equals the first in the node's order. `from`
+ * must not be empty. */
 uint32_t node_rating_fullest(const struct policy_node *node, uint64_t from);
 
 /* Returns `count` of the candidates `from`, which has more. `chosen` are devices chosen before. */

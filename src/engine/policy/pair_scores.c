@@ -21,7 +21,7 @@ _Static_assert((NEAR_MEMORY + NEAR_CPUS) * (CONNECTED_MAX * (CONNECTED_MAX - 1) 
 #define VALUE_MAX ((LANES_MAX + 1) * 100 * PAIR_LINK_WORTH)
 _Static_assert(VALUE_MAX + LANES_MAX * 100 * (int64_t)PAIR_LINK_WORTH < 1 << 30, "values fit");
 
-/* By kind; for NVLink and XGMI the value of each lane. */
+/* The values of links by kind; for NVLink and XGMI the value of each lane. */
 static const int32_t link_values[] = {
     [LINK_NVLINK] = 100, [LINK_XGMI] = 100, [LINK_PSB] = 60,  [LINK_PIX] = 50,
     [LINK_PXB] = 40,     [LINK_PHB] = 30,   [LINK_NODE] = 20, [LINK_SYS] = 10,
@@ -66,7 +66,7 @@ static bool are_equal(const char *one, const char *other)
     return one != NULL && other != NULL && strcmp(one, other) == 0;
 }
 
-/* Returns the value of two devices apart from links. */
+/* Returns the value of a pair of devices without links. */
 static int32_t nearness_of(const struct device *one, const struct device *other)
 {
     return (share_memory(one, other) ? NEAR_MEMORY : 0) +
@@ -96,7 +96,8 @@ static void gather_slots(struct pair_builder *builder)
             (uint32_t)slot;
 }
 
-/* Returns whether some device of the node is known to be on another NUMA node than the first. */
+/* Returns whether at least one device of the node is known to be on another NUMA node than the
+ * first. */
 static bool differ_in_memory(const struct pair_builder *builder, size_t node)
 {
     const uint32_t *slots = builder->slots + builder->starts[node];
@@ -111,7 +112,7 @@ static bool differ_in_memory(const struct pair_builder *builder, size_t node)
     return false;
 }
 
-/* Sets `count` of the nodes whose pairs can be told apart. */
+/* Sets `count` of the nodes that have known links or several NUMA nodes. */
 static void find_scored_nodes(struct pair_builder *builder)
 {
     const struct link *link;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scores of all pairs of devices of a node, by the rules of the vendors' own allocators.
+ * The scores of all pairs of devices of a node, by the rules of the vendors' own allocators
+ * (docs/PLACEMENT.md, "topology").
  */
 #ifndef ENGINE_POLICY_PAIR_SCORES_H
 #define ENGINE_POLICY_PAIR_SCORES_H

@@ -5,7 +5,7 @@
  *     scarcity x (usable x served(CPUs for each usable GPU) + whole)
  *
  * and frag takes the node whose worth falls the least. docs/PLACEMENT.md explains each term and its
- * effect on traces. frag_tables.c computes the terms. All numbers are whole, so that equal nodes
+ * effect on traces. frag_tables.c computes the terms. All numbers are integers, so that equal nodes
  * compare equal on every machine.
  */
 #include <stdlib.h>
@@ -124,7 +124,7 @@ static void rate_node(const struct policy *policy, const struct policy_node *nod
     ret_offer->proven = true;
 }
 
-/* The score is the loss of the node's worth, in thousandths of a device. */
+/* The score is the loss of the node's worth, negated, in thousandths of a device. */
 static void explain_offer(const struct policy *policy, const struct policy_node *node,
                           const struct policy_demand *demand, const struct policy_offer *offer,
                           struct text *out)

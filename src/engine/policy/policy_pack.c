@@ -19,8 +19,8 @@ struct pack_source {
     bool enough;
 };
 
-/* A place where the demand has devices comes first, then the smallest place with enough devices,
- * then the largest place. */
+/* Returns whether one place is better. A place where the demand has devices comes first, then the
+ * smallest place with enough devices, then the largest place. */
 static bool is_better(const struct pack_source *one, const struct pack_source *other)
 {
     uint32_t first = node_rating_size(one->devices);
@@ -90,7 +90,8 @@ static uint64_t take_devices(const struct policy_node *node, const struct policy
     return taken | take_together(node, LOCALITY_NUMA, free_ones, chosen | taken, count);
 }
 
-/* Returns the cost for a demand without devices: it prefers nodes of little use to others. */
+/* Returns the cost of the node for a demand without devices. Nodes of little use to other demands
+ * cost less. */
 static int64_t cost_of_host(const struct policy_node *node)
 {
     const uint64_t max = UINT32_MAX;
@@ -99,7 +100,7 @@ static int64_t cost_of_host(const struct policy_node *node)
                      (node->cpus_left < max ? node->cpus_left : max));
 }
 
-/* An extension counts in seconds, up to 8 years. */
+/* Extensions are counted in seconds, up to 8 years. */
 enum { EXTENSION_BITS = 28 };
 
 /* Returns by how many seconds the demand extends the node's busy time. */

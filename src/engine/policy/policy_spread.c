@@ -10,7 +10,7 @@
 #include "engine/policy/node_rating.h"
 #include "engine/policy/policies.h"
 
-/* The node while devices are chosen. */
+/* The state of the node while devices are chosen. */
 struct spread_state {
     const struct policy_node *node;
     uint32_t left[POLICY_NODE_MAX];
@@ -26,7 +26,7 @@ struct spread_locality {
     uint64_t left;
 };
 
-/* Returns the devices that can be leased. A device whose partitions are leased is never free. */
+/* Returns the devices that can be leased. A device that is split into partitions cannot. */
 static uint64_t counted_devices(const struct policy_node *node)
 {
     uint64_t counted = 0;
@@ -126,8 +126,8 @@ static uint64_t choose_devices(const struct policy_node *node, const struct poli
     return taken;
 }
 
-/* Fractions are whole numbers with so many bits: enough to tell a millionth of a device, and a
- * millionth of the CPUs, apart. */
+/* Fractions are integers with this many fraction bits. They resolve a millionth of a device and a
+ * millionth of the CPUs. */
 enum { DEVICES_BITS = 32, CPUS_BITS = 20 };
 
 /* Returns the allocated part of the node's devices. */
@@ -142,7 +142,7 @@ static int64_t devices_taken(const struct policy_node *node)
     return whole == 0 ? 0 : (int64_t)(((whole - left) << DEVICES_BITS) / whole);
 }
 
-/* Returns the allocated part of the node's CPUs; 0 if it is unknown. */
+/* Returns the allocated part of the node's CPUs; 0 if their number is unknown. */
 static int64_t cpus_taken(const struct policy_node *node)
 {
     uint64_t whole = node->cpus.known ? node->cpus.value : 0;

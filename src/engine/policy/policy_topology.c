@@ -56,7 +56,7 @@ static int prepare_tables(const struct policy *policy, const struct policy_envir
     return 0;
 }
 
-/* Returns the pairs of the node; NULL if its devices cannot be told apart. */
+/* Returns the pairs of the node; NULL: no pair is better than another. */
 static const struct pair_scores *pairs_of(const struct policy_node *node)
 {
     const struct topology_tables *tables = node->tables;
@@ -77,7 +77,7 @@ static bool is_amd(const struct policy_node *node)
     return true;
 }
 
-/* Chooses in the node's order, for devices that cannot be told apart. */
+/* Chooses in the node's order, because no pair is better than another. */
 static uint64_t take_in_order(const struct policy_node *node, uint32_t count)
 {
     return node->required | node_rating_first(node, node->candidates & ~node->required,
@@ -114,7 +114,7 @@ static void rate_node(const struct policy *policy, const struct policy_node *nod
             .wanted = demand->count,
         },
         ((const struct topology_tables *)node->tables)->scratch, &answer);
-    /* One scale for both rules, so that nodes of different vendors compare. */
+    /* Both rules use one scale, so that nodes of different vendors can be compared. */
     value = amd ? (pair_count * PAIR_WEIGHT_MAX + answer.value) * PAIR_LINK_WORTH : answer.value;
     *ret_offer = (struct policy_offer){
         .chosen = answer.chosen,
@@ -124,7 +124,7 @@ static void rate_node(const struct policy *policy, const struct policy_node *nod
     };
 }
 
-/* By kind; the last is for pairs without a known link. */
+/* By kind of link; the last is for pairs without a known link. */
 static const char *const phrases[] = {
     [LINK_NVLINK] = "by NVLink",
     [LINK_XGMI] = "by XGMI",
@@ -141,14 +141,14 @@ _Static_assert(COUNT(phrases) == UNKNOWN + 1, "one for each kind");
 
 static const char *const fabrics[] = {[LINK_NVLINK] = "NVLink", [LINK_XGMI] = "XGMI"};
 
-/* The pairs whose best link has one kind. */
+/* A count of the pairs whose best link is of one kind. */
 struct tally {
     uint32_t pairs;
-    uint32_t lanes_min; /* 0: unknown for some pair */
+    uint32_t lanes_min; /* 0: unknown for at least one pair */
     uint32_t lanes_max;
 };
 
-/* The chosen slots, and the best link of each pair of them. */
+/* The chosen slots, and the best link of each pair. */
 struct pair_links {
     size_t slots[POLICY_NODE_MAX];
     size_t count;
@@ -214,7 +214,7 @@ static void append_lanes(uint32_t lanes, struct text *out)
     text_append_format(out, "%u %s", lanes, lanes == 1 ? "lane" : "lanes");
 }
 
-/* Appends one kind. `only` says that all pairs have it. */
+/* Appends one kind of link. If `only`, all pairs have it. */
 static void append_kind(const struct tally *tally, int kind, bool only, struct text *out)
 {
     bool has_lanes = kind < (int)COUNT(fabrics) && tally->lanes_min > 0;

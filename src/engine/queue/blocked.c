@@ -58,7 +58,7 @@ static int reserve_head(struct blocked_claims *walk)
 }
 
 /* Adds a claim to the groups with an unknown start. Groups with a known start that accept one of
- * its slots join them, and their regions are barred as a whole. */
+ * its slots join them, and so their whole regions are barred (FAIRNESS.md section 4). */
 static void close_groups(struct blocked_claims *walk, const struct bitset *accepts)
 {
     for (size_t i = 0; i < walk->count; i++) {
@@ -76,8 +76,8 @@ static void close_groups(struct blocked_claims *walk, const struct bitset *accep
     bitset_unite(&walk->closed, accepts);
 }
 
-/* Adds a claim to all groups that accept one of its slots, and makes these one group. Returns
- * whether there are any. */
+/* Adds a claim to all groups that accept one of its slots, and makes these one group (FAIRNESS.md
+ * section 3). Returns whether there are any. */
 static bool join_groups(struct blocked_claims *walk, const struct bitset *accepts)
 {
     struct blocked_head *joined = NULL;
@@ -100,8 +100,8 @@ static bool join_groups(struct blocked_claims *walk, const struct bitset *accept
     return joined != NULL;
 }
 
-/* Computes the set of a reservation when it is first needed. Nothing that it depends on changes
- * before that. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Computes the set of a reservation when it is first needed. Nothing that the set depends on
+ * changes before then. Returns 0 or BERTH_ERROR_MEMORY. */
 static int place_head(struct blocked_head *head)
 {
     int code = head->placed ? 0 : reservation_place(head->request, head->start, &head->set);
@@ -110,7 +110,8 @@ static int place_head(struct blocked_head *head)
     return code;
 }
 
-/* Makes the blocked claim the first of a new group. Returns like blocked_add(). */
+/* Makes the blocked claim the first of a new group, which has a reservation (FAIRNESS.md section
+ * 3). Returns like blocked_add(). */
 static int add_group(struct blocked_claims *walk, const struct engine_request *request)
 {
     const struct scope *scope = request->scope;
@@ -160,7 +161,8 @@ int blocked_add(struct blocked_claims *walk, const struct engine_request *reques
     return add_group(walk, request);
 }
 
-/* Returns whether a claim that starts now is certain to end before that time. */
+/* Returns whether a claim that starts now is certain to end by the start of a reservation, and so
+ * cannot delay it (FAIRNESS.md section 4). */
 static bool ends_before(const struct engine_request *request, int64_t start)
 {
     int64_t now = request->scope->engine->now;
@@ -175,6 +177,8 @@ void blocked_bar_closed_slots(const struct blocked_claims *walk,
     bitset_subtract(set, &walk->closed);
     if (!request->what.opportunistic)
         return;
+    /* An opportunistic claim gets no slot that a waiting ordinary claim or an earlier opportunistic
+     * claim accepts (FAIRNESS.md section 4). */
     if (request->scope->wanted_all > 0)
         bitset_clear(set);
     bitset_subtract(set, &request->scope->contested);

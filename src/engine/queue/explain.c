@@ -25,14 +25,15 @@ static void describe_amount(uint64_t millionths, struct text *out)
     text_append(out, digits);
 }
 
-/* Returns the least that a lease of the request counts towards limits, in millionths of devices. */
+/* Returns the smallest amount that a lease of the request counts towards limits, in millionths of
+ * devices. */
 static uint64_t amount_needed(const struct engine_request *request)
 {
     return (uint64_t)request->share * request->replicas * request->min;
 }
 
-/* Returns the first limit that holds the request back, or would even in an idle pool; NULL: none.
- * FAIRNESS.md sections 1 and 12. */
+/* Returns the first limit that holds the request now or, with `when_idle`, even in an idle pool;
+ * NULL: none (FAIRNESS.md sections 1 and 12). */
 static const struct account *limit_below(const struct engine_request *request, bool when_idle)
 {
     for (size_t i = 0; i < request->account_count; i++) {
@@ -155,7 +156,8 @@ static int compare_holdings(const void *one, const void *other)
     return left->uid < right->uid ? -1 : left->uid > right->uid;
 }
 
-/* Appends the users that hold most: "user 5 holds 4 until 2026-01-02T03:04Z, user 6 holds 1". */
+/* Appends the users that hold the most devices: "user 5 holds 4 until 2026-01-02T03:04Z, user 6
+ * holds 1". */
 static void describe_holders(const struct explain_holdings *holdings, int64_t now, struct text *out)
 {
     enum { NAMED_MAX = 3, TIME_LENGTH = sizeof("2026-01-02T03:04") - 1 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Estimates when waiting claims start, from time limits: each claim in order starts at the earliest
- * time at which the leases and the claims before it leave room. An estimate for users, not a
- * promise.
+ * time at which the leases and the claims before it leave room. Leases end as FAIRNESS.md section 3
+ * assumes. This is an estimate for users, not a promise.
  */
 #include "engine/internal.h"
 
@@ -23,7 +23,7 @@ struct forecast {
         VECTOR_OF(uint32_t);
     } slots;
     struct time_list times;
-    struct bitset unknown; /* slots that claims with an unknown start accept */
+    struct bitset unknown; /* slots that earlier claims with an unknown start accept */
 };
 
 static int add_time(struct forecast *forecast, int64_t time)
@@ -138,7 +138,8 @@ static int forecast_claims(struct forecast *forecast, const struct claim *wanted
         size_t max;
         bool limited = ledger_is_limited(request, &max);
 
-        /* The start of an opportunistic claim is unknown: any ordinary claim comes before it. */
+        /* The start of an opportunistic claim is unknown: later ordinary claims come before it
+         * (FAIRNESS.md section 2). */
         code = limited || request->what.opportunistic ||
                        bitset_intersects(&forecast->unknown, &request->accepts)
                    ? 0

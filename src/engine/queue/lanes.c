@@ -7,7 +7,8 @@
 
 #include "engine/internal.h"
 
-/* Returns the claim's class, which rises by one for each age_step of waiting. */
+/* Returns the claim's class, which rises by one for each age_step of waiting. Opportunistic claims
+ * have the lowest class and never age (FAIRNESS.md section 2). */
 static inline enum priority aged_class(const struct engine *engine, const struct claim *claim)
 {
     enum priority class = claim->request->what.priority;
@@ -239,7 +240,7 @@ static bool is_served_before(const struct claim *one, const struct claim *other)
                                     : one->entry.link.id < other->entry.link.id;
 }
 
-/* Moves the lane at `place` down in the heap of a walk, to the place of its next claim. */
+/* Moves the lane at `place` down in the heap of a walk, because its next claim may come later. */
 static void sift_lane_down(struct lane_list *heap, size_t place)
 {
     struct engine_request *lane = heap->items[place];

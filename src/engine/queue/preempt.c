@@ -13,7 +13,8 @@ bool preempt_is_leaving(const struct lease *held)
     return held->request->what.opportunistic && held->state != LEASE_HELD;
 }
 
-/* Counts towards the limit what claims take beyond the amount that leases give back. */
+/* Counts towards the limit the amount by which the starting claims exceed the ending leases
+ * (FAIRNESS.md section 5). */
 static void simulate_account_use(struct account *account)
 {
     uint64_t more = account->started > account->gone ? account->started - account->gone : 0;
@@ -48,7 +49,7 @@ static void simulate_restore(struct engine *engine, const struct lease *held)
     ledger_add_hosts(engine->simulated_hosts, held->request, held->slots, held->slot_count);
 }
 
-/* Starts with the present ledger, without the opportunistic leases that already have notice. */
+/* Starts with the current ledger, without the opportunistic leases that already have notice. */
 static void simulate_begin(struct scope *scope)
 {
     struct engine *engine = scope->engine;
@@ -98,7 +99,8 @@ static bool may_be_chosen(const struct lease *held, const struct scope *scope)
            held->state == LEASE_HELD && !held->chosen;
 }
 
-/* Drops the candidates that turn out to be unnecessary, the oldest first. */
+/* Drops the candidates that turn out to be unnecessary (FAIRNESS.md section 5), the oldest first.
+ */
 static int spare_unneeded(const struct engine_request *request, struct blocked_claims *walk,
                           const struct lease *oldest)
 {
@@ -138,7 +140,8 @@ static void end_choice(struct engine *engine, bool starts)
     }
 }
 
-/* Chooses leases that let the claim start: none, or the youngest. Returns like place_request(). */
+/* Chooses leases that let the claim start: none, or the youngest (FAIRNESS.md section 5). Those
+ * with notice are already gone in the simulation. Returns like place_request(). */
 static int choose_leases(const struct engine_request *request, struct blocked_claims *walk)
 {
     struct engine *engine = request->engine;
@@ -160,7 +163,8 @@ static int choose_leases(const struct engine_request *request, struct blocked_cl
     return code;
 }
 
-/* Starts the claim on the chosen slots in the simulation. Limits count it until the end. */
+/* Starts the claim on the chosen slots in the simulation. Limits count it until the simulation
+ * ends. */
 static void simulate_grant(const struct engine_request *request)
 {
     struct engine *engine = request->engine;

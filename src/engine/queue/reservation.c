@@ -8,8 +8,8 @@
 
 #include "engine/internal.h"
 
-/* Returns whether a lease is assumed to exist at that time. A lease past its limit is assumed to be
- * gone, unless it overstays. */
+/* Returns whether FAIRNESS.md section 3 assumes that a lease exists at that time. An opportunistic
+ * lease is gone, and so is a lease past its limit, unless it overstays. */
 static bool is_present_at(const struct lease *held, int64_t time)
 {
     if (held->request->what.opportunistic)
@@ -19,7 +19,7 @@ static bool is_present_at(const struct lease *held, int64_t time)
     return lifecycle_lease_overstays(held);
 }
 
-/* Returns whether a lease is assumed to exist after the leases with notice are gone. */
+/* Returns whether a lease exists after the opportunistic leases with notice are gone. */
 static bool is_not_leaving(const struct lease *held, int64_t time)
 {
     (void)time;
@@ -70,7 +70,9 @@ static int place_after_preemption(const struct engine_request *request)
     return place_request(request, NULL, engine->future, engine->future_hosts, NULL);
 }
 
-/* Places the request at its start. Returns like place_request(). */
+/* Places the request at its start. A start of now assumes that only the opportunistic leases with
+ * notice are gone, if the request fits then (FAIRNESS.md section 3). Returns like place_request().
+ */
 static int place_reserved(const struct engine_request *request, int64_t start)
 {
     const struct scope *scope = request->scope;
@@ -94,7 +96,8 @@ static int compare_endings(const void *one, const void *other)
     return (first->id > second->id) - (first->id < second->id);
 }
 
-/* Returns whether the lease still exists and has this limit. Records of leases are never freed. */
+/* Returns whether the lease still exists and has this limit. Records of leases live as long as the
+ * engine. */
 static bool is_current_ending(const struct ending *ending)
 {
     const struct lease *held = ending->held;
@@ -175,7 +178,7 @@ static int64_t later_of(int64_t now, int64_t time)
 
 /* ---- Counted requests: empty devices only need to be counted ---- */
 
-/* Counts empty devices by group until there are enough for all replicas. */
+/* A count of empty devices by group, until there are enough for all replicas. */
 struct counting {
     const struct engine_request *request;
     size_t rows; /* replicas that have room */
@@ -236,8 +239,8 @@ bool reservation_counted_fits(const struct engine_request *request, const struct
     return count_empty(&counting, set);
 }
 
-/* Returns whether the slot becomes free when this tenant ends; `gone` counts the tenants that ended
- * before. */
+/* Returns whether the slot becomes free for the request when one more tenant ends. `gone` counts
+ * the ended tenants of each slot. */
 static bool is_last_tenant(const struct engine_request *request, uint32_t slot, uint32_t *gone)
 {
     const struct ledger_slot *ledger = &request->scope->ledger[slot];
@@ -246,8 +249,8 @@ static bool is_last_tenant(const struct engine_request *request, uint32_t slot, 
            bitset_has(&request->accepts, slot) && engine_has_free_memory(request, slot);
 }
 
-/* Finds the time at which enough slots are empty, if leases end one after the other. Returns 1, or
- * 0 if there is no such time. */
+/* Finds the time at which enough slots are empty, if leases end at their limits. Returns 1, or 0 if
+ * there is no such time. */
 static int count_endings(const struct engine_request *request, int64_t *ret_start)
 {
     const struct scope *scope = request->scope;
@@ -284,7 +287,8 @@ static int64_t time_at(const struct scope *scope, size_t place)
                       : later_of(scope->engine->now, scope->endings.items[place - 1].at);
 }
 
-/* Avoids slots that are free now, so that other claims can use them until the start. */
+/* Avoids slots that are free now, so that other claims can use them until the start (FAIRNESS.md
+ * section 3). */
 static void avoid_free(const struct engine_request *request)
 {
     const struct scope *scope = request->scope;

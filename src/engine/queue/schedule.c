@@ -36,8 +36,8 @@ static bool is_hopeless(const struct engine_request *request, const struct block
     return !reservation_counted_fits(request, open);
 }
 
-/* Finds slots for the request, behind the claims of the walk so far. Returns like place_request().
- */
+/* Finds slots that the earlier claims of the walk do not bar to the request (FAIRNESS.md section
+ * 4). Returns like place_request(). */
 static int find_slots(const struct engine_request *request, struct blocked_claims *walk)
 {
     struct scope *scope = request->scope;
@@ -97,7 +97,8 @@ static int grant_first(struct engine_request *request)
     return 1;
 }
 
-/* Grants in order all claims that may start. Returns 0 or BERTH_ERROR_MEMORY. */
+/* Grants in order all claims that may start (FAIRNESS.md section 4). Returns 0 or
+ * BERTH_ERROR_MEMORY. */
 static int grant_due(struct scope *scope)
 {
     struct blocked_claims *walk = &scope->engine->walk;
@@ -117,14 +118,16 @@ static int grant_due(struct scope *scope)
             bool again = walk->barring && schedule_grant_matters(request);
 
             code = grant_first(request);
-            /* The lane may have moved back, so the same place is next. A claim that was passed may
-             * start now if the claim that barred it is held by a limit, or its reservation moved:
-             * then the walk starts again. */
+            /* The lane may have moved back, so the same place is next. The grant may have brought a
+             * blocked claim to its limit or moved its reservation, and then a claim that was passed
+             * over may start. So the walk starts again (FAIRNESS.md section 4). */
             if (code == 1 && again) {
                 blocked_reset(walk);
                 place = 0;
             }
         } else if (code == 0) {
+            /* Not for PLACE_LIMITED: a claim that is held by a limit restricts no other claim
+             * (FAIRNESS.md section 3). */
             engine_family_fail(request, walk);
             code = blocked_add(walk, request) < 0 ? BERTH_ERROR_MEMORY : 0;
         }

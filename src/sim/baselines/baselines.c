@@ -71,7 +71,7 @@ void baseline_offer(uint64_t chosen, int64_t score, struct policy_offer *ret_off
     };
 }
 
-/* Returns a fraction as a score: hundredths, cut to a whole number. */
+/* Returns a fraction as a score: hundredths, truncated to an integer. */
 static int64_t hundredths_of(double fraction)
 {
     const double max = 1e15; /* keeps the score within int64_t; beyond it only the sign matters */
@@ -110,7 +110,7 @@ static uint64_t choose_devices(const struct policy_node *node, const struct poli
     return node_rating_choose(node, demand, take_devices, NULL);
 }
 
-/* random: every node with room, and every device of it, is equally likely. The randomness is the
+/* random: every node with room, and each of its devices, is equally likely. The randomness is the
  * demand's draw, so that a decision can be repeated. */
 
 static uint64_t draw_lot(const struct policy_demand *demand, uint64_t number)
@@ -118,14 +118,14 @@ static uint64_t draw_lot(const struct policy_demand *demand, uint64_t number)
     return hash_mix(hash_mix(demand->draw) ^ number);
 }
 
-/* Devices draw even numbers and nodes odd ones, so that their lots differ. */
+/* Devices draw by even numbers and nodes by odd ones, so that their lots differ. */
 static uint64_t draw_device(const struct policy_node *node, const struct policy_demand *demand,
                             uint32_t device)
 {
     return draw_lot(demand, (uint64_t)node->slots[device] << 1);
 }
 
-/* Two groups of devices of one host draw different lots. */
+/* Draws by the lowest candidate, so that two groups of one host have different lots. */
 static uint64_t draw_node(const struct policy_node *node, const struct policy_demand *demand)
 {
     uint64_t lowest = node->host;

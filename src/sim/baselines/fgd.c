@@ -136,8 +136,8 @@ static int64_t fall_of(const struct fgd_state *state, uint64_t use)
     return (int64_t)(state->taken * state->tables->whole + use - state->use_before);
 }
 
-/* Returns the same as fall_of() if the device were taken as well. `alone` is use_alone_of_all()
- * now. */
+/* Returns the result that fall_of() would have if the device were taken as well. `alone` is
+ * use_alone_of_all() now. */
 static int64_t fall_with(struct fgd_state *state, const struct policy_demand *demand,
                          uint32_t device, uint64_t alone)
 {

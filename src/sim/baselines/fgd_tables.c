@@ -32,7 +32,7 @@ static void fill_steps(struct fgd_tables *tables)
     }
 }
 
-/* Returns the number of bits to shift weights right, so that their sum is below 2^31. */
+/* Returns by how many bits to shift weights right, so that their sum is below 2^31. */
 static unsigned excess_bits(const struct policy_environment *around)
 {
     uint64_t whole = 0;
@@ -173,7 +173,7 @@ static void fill_share_from(struct fgd_tables *tables)
     }
 }
 
-/* Turns the weights of each cell into sums over all smaller amounts. */
+/* Turns the weight of each cell into the sum over all amounts up to those of the cell. */
 static void accumulate_class(struct fgd_tables *tables, size_t class)
 {
     for (size_t cpus = 1; cpus <= tables->cpus_count; cpus++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The tables that fgd computes once from the expected requests. Its sums count millionths of
- * devices times the weights of requests. They are whole numbers, so that equal nodes compare equal.
+ * devices times the weights of requests. They are integers, so that equal nodes compare equal.
  */
 #ifndef SIM_BASELINES_FGD_TABLES_H
 #define SIM_BASELINES_FGD_TABLES_H
@@ -78,7 +78,7 @@ static inline uint64_t *fgd_tables_together(const struct fgd_tables *tables, siz
 }
 
 /* Returns the score for this fall of fragmentation, which may be negative: 100 / (1 +
- * exp(-devices)), cut to a whole number. */
+ * exp(-devices)), truncated to an integer. */
 int64_t fgd_tables_score(const struct fgd_tables *tables, int64_t fall);
 
 #endif
