@@ -19,10 +19,10 @@
  * Any thread may make any call, also from a callback, unless the call's comment says otherwise.
  * Callbacks run without the pool's lock. They run in a thread that is inside a call on the pool, or
  * in one of the pool's own threads: "berth-keeper" handles timers and starts with the first timer,
- * "berth-looker" queries the hardware. Both block all signals. A callback that is caused by a
- * callback runs after that one ends or blocks, so they do not nest. After fork() the child has no
- * leases: every call there except berth_pool_close fails with BERTH_ERROR_FORKED. The parent's pool
- * is not affected.
+ * "berth-looker" queries the hardware. Both threads block all signals. If a callback causes another
+ * callback, that one runs after the first one ends or blocks, so callbacks do not nest. After
+ * fork() the child has no leases: every call there except berth_pool_close fails with
+ * BERTH_ERROR_FORKED. The parent's pool is not affected.
  *
  * A call returns 0 (or the value its comment names) on success and a negative code of berth/error.h
  * on failure. On failure the last parameter, which may be NULL, receives a message of one line, and
@@ -54,7 +54,7 @@ const char *berth_version(void);
 #define BERTH_UNKNOWN INT64_MIN
 /* A timeout that never ends. */
 #define BERTH_FOR_EVER INT64_MAX
-/* The member mig of a whole GPU. */
+/* The value of `mig` for a whole GPU. */
 #define BERTH_NO_MIG UINT32_MAX
 
 /* ---- The pool and its devices ---- */
@@ -117,10 +117,10 @@ struct berth_pool_options {
      * topology for several devices, frag for shares of devices, else first. */
     const char *policy;
 
-    /* The program's own policy, used instead of the one above. It sets `wanted` of the `count`
-     * members of `ret_chosen` to true; all are false before. The candidates are in slot order. The
-     * pool corrects a choice of another size with the lowest slots. It runs under the pool's lock:
-     * it must be quick and must not call the pool. */
+    /* The program's own policy, used instead of the one above. All `count` members of `ret_chosen`
+     * are false at first; it sets `wanted` of them to true. The candidates are in slot order. If it
+     * chooses more or fewer, the pool corrects the choice with the lowest slots. It runs under the
+     * pool's lock: it must be quick and must not call the pool. */
     void (*choose)(void *data, const struct berth_candidate *candidates, size_t count,
                    size_t wanted, bool *ret_chosen);
     void *choose_data;
@@ -138,30 +138,31 @@ struct berth_pool;
 
 /* Opens a pool of this machine's GPUs, or of the devices in the inventory file that BERTH_INVENTORY
  * names. Devices that an inherited mask hides (CUDA_VISIBLE_DEVICES and its like) are left out. The
- * pool may be empty, as below. `options` may be NULL. The pool belongs to this process: it does not
- * coordinate with other processes or with berthd.
+ * pool may be empty, as with berth_pool_open_devices. `options` may be NULL. The pool belongs to
+ * this process: it does not coordinate with other processes or with berthd.
  *
  * A helper program, berth-probe, queries the hardware, so that a driver that hangs or a library
  * that crashes does not harm this process. Opening takes at most 3 s, or BERTH_PROBE_DEADLINE. The
- * pool then queries the hardware again and again, unless the program samples by itself. Loads are
+ * pool then queries the hardware regularly, unless the program samples the loads itself. Loads are
  * those of the last query. A device that is sick or gone is not granted until it recovers or is
  * back. While the helper does not answer, the pool uses the last known facts. New devices are not
  * added. The process is not forked and gets no SIGCHLD and no child.
  *
  * Fails with BERTH_ERROR_IO (no berth-probe, or none that answers in time), _SYNTAX or _RANGE (of
- * BERTH_PROBE_DEADLINE), or as the two below. */
+ * BERTH_PROBE_DEADLINE), or like the two functions below. */
 int berth_pool_open(const struct berth_pool_options *options, struct berth_pool **ret_pool,
                     struct berth_error *error);
 
 /* Opens a pool of these devices: device number i has slot i. The list may be empty: every claim
  * then fails at once with BERTH_ERROR_NO_DEVICE. The pool copies everything. `options` may be NULL.
- * Fails with BERTH_ERROR_INVALID (a device twice, an unknown policy), _IO or _MEMORY. */
+ * Fails with BERTH_ERROR_INVALID (a duplicate device, an unknown policy), _LIMIT (too many devices)
+ * or _MEMORY. */
 int berth_pool_open_devices(const struct berth_device *devices, size_t count,
                             const struct berth_pool_options *options, struct berth_pool **ret_pool,
                             struct berth_error *error);
 
-/* As berth_pool_open_devices, with the devices of an inventory file. Blocks while it reads the
- * file. */
+/* Opens a pool of the devices in an inventory file. Fails like berth_pool_open_devices, or because
+ * the file cannot be read or is not valid. Blocks while it reads the file. */
 int berth_pool_open_inventory(const char *path, const struct berth_pool_options *options,
                               struct berth_pool **ret_pool, struct berth_error *error);
 
@@ -205,7 +206,7 @@ struct berth_device_state {
     char reason[BERTH_REASON_SIZE]; /* why it is sick; empty: unknown */
 };
 
-/* Fails with BERTH_ERROR_RANGE, _INVALID (wrong `size`) or _FORKED. */
+/* Gets the state of a device. Fails with BERTH_ERROR_RANGE, _INVALID (wrong `size`) or _FORKED. */
 int berth_pool_device_state(const struct berth_pool *pool, size_t slot,
                             struct berth_device_state *ret_state, struct berth_error *error);
 
@@ -224,8 +225,8 @@ void berth_request_destroy(struct berth_request *request);
  * memory scheduling policy affinity priority opportunistic time name. Fails with
  * BERTH_ERROR_INVALID, _SYNTAX, _RANGE or _MEMORY; a refused value changes nothing. The claim
  * checks whether the properties fit together. An opportunistic claim gets only devices that no
- * other claim waits for; its holder is not asked to give them back later: use an arbiter for that.
- */
+ * other claim waits for; its holder gets no notice when another claim needs them: use an arbiter
+ * for that. */
 int berth_request_set(struct berth_request *request, const char *name, const char *value,
                       struct berth_error *error);
 
@@ -241,7 +242,7 @@ struct berth_ticket {
  *   BERTH_ERROR_NO_DEVICE   the pool is empty
  *   BERTH_ERROR_IMPOSSIBLE  no device here can ever serve it; the message says why
  *   BERTH_ERROR_INVALID     the request contradicts itself, or it is best-effort with several
- *                           replicas: claim each replica by itself
+ *                           replicas: claim each replica separately
  *   BERTH_ERROR_MEMORY, BERTH_ERROR_FORKED */
 
 /* Claims, and waits for at most `timeout` nanoseconds (BERTH_FOR_EVER: no limit). Further errors:
@@ -266,7 +267,7 @@ struct berth_claim_options {
     int64_t timeout; /* nanoseconds to wait; 0 or BERTH_FOR_EVER: no limit */
 
     /* Called once with the outcome: 0 and the lease, or BERTH_ERROR_TIMED_OUT, _CANCELLED or
-     * _IMPOSSIBLE (a device is gone). It runs like every callback, usually in the thread that
+     * _IMPOSSIBLE (a device is gone). Like every callback, it usually runs in the thread that
      * caused the outcome, possibly before berth_claim_start returns. NULL: the pool keeps the
      * outcome for berth_claim_wait or berth_claim_next. */
     void (*done)(void *data, struct berth_ticket ticket, int code, struct berth_lease lease);
@@ -313,7 +314,7 @@ struct berth_lease_device {
 };
 
 /* Fills in up to `capacity` devices of a lease, replica after replica, and returns their number.
- * Allocates nothing. Fails with BERTH_ERROR_NOT_FOUND as berth_release. */
+ * Allocates nothing. Fails with BERTH_ERROR_NOT_FOUND like berth_release. */
 int berth_lease_devices(const struct berth_pool *pool, struct berth_lease lease,
                         struct berth_lease_device *ret_devices, size_t capacity,
                         struct berth_error *error);

@@ -44,7 +44,8 @@ enum berth_api {
     BERTH_API_OPENCL = 2,
 };
 
-/* How a thread waits for the device, and other flags. The numbers are the driver's (CU_CTX_...). */
+/* Flags of CUDA contexts: how a thread waits for the device, and others. The numbers are the
+ * driver's (CU_CTX_...). */
 enum berth_cuda_flags {
     BERTH_CUDA_SCHED_AUTO = 0x00,
     BERTH_CUDA_SCHED_SPIN = 0x01,
@@ -55,7 +56,7 @@ enum berth_cuda_flags {
 };
 
 struct berth_context_options {
-    size_t size; /* sizeof(struct berth_context_options); tells which members the caller knows */
+    size_t size; /* sizeof(struct berth_context_options): the members that the caller knows */
     enum berth_api api;
     /* Flags of CUDA's primary contexts, which the program's other libraries share. 0: unchanged.
      * All primary contexts have MAP_HOST. */
@@ -141,11 +142,11 @@ int berth_contexts_list(struct berth_pool *pool, struct berth_context_set set,
 int berth_contexts_next(struct berth_pool *pool, struct berth_context_set set,
                         struct berth_context *ret_context, struct berth_error *error);
 
-/* Gets the good context whose device has the most free memory now; the first of equals. `bytes` is
- * the amount that the caller will allocate. It counts as used until the device's figure changes, so
- * that threads that choose at the same time do not choose the same device. Fails with
- * BERTH_ERROR_LOST, _BUSY (no device has that much) or _IMPOSSIBLE (the free memory of all devices
- * is unknown; unknown values are never compared). */
+/* Gets the good context whose device has the most free memory now; if several have the same, the
+ * first one. `bytes` is the amount that the caller will allocate. It counts as used until the
+ * device's figure changes, so that threads that choose at the same time do not choose the same
+ * device. Fails with BERTH_ERROR_LOST, _BUSY (no device has that much) or _IMPOSSIBLE (the free
+ * memory of all devices is unknown; unknown values are never compared). */
 int berth_contexts_best(struct berth_pool *pool, struct berth_context_set set, uint64_t bytes,
                         struct berth_context *ret_context, struct berth_error *error);
 
@@ -156,7 +157,7 @@ int berth_contexts_describe(struct berth_pool *pool, struct berth_context_set se
 
 /* ---- Contexts ---- */
 
-/* What a failure means for a context. */
+/* The effect of a failure on a context. */
 enum berth_fault {
     BERTH_FAULT_NONE = 0,    /* the context is good: the call was wrong, or there is no failure */
     BERTH_FAULT_RETRY = 1,   /* the context is good; the call may succeed later or with less */
@@ -176,8 +177,8 @@ struct berth_context_info {
     int cuda_device;        /* CUdevice; -1 for OpenCL */
     enum berth_fault fault; /* REBUILD or GIVE_UP: the context is lost */
     bool stands_in;         /* it is a part of a CPU instead of the device */
-    int64_t memory_free;    /* in bytes, from the driver, or else from the pool's last */
-    int64_t memory_total;   /* sample; or BERTH_UNKNOWN */
+    int64_t memory_free;    /* bytes, from the driver or the pool's last sample; or BERTH_UNKNOWN */
+    int64_t memory_total;   /* bytes, from the driver; or BERTH_UNKNOWN */
 };
 
 /* Gets all facts about a context, also if it is lost. The program may use the pointers until the
@@ -187,19 +188,20 @@ int berth_context_info(struct berth_pool *pool, struct berth_context context,
                        struct berth_context_info *ret_info, struct berth_error *error);
 
 /* Makes the context current in this thread: CUDA's current context. OpenCL has no current context,
- * so it is only remembered. Fails with BERTH_ERROR_LOST (the message has the class of the fault),
- * _STALE, _BUSY or _DRIVER. */
+ * so berth only remembers the context. Fails with BERTH_ERROR_LOST (the message says whether it can
+ * be rebuilt), _STALE, _BUSY or _DRIVER. */
 int berth_context_make_current(struct berth_pool *pool, struct berth_context context,
                                struct berth_error *error);
 
-/* Gets the context that this thread made current last, if it still is. Fails with
+/* Gets the context that this thread made current last, if it is still good. Fails with
  * BERTH_ERROR_NOT_FOUND (this thread made none current, or it was released), _STALE or _LOST. */
 int berth_context_current(struct berth_pool *pool, struct berth_context *ret_context,
                           struct berth_error *error);
 
 /* Reports the driver's answer to a call of the program in this context (a CUresult or an OpenCL
- * error code), and gets the class of that fault. If the number alone does not show it, the context
- * is tested. A lost context stays lost until it is rebuilt. Fails with BERTH_ERROR_STALE. */
+ * error code), and gets the class of that fault. If the number alone does not show the class, berth
+ * tests the context. A lost context stays lost until it is rebuilt. Fails with
+ * BERTH_ERROR_STALE. */
 int berth_context_report(struct berth_pool *pool, struct berth_context context, int number,
                          enum berth_fault *ret_fault, struct berth_error *error);
 

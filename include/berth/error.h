@@ -4,8 +4,8 @@
  *
  * A call that can fail returns 0 (or a non-negative result that its comment names) on success and
  * one of the negative codes below on failure. If its last parameter is a `struct berth_error *`, it
- * also writes a message of one line there. The caller owns the buffer; it needs no clean-up and may
- * be NULL.
+ * also writes a message of one line there. The caller owns the buffer, which needs no clean-up. The
+ * parameter may be NULL.
  */
 #ifndef BERTH_ERROR_H
 #define BERTH_ERROR_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A set of the numbers 0 to size-1, stored as bits. The size is fixed at init. Operations on two
- * sets require the same size (assert). Several threads may read a set; one that writes needs it
- * alone.
+ * sets require the same size (assert). Several threads may read a set at once; while one changes
+ * it, no other thread may use it.
  */
 #ifndef BASE_BITSET_H
 #define BASE_BITSET_H
@@ -67,10 +67,10 @@ size_t bitset_next(const struct bitset *set, size_t from);
  * nothing. */
 void bitset_format_ranges(const struct bitset *set, struct text *out);
 
-/* Parses such a list. Initialises *ret_set with as many bits as the list needs, at most `limit`.
- * Leading and trailing blanks are allowed, "" is the empty set, and elements may overlap and come
- * in any order. Fails with BERTH_ERROR_SYNTAX, BERTH_ERROR_RANGE (a range such as 3-0, a number at
- * or above `limit`) or BERTH_ERROR_MEMORY; *ret_set is untouched then. */
+/* Parses a list in this format. Initialises *ret_set with as many bits as the list needs, at most
+ * `limit`. Leading and trailing blanks are allowed, "" is the empty set, and elements may overlap
+ * and come in any order. Fails with BERTH_ERROR_SYNTAX, BERTH_ERROR_RANGE (a range such as 3-0, a
+ * number at or above `limit`) or BERTH_ERROR_MEMORY; *ret_set is untouched then. */
 int bitset_parse_ranges(const char *string, size_t limit, struct bitset *ret_set,
                         struct berth_error *error);
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Recent processors have an instruction for CRC-32C. The C library knows whether this one does;
- * CPUID would be slow under some hypervisors. */
+/* Recent processors have an instruction for CRC-32C. The C library has cached whether this one
+ * does; executing CPUID is slow under some hypervisors. */
 #if defined(__x86_64__) && defined(__has_include)
 #if __has_include(<sys/platform/x86.h>)
 #include <sys/platform/x86.h>

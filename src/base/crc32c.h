@@ -14,7 +14,8 @@
  * data (0: no data). So a checksum can be computed piece by piece. */
 uint32_t crc32c(uint32_t before, const void *bytes, size_t length);
 
-/* The same without the processor's instruction for it, which crc32c() uses where there is one. */
+/* Does the same without the processor's CRC-32C instruction, which crc32c() uses if there is
+ * one. */
 uint32_t crc32c_by_table(uint32_t before, const void *bytes, size_t length);
 
 #endif

@@ -20,13 +20,13 @@ int error_set(struct berth_error *error, int code, const char *format, ...)
 int error_wrap(struct berth_error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Does error_set for an errno value: "<formatted>: <strerror>". EACCES and EPERM become
- * BERTH_ERROR_PERMISSION, ENOENT and ENOTDIR BERTH_ERROR_NOT_FOUND, ENOMEM BERTH_ERROR_MEMORY,
- * the rest BERTH_ERROR_IO. Returns the code. */
+/* Sets an error for an errno value: "<formatted>: <strerror>". EACCES and EPERM become
+ * BERTH_ERROR_PERMISSION, ENOENT and ENOTDIR BERTH_ERROR_NOT_FOUND, ENOMEM BERTH_ERROR_MEMORY, the
+ * rest BERTH_ERROR_IO. Returns the code. */
 int error_set_errno(struct berth_error *error, int number, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Does error_set for a failed allocation. Returns BERTH_ERROR_MEMORY. */
+/* Sets the error of a failed allocation. Returns BERTH_ERROR_MEMORY. */
 int error_set_memory(struct berth_error *error);
 
 #endif

@@ -35,7 +35,7 @@ static inline uint64_t hash_add(uint64_t hash, uint64_t number)
     return hash_mix((hash + UINT64_C(0x9E3779B97F4A7C15)) ^ number);
 }
 
-/* The same for a string. NULL counts as a value of its own. */
+/* Returns the hash of a sequence with one more string. NULL counts as a value of its own. */
 static inline uint64_t hash_add_string(uint64_t hash, const char *string)
 {
     return hash_add(hash, string == NULL ? 0 : hash_bytes(string, strlen(string)));

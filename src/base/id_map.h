@@ -28,7 +28,7 @@ void id_map_finish(struct id_map *map);
 void id_map_reserve(struct id_map *map, size_t count);
 
 /* Adds a link whose id is set. Among links with the same id, id_map_find finds the one that was
- * added last; the others follow it by `next`. */
+ * added last; the others come after it in the bucket. */
 static inline void id_map_add(struct id_map *map, struct id_link *link)
 {
     struct id_link **bucket = &map->buckets[link->id & map->mask];

@@ -49,7 +49,7 @@
     for ((item) = (vector)->items;    \
          (vector)->count > 0 && (item) != (vector)->items + (vector)->count; (item)++)
 
-/* For the macros above only. */
+/* Only the macros above call these. */
 int vector_grow(void **items, size_t *capacity, size_t item_size, size_t wanted);
 void *vector_append_zeroed(void **items, size_t *count, size_t *capacity, size_t item_size);
 

@@ -25,8 +25,8 @@ enum dial_mode {
  * and GPU masks. When the daemon cannot start, its message becomes the error, with the code
  * BERTH_ERROR_INVALID when its input is wrong, such as an inventory.
  *
- * A socket of another daemon that refuses connections is tried again for 5 s. The user's own daemon
- * never replaces it.
+ * When the socket of another daemon refuses connections, the call retries for 5 s. The user's own
+ * daemon never replaces that socket.
  *
  * Fails with BERTH_ERROR_PERMISSION, _IO, _INVALID, _NOT_FOUND (no daemon runs, and it may not be
  * started: DIAL_ONLY, BERTH_SOCKET, or the machine's daemon) or _MEMORY. Blocks until the daemon is
@@ -35,7 +35,7 @@ enum dial_mode {
 int dial(const struct pool_address *address, enum dial_mode how, int *ret_socket,
          struct berth_error *error);
 
-/* The same with another timeout, in nanoseconds, for a socket that refuses connections. */
+/* Does the same with another timeout, in nanoseconds, for a socket that refuses connections. */
 int dial_with_timeout(const struct pool_address *address, enum dial_mode how, int64_t timeout,
                       int *ret_socket, struct berth_error *error);
 

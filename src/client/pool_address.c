@@ -45,7 +45,7 @@ static int check_absolute(const char *name, const char *value, struct berth_erro
                      quote(value).text);
 }
 
-/* Sets the path of a socket that is not the user's own daemon's. */
+/* Sets the socket of a daemon that is not the user's own. */
 static int set_socket(struct pool_address *address, const char *path, struct berth_error *error)
 {
     size_t length = (size_t)(strrchr(path, '/') - path);
@@ -109,14 +109,14 @@ static int set_own(struct pool_address *address, struct berth_error *error)
     return 0;
 }
 
-/* Returns whether the socket is that of the user's own daemon. A lease puts it into the environment
- * of its command. The daemon is still started on demand then. */
+/* Returns whether a lease of the user's own daemon has set BERTH_SOCKET. The daemon is still
+ * started on demand then. */
 static bool is_own(const struct pool_address *own, const char *socket)
 {
     return get_variable("BERTH_LEASE") != NULL && strcmp(own->socket, socket) == 0;
 }
 
-/* Forgets the address that set_own has set. */
+/* Clears the address that set_own has set. */
 static void clear_choice(struct pool_address *address)
 {
     free(address->directory);

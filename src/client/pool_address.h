@@ -5,7 +5,7 @@
  *  1. BERTH_SOCKET
  *  2. /run/berth/berth.sock, the machine's daemon, if it exists and there is no inventory
  *  3. the user's own daemon in BERTH_RUNTIME_DIR, by default /tmp/berth-<uid>; with an inventory,
- * in a subdirectory for that inventory
+ *     in a subdirectory
  *
  * Within a lease (BERTH_LEASE), berth itself set BERTH_SOCKET. If it names the socket of the user's
  * own or the machine's daemon, that daemon is handled as in 2 or 3.
@@ -36,7 +36,7 @@ struct pool_address {
 int pool_address_find(const char *inventory, struct pool_address *ret_address,
                       struct berth_error *error);
 
-/* The same with another path for the machine's socket, for tests. */
+/* Does the same with another path for the machine's socket, for tests. */
 int pool_address_find_with_machine_socket(const char *machine_socket, const char *inventory,
                                           struct pool_address *ret_address,
                                           struct berth_error *error);

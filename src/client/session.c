@@ -93,7 +93,7 @@ int session_refusal(const struct wire_message *message, struct berth_error *erro
 
 /* Receives one packet. Returns its length, 0 when the connection has ended, or -1 with errno. When
  * the peer closed the connection without reading everything, ECONNRESET comes before the peer's
- * last packets, so it is read past. */
+ * last packets, so this function then receives once more. */
 static ssize_t receive_packet(struct session *session, int flags)
 {
     ssize_t length = recv(session->socket, session->in, WIRE_MESSAGE_MAX, MSG_TRUNC | flags);
@@ -198,7 +198,7 @@ int session_send(struct session *session, const struct wire_message *message,
     return code;
 }
 
-/* Returns whether another attempt may help. */
+/* Returns whether a retry may help. */
 static bool is_worth_retrying(int code)
 {
     return code == BERTH_ERROR_IO || code == BERTH_ERROR_NOT_FOUND;
@@ -229,7 +229,8 @@ int session_try_reconnect(struct session *session, enum dial_mode how, struct be
     return dial_with_timeout(session->address, how, 0, &session->socket, error);
 }
 
-/* Makes one attempt. Sets *ret_gone when the daemon went away without a reason. */
+/* Sends the request once and waits for the answer. Sets *ret_gone when the daemon went away without
+ * a reason. */
 static int request_once(struct session *session, const struct wire_message *question,
                         struct wire_message *ret_answer, bool *ret_gone, struct berth_error *error)
 {

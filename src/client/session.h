@@ -20,18 +20,18 @@ struct session {
     const struct pool_address *address; /* the caller's */
     enum dial_mode how;
     int socket;  /* -1: not connected */
-    bool closed; /* the daemon closed the connection and said why; reconnecting hardly helps */
+    bool closed; /* the daemon closed the connection with a reason; reconnecting hardly helps */
     uint64_t last_number;
     struct backoff reconnecting; /* begun by the first attempt after the daemon's last message */
     struct text out;
     unsigned char *in; /* room for the longest message */
 };
 
-/* Connects to the daemon. Fails as dial; the session needs no clean-up then. */
+/* Connects to the daemon. Fails like dial; the session needs no clean-up then. */
 int session_open(struct session *session, const struct pool_address *address, enum dial_mode how,
                  struct berth_error *error);
 
-/* The same with another timeout, in nanoseconds, for a socket that refuses connections. */
+/* Does the same with another timeout, in nanoseconds, for a socket that refuses connections. */
 int session_open_with_timeout(struct session *session, const struct pool_address *address,
                               enum dial_mode how, int64_t timeout, struct berth_error *error);
 
@@ -45,7 +45,7 @@ void session_close(struct session *session);
 uint64_t session_next_number(struct session *session);
 
 /* Sends one message. Fails with BERTH_ERROR_IO when the daemon is gone (session_reconnect helps),
- * with the daemon's reason for closing the connection (see session_receive), or as wire_encode.
+ * with the daemon's reason for closing the connection (see session_receive), or like wire_encode.
  * Blocks while the socket is full. */
 int session_send(struct session *session, const struct wire_message *message,
                  struct berth_error *error);
@@ -55,7 +55,7 @@ enum { SESSION_NOTHING = 0, SESSION_MESSAGE = 1 };
 /* Waits for the next message, at most `timeout` nanoseconds (-1: no limit). Returns SESSION_MESSAGE
  * with a message, which the caller finishes, or SESSION_NOTHING after the timeout. Messages of
  * unknown types are ignored. Fails with BERTH_ERROR_IO when the daemon is gone; with the daemon's
- * reason when it closed the connection (WIRE_CLOSING), and sets `closed` then; or as wire_decode.
+ * reason when it closed the connection (WIRE_CLOSING), and sets `closed` then; or like wire_decode.
  * After a failure other than BERTH_ERROR_MEMORY the session is not connected. A signal ends the
  * wait with SESSION_NOTHING (with -1, only if its handler has no SA_RESTART). */
 int session_receive(struct session *session, int64_t timeout, struct wire_message *ret_message,
@@ -67,13 +67,15 @@ int session_receive(struct session *session, int64_t timeout, struct wire_messag
  * daemon is not retried forever. Fails with the last error. */
 int session_reconnect(struct session *session, struct berth_error *error);
 
-/* The same with a single attempt and no pause, for callers that do something else meanwhile. */
+/* Makes one attempt to reconnect, without a pause, for callers that do other work between
+ * attempts. */
 int session_try_reconnect(struct session *session, enum dial_mode how, struct berth_error *error);
 
 /* Sends a request and waits for its answer: the next message with the request's number, which must
- * have the type `wanted` (else BERTH_ERROR_SYNTAX). WIRE_REFUSED becomes its error. The number is
- * chosen here. Reconnects when the daemon goes away before it has answered, unless it said why.
- * Messages with other numbers are ignored. The caller finishes *ret_answer. */
+ * have the type `wanted` (else BERTH_ERROR_SYNTAX). WIRE_REFUSED becomes its error. This function
+ * sets the number. It reconnects when the daemon goes away before it has answered, unless the
+ * daemon gave a reason. Messages with other numbers are ignored. The caller finishes
+ * *ret_answer. */
 int session_request(struct session *session, struct wire_message *question, enum wire_type wanted,
                     struct wire_message *ret_answer, struct berth_error *error);
 

@@ -25,7 +25,7 @@
 #define LOCK_NAME "start"
 #define LOG_NAME  "log"
 
-/* How often files are created again that a cleaner of temporary files removes meanwhile. */
+/* The maximum number of attempts to create files, which a cleaner of temporary files may remove. */
 enum { TRIES_MAX = 5 };
 
 /* The descriptors that are open while a daemon is started; -1: not open. */
@@ -260,8 +260,8 @@ static int spawn_and_wait(struct daemon_start *start, struct berth_error *error)
     return code < 0 ? code : wait_until_ready(start, error);
 }
 
-/* Replaces BERTH_ERROR_NOT_FOUND, which means to the callers of dial that no daemon runs, not that
- * a file is missing for its start. */
+/* Replaces BERTH_ERROR_NOT_FOUND of a missing file by BERTH_ERROR_IO: to dial's callers, NOT_FOUND
+ * means that no daemon runs. */
 static int not_found_to_io(int code, struct berth_error *error)
 {
     if (code != BERTH_ERROR_NOT_FOUND)

@@ -19,8 +19,8 @@
  * stderr. The daemon writes one line to the pipe: "ready", or an error message. Blocks until then,
  * at most 10 s, or until another command has finished starting a daemon. Fails with
  * BERTH_ERROR_PERMISSION, _INVALID, _IO or _MEMORY. Returns START_DAEMON_NO_ANSWER, with the error
- * set, when the daemon ended without a line: it was perhaps killed, and a retry may help. Any
- * thread may call it. */
+ * set, when the daemon ended without writing a line: perhaps it was killed, and a retry may help.
+ * Any thread may call it. */
 enum { START_DAEMON_NO_ANSWER = 1 };
 int start_daemon(const struct pool_address *address, struct berth_error *error);
 

@@ -65,7 +65,8 @@ struct tagged_span {
     size_t end;
 };
 
-/* The layout of a member. Most members have their default, and this shows it without a call. */
+/* The layout of a member. It shows without a function call whether the member has its default, as
+ * most members do. */
 enum tagged_shape {
     TAGGED_SHAPE_OTHER,
     TAGGED_SHAPE_NUMBER,  /* `size` bytes */
@@ -101,11 +102,11 @@ struct tagged_kind {
 #define TAGGED_WORDS 64
 struct tagged_digest {
     int state;
-    uint64_t always;                /* checked whatever the bytes of the member are */
-    uint64_t required;              /* refused when missing */
-    uint64_t reset;                 /* the default is not 0 */
-    uint64_t owning;                /* own memory */
-    uint64_t of_word[TAGGED_WORDS]; /* have bytes in that word of the struct; the default is 0 */
+    uint64_t always;                /* fields to check whatever their member's bytes are */
+    uint64_t required;              /* fields that must be present */
+    uint64_t reset;                 /* fields whose default is not 0 */
+    uint64_t owning;                /* fields that own memory */
+    uint64_t of_word[TAGGED_WORDS]; /* fields in that word of the struct whose default is 0 */
 };
 
 struct tagged_table {
@@ -140,8 +141,7 @@ extern const struct tagged_kind tagged_maybe;
 extern const struct tagged_kind tagged_capability;
 /* char *, up to `max` bytes. */
 extern const struct tagged_kind tagged_text;
-/* The same for text that is only shown: a longer text is cut when it is written, and ends in "...".
- */
+/* char * that is only shown: a longer text is cut when it is written, and ends in "...". */
 extern const struct tagged_kind tagged_words;
 /* const uint32_t * with the count in another member, up to `max`. */
 extern const struct tagged_kind tagged_list;
@@ -208,7 +208,7 @@ int tagged_read(const struct tagged_reading *reading, const struct tagged_table 
                 struct tagged_span span, void *whole);
 void tagged_finish(const struct tagged_table *table, void *whole);
 
-/* The same for a packet that has only one struct. tagged_pack also returns BERTH_ERROR_MEMORY.
+/* Encode and decode a packet that has only one struct. tagged_pack also returns BERTH_ERROR_MEMORY.
  * tagged_unpack reads into a zeroed struct, which needs no finishing after a failure. */
 int tagged_pack(const struct tagged_table *table, const void *whole, struct text *out);
 int tagged_unpack(const struct tagged_table *table, const unsigned char *bytes, size_t length,

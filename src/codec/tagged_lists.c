@@ -66,7 +66,8 @@ const struct tagged_kind tagged_text = {
     .finish = free_pointer,
 };
 
-/* Cuts a text that is too long: a text that is cut is better than a message that cannot be sent. */
+/* Writes the text and cuts it if it is too long, because otherwise the message could not be
+ * sent. */
 static int words_write(const struct tagged_field *field, const void *whole, struct text *out)
 {
     static const char cut_mark[] = "...";
@@ -91,7 +92,7 @@ const struct tagged_kind tagged_words = {
 
 /* ---- Lists ---- */
 
-/* Computes the number of items of one size in the value. */
+/* Computes how many items of `item_size` bytes the value has. */
 static int parse_count(const struct tagged_reading *reading, const struct tagged_field *field,
                        struct tagged_span value, size_t item_size, size_t *ret_count)
 {

@@ -89,7 +89,8 @@ int context_report(struct context_set *set, struct context_ref ref, int status,
     return 0;
 }
 
-/* If a new context is lost at once, this process can no longer use the device. */
+/* Sets the error of a failed rebuild. If the new context is lost at once, this process can no
+ * longer use the device. */
 static int refuse_rebuilt(struct context_set *set, struct context_entry *entry, int status,
                           struct berth_error *error)
 {

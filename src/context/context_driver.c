@@ -20,8 +20,8 @@ struct started_driver {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct started_driver *first;
 
-/* Returns the library to load. NULL on a recorded machine without a named library, because this
- * machine's library knows nothing about it. */
+/* Returns the library to load; NULL with BERTH_SYSROOT and without a named library, because this
+ * machine's library does not know the recorded machine. */
 static const char *choose_library(const struct driver_ops *ops)
 {
     const char *named = getenv(ops->variable);
@@ -76,8 +76,8 @@ int context_driver_get(const struct driver_ops *ops, struct driver **ret_driver,
 
     if (file == NULL)
         return error_set(error, BERTH_ERROR_NOT_FOUND,
-                         "cannot load %s: a recorded machine needs %s", ops->library,
-                         ops->variable);
+                         "cannot load %s: with BERTH_SYSROOT, set %s to the library to use",
+                         ops->library, ops->variable);
     pthread_mutex_lock(&mutex);
     started = find_started(ops, file);
     if (started != NULL)

@@ -36,7 +36,7 @@ struct native_device {
 struct native_context {
     void *pointer; /* CUcontext, cl_context; NULL: none */
     struct native_device device;
-    uint64_t epoch; /* the driver's counter of the contexts that the device has had */
+    uint64_t epoch; /* CUDA: the number of the device's resets when the context was created */
 };
 
 /* The meaning of a status. */
@@ -96,7 +96,8 @@ struct driver_ops {
      * OpenCL, which has no current context. */
     int (*make_current)(struct driver *driver, const struct native_context *context);
 
-    /* Gets the memory of its device; values that the driver does not report are unknown. */
+    /* Gets the memory of the context's device; values that the driver does not report are
+     * unknown. */
     int (*memory)(struct driver *driver, const struct native_context *context,
                   struct driver_memory *ret_memory);
 

@@ -87,7 +87,8 @@ static enum berth_fault fault_of(enum driver_verdict verdict)
     return BERTH_FAULT_REBUILD;
 }
 
-/* A lost context stays lost, and a device that was given up stays so. */
+/* Notes that a context is lost. A lost context stays lost, and a device that was given up stays
+ * given up. */
 static void note_lost(struct context_set *set, struct context_entry *entry, enum berth_fault fault,
                       int status)
 {
@@ -160,7 +161,7 @@ void context_entry_release(struct context_set *set, struct context_entry *entry)
     pthread_mutex_lock(&set->lock);
     entry->is_released = true;
     pthread_mutex_unlock(&set->lock);
-    /* A failed release has lost the context already. */
+    /* Ignore the status: if the release fails, the context is already lost. */
     if (entry->context.pointer != NULL)
         entry->driver->ops->destroy(entry->driver, entry->context);
     entry->context = (struct native_context){0};

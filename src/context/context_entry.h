@@ -26,11 +26,11 @@ struct context_entry {
     /* Protected by the set's lock; changed only with `calls` held as well. */
     uint32_t generation;
     enum berth_fault fault; /* NONE, REBUILD or GIVE_UP */
-    int status;             /* the status that it was lost by */
+    int status;             /* the status that showed the loss */
     bool is_released;
 
-    /* The memory that context_set_best() has promised, and the figure that the promises are about.
-     * Protected by the set's lock. */
+    /* The memory that context_set_best() has promised, and the free memory that this amount is
+     * subtracted from. Protected by the set's lock. */
     uint64_t promised;
     struct optional_number last_free;
 };
@@ -61,12 +61,12 @@ enum berth_fault context_entry_classify(struct context_set *set, struct context_
  * set's lock. */
 int context_entry_check(const struct context_entry *entry, struct berth_error *error);
 
-/* Gets the memory of its device: from the driver, or from the last sample. The caller holds
+/* Gets the memory of the entry's device: from the driver, or from the last sample. The caller holds
  * `calls`. */
 void context_entry_memory(struct context_set *set, struct context_entry *entry,
                           struct driver_memory *ret_memory);
 
-/* Releases the context unless that was done. The caller holds `calls`. */
+/* Releases the context unless it is released already. The caller holds `calls`. */
 void context_entry_release(struct context_set *set, struct context_entry *entry);
 
 #endif

@@ -62,7 +62,7 @@ static int find_device(const struct context_set_config *config, const struct con
     return code;
 }
 
-/* A device has the same part in every set. */
+/* Gives the device a part of a CPU, the same part in every set. */
 static int stand_in(const struct context_set_config *config, const struct context_target *target,
                     struct context_entry *entry, struct berth_error *error)
 {
@@ -225,7 +225,7 @@ int context_set_next(struct context_set *set, struct context_ref *ret_ref,
     return code < 0 ? refuse_all(error) : 0;
 }
 
-/* A new figure already includes what was promised before. */
+/* Updates the free memory. A new figure already includes the earlier promises, so they end. */
 static void update_memory(struct context_set *set, struct context_entry *entry)
 {
     struct driver_memory memory = {0};
@@ -243,7 +243,7 @@ static void update_memory(struct context_set *set, struct context_entry *entry)
     pthread_mutex_unlock(&entry->calls);
 }
 
-/* Updates good contexts only: others are being rebuilt, which would block. */
+/* Updates good contexts only: another thread may be rebuilding the others, which would block. */
 static void update_all_memory(struct context_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {

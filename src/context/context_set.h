@@ -4,7 +4,7 @@
  * context is its position and its generation, so that a reference to an old context is refused.
  *
  * Several threads may call all functions at once, except context_set_destroy(). Calls of the driver
- * are serialised per context. This component knows nothing about leases, pools and slots.
+ * are serialised per context. This component knows nothing about leases and pools.
  */
 #ifndef CONTEXT_CONTEXT_SET_H
 #define CONTEXT_CONTEXT_SET_H
@@ -14,7 +14,7 @@
 #include "base/text/text.h"
 #include "context/context_driver.h"
 
-/* How to create a set. Its pointers belong to the caller; everything except `callbacks.data` is
+/* The parameters of a set. Its pointers belong to the caller; everything except `callbacks.data` is
  * copied. */
 struct context_set_config {
     const struct context_target *targets;
@@ -50,7 +50,7 @@ void context_set_destroy(struct context_set *set);
 
 size_t context_set_count(const struct context_set *set);
 
-/* The following functions do what berth/context.h says about the functions with similar names. */
+/* berth/context.h documents the functions with similar names, which behave in the same way. */
 int context_set_at(struct context_set *set, size_t position, struct context_ref *ret_ref,
                    struct berth_error *error);
 int context_set_find(struct context_set *set, struct device_id id, struct context_ref *ret_ref,
@@ -61,7 +61,7 @@ int context_set_best(struct context_set *set, uint64_t bytes, struct context_ref
                      struct berth_error *error);
 void context_set_describe(struct context_set *set, struct text *out);
 
-/* Fills in everything except the slot. */
+/* Gets the facts about a context, except the slot. */
 int context_info(struct context_set *set, struct context_ref ref,
                  struct berth_context_info *ret_info, struct berth_error *error);
 int context_make_current(struct context_set *set, struct context_ref ref,

@@ -130,7 +130,7 @@ static int push_context(const struct cuda_functions *functions,
     status = functions->push(context->pointer);
     if (status == 0)
         *ret_before = before;
-    /* The status may belong to an earlier asynchronous call. */
+    /* The status may belong to an earlier asynchronous call, and the push may have succeeded. */
     else if (functions->get_current(&now) == 0 && now != before)
         pop_context(functions, context, before);
     return status;

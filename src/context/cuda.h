@@ -12,7 +12,7 @@
 
 #include "context/context_driver.h"
 
-/* The return codes that the code names; cuda_faults.c has all of them. */
+/* The return codes that berth's code uses by name; cuda_faults.c has all of them. */
 enum cuda_status {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,
@@ -32,10 +32,10 @@ enum cuda_status {
     CUDA_ERROR_UNKNOWN = 999,
 };
 
-/* The bits of a context's flags that are one number: how a thread waits. */
+/* The bits of a context's flags that form one number: how a thread waits. */
 #define CUDA_SCHED_MASK 0x07u
 
-/* More devices than any machine has. A larger count is not believed. */
+/* More devices than any machine has. A larger count is refused. */
 #define CUDA_DEVICES_MAX 256
 
 struct cuda_uuid {
@@ -88,7 +88,7 @@ struct cuda_functions {
 #undef CUDA_MEMBER
 };
 
-/* What this process did to a device's primary context. */
+/* This process's resets of a device's primary context. */
 struct cuda_primary {
     pthread_mutex_t mutex; /* held from reading `resets` to the matching retain */
     uint64_t resets;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each status of CUDA means for the context of the call.
+ * The meaning of each CUDA status for the context of the call.
  */
 #include <string.h>
 
@@ -99,8 +99,8 @@ static const struct {
     {800, "CUDA_ERROR_NOT_PERMITTED", DRIVER_FINE},
     {801, "CUDA_ERROR_NOT_SUPPORTED", DRIVER_FINE},
     {802, "CUDA_ERROR_SYSTEM_NOT_READY", DRIVER_RETRY}, /* the fabric manager is still starting */
-    /* 803 and 804: The driver was updated while the old one runs, or the library does not support
-     * these GPUs. */
+    /* 803 and 804: the driver was updated but the old one still runs, or the library does not
+     * support these GPUs. */
     {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", DRIVER_GIVE_UP},
     {804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", DRIVER_GIVE_UP},
     {805, "CUDA_ERROR_MPS_CONNECTION_FAILED", DRIVER_RETRY}, /* the server may be starting */

@@ -36,7 +36,8 @@ static struct identity identify_target(const struct context_target *target)
     return identity;
 }
 
-/* The first version of the call returns the UUID of a partition's GPU. */
+/* Gets a device's UUID. For a partition, the first version of the call would return its GPU's
+ * UUID. */
 static int get_uuid(const struct cuda_search *search, int device, struct uuid *uuid)
 {
     const struct cuda_functions *functions = &search->cuda->functions;

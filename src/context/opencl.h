@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The parts of OpenCL that berth uses. They are declared here from its public documentation: the
- * library is loaded at run time, and the build needs no headers. A unit
- * test compares them with Khronos' headers.
+ * library is loaded at run time, and the build needs no headers. A unit test compares them with
+ * Khronos' headers.
  */
 #ifndef CONTEXT_OPENCL_H
 #define CONTEXT_OPENCL_H
@@ -15,7 +15,7 @@
 #define OPENCL_STATUSES(X)                                                \
     X(SUCCESS, 0, FINE)                                                   \
     X(DEVICE_NOT_FOUND, -1, FINE)      /* of the requested type */        \
-    X(DEVICE_NOT_AVAILABLE, -2, RETRY) /* "currently" not */              \
+    X(DEVICE_NOT_AVAILABLE, -2, RETRY) /* OpenCL says "currently" */      \
     X(COMPILER_NOT_AVAILABLE, -3, FINE)                                   \
     X(MEM_OBJECT_ALLOCATION_FAILURE, -4, RETRY)                           \
     /* A kernel is too large; with NVIDIA's driver also any               \

@@ -87,7 +87,7 @@ static struct pci_address address_by_nvidia(struct opencl *opencl, opencl_device
     return make_address(domain, bus, slot >> 3, slot & 7);
 }
 
-/* The domain is never reported. */
+/* AMD's drivers never report the domain. */
 static struct pci_address address_by_amd(struct opencl *opencl, opencl_device device)
 {
     struct opencl_topology_amd topology;

@@ -41,7 +41,7 @@ static inline struct opencl *opencl_of(struct driver *driver)
     return (struct opencl *)driver;
 }
 
-/* Frees it. The library stays loaded, and the parts of CPUs stay. */
+/* Frees the driver's struct. The library stays loaded, and the parts of CPUs continue to exist. */
 void opencl_destroy(struct opencl *opencl);
 
 /* Frees the list of divided CPUs. */

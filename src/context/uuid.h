@@ -22,7 +22,7 @@ struct uuid uuid_parse(const char *text, bool is_partition);
 /* Makes a UUID from a driver's 16 bytes; unknown if all are 0. */
 struct uuid uuid_of(const uint8_t *bytes);
 
-/* Both must be known. */
+/* Compares two UUIDs, which must be known. */
 bool uuid_equals(const struct uuid *one, const struct uuid *other);
 
 #endif

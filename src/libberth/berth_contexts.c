@@ -26,8 +26,8 @@ static int check_options(const struct berth_context_options *options, struct ber
     if ((options->cuda_flags & ~known) != 0 || (ways & (ways - 1)) != 0)
         return error_set(
             error, BERTH_ERROR_INVALID,
-            "options: cuda_flags: expected those of enum berth_cuda_flags, one of SCHED "
-            "at most, got %#x",
+            "options: cuda_flags: expected flags of enum berth_cuda_flags, at most one SCHED "
+            "flag, got %#x",
             options->cuda_flags);
     return 0;
 }
@@ -146,7 +146,7 @@ static struct berth_context handle_of(struct berth_context_set set, struct conte
     };
 }
 
-/* Ends a call, whether it found its context or not. */
+/* Ends a call. On success, returns a handle to the context. */
 static int leave_set(struct kept_set *kept, struct berth_context_set set, struct context_ref place,
                      int code, struct berth_context *ret_context)
 {

@@ -23,7 +23,7 @@ int berth_request_create(struct berth_request **ret_request, struct berth_error 
     return 0;
 }
 
-/* Pools see this mark; the last pool that uses the core frees it. */
+/* Marks the core as ended for the pools that use it; the last one frees it. */
 static void end_core(struct request_core *core)
 {
     atomic_store(&core->ended, true);

@@ -7,7 +7,7 @@
 /* The owner of a device file. */
 enum node_owner {
     OF_ALL,        /* no GPU in particular */
-    OF_NVIDIA,     /* one of nvidia's GPUs: /dev/nvidia0 */
+    OF_NVIDIA,     /* one NVIDIA GPU: /dev/nvidia0 */
     OF_CAPABILITY, /* a MIG instance: /dev/nvidia-caps/nvidia-cap30 */
     OF_DRM,        /* one GPU of any vendor: /dev/dri/renderD128 */
 };

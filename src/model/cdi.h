@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Devices in the container device interface (CDI): the entries of a machine's CDI files, and which
- * entry is which device. Pure functions over plain values.
+ * entry describes which device. Pure functions over plain values.
  */
 #ifndef MODEL_CDI_H
 #define MODEL_CDI_H
@@ -40,9 +40,9 @@ const char *cdi_entry_device(const struct cdi_entry *entry);
 
 /* Moves the entries of a file, from a directory of this level, to the registry. As in container
  * runtimes, an entry replaces one of the same name from a lower level, and two entries of the same
- * name and level are both void, whatever other levels have. Files must be added in order of their
- * levels. `file` is empty afterwards. Fails with BERTH_ERROR_LIMIT (CDI_ENTRIES_MAX) or _MEMORY;
- * the caller must finish both then. */
+ * name and level are both invalid, whatever other levels have. Files must be added in order of
+ * their levels. `file` is empty afterwards. Fails with BERTH_ERROR_LIMIT (CDI_ENTRIES_MAX) or
+ * _MEMORY; the caller must finish both then. */
 int cdi_registry_merge(struct cdi_registry *registry, struct cdi_registry *file, unsigned level);
 
 /* Returns the name of the vendor's entry for exactly this device, or NULL when there is none. An

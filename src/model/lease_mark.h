@@ -11,7 +11,7 @@
 
 struct lease_mark {
     uint64_t lease;     /* BERTH_LEASE, 0: none */
-    const char *socket; /* BERTH_SOCKET of its pool, points into the bytes; NULL: none */
+    const char *socket; /* BERTH_SOCKET of its pool; points into the parsed bytes; NULL: none */
 };
 
 /* Parses the text of /proc/PID/environ: strings NAME=VALUE, each terminated by a zero byte. A zero

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Environment variables that a helper program must not inherit, or not unchanged.
+ * Environment variables that a helper program must not inherit, or must not inherit unchanged.
  */
 #ifndef MODEL_MASK_VARIABLES_H
 #define MODEL_MASK_VARIABLES_H

@@ -19,7 +19,7 @@ struct mps_directory_source {
     const struct request *request; /* its mps_pipe_dir and mps_log_dir win if they are set */
 };
 
-/* Returns whether no lease of the request can have more than one device. It depends only on the
+/* Returns whether every lease of the request has at most one device. It depends only on the
  * request, not on the granted devices: an elastic request, a request for all devices and a request
  * with several replicas can get more, so they return false even when one device was granted. */
 bool mps_directories_single_device(const struct request *request);
@@ -35,7 +35,8 @@ bool mps_directories_are_same(const struct request *one, const struct request *o
 void mps_directories(const struct mps_directory_source *place, struct device_id id,
                      struct text *pipe, struct text *log);
 
-/* The maximum length of a directory with MPS's sockets, whose paths must fit into an address. */
+/* The maximum length of a directory with MPS's sockets, whose paths must fit into a socket
+ * address. */
 #define MPS_DIRECTORY_MAX 88
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The interface of a placement policy, which chooses devices among the candidates. A policy is a
- * pure function over a const view: the same question always has the same answer. Filters are
- * applied before. docs/PLACEMENT.md describes the policies.
+ * pure function over a const view: the same question always has the same answer. The engine applies
+ * the filters first. docs/PLACEMENT.md describes the policies.
  */
 #ifndef MODEL_POLICY_H
 #define MODEL_POLICY_H
@@ -17,7 +17,7 @@
 
 /* The pool's state of one slot, beside the machine's facts and loads. */
 struct policy_slot {
-    uint32_t tenants; /* leases on it */
+    uint32_t tenants; /* number of leases on it */
     uint32_t picks;   /* picks since its last load sample: work that is about to start */
     uint64_t queued;  /* work that a program reported */
     uint64_t active;
@@ -40,7 +40,7 @@ struct policy_question {
     const struct bitset *avoided;    /* chosen only if there are not enough others */
     size_t count;                    /* slots to choose: from the number of required slots to the
                                         number of candidates */
-    uint64_t affinity;               /* prefers, among equals, the slots that served it; 0: none */
+    uint64_t affinity;               /* a key: slots that served it last win ties; 0: none */
     bool ranked;                     /* some slots have a rank */
 };
 
@@ -56,7 +56,7 @@ struct policy_typical {
     uint32_t count;               /* devices; 0: only the host's CPUs and memory */
     uint32_t share;               /* millionths of each device; SHARE_WHOLE: alone */
     uint64_t cpus;                /* thousandths of a CPU on the host; 0: none */
-    uint64_t memory;              /* bytes of the host's; 0: none */
+    uint64_t memory;              /* bytes of the host's memory; 0: none */
     const struct bitset *accepts; /* slots that fit by their constant facts */
 };
 
@@ -132,7 +132,7 @@ struct policy {
                    void **ret_tables);
     void (*forget)(void *tables);
 
-    /* Optional, before compare, for a policy that rates nodes. Returns the best choice on this
+    /* Optional, used before compare, for a policy that rates nodes. Returns the best choice on this
      * node, with as few avoided devices as possible. Called only when the node has enough
      * candidates and the host has room. Among the nodes with the fewest avoided devices, the one
      * with the lowest cost wins. When a node has too many devices to be rated, compare decides. */
@@ -148,7 +148,7 @@ struct policy {
     /* rate needs policy_node.held. */
     bool sees_held;
     /* rate needs policy_node.busy_for. Then results are cached only for demands without a time
-     * limit, for which rate may use only whether the others' time limits are known. */
+     * limit; for these, rate may only use whether busy_for is INT64_MAX. */
     bool sees_ends;
 
     void *context; /* of a program's own policy */

@@ -21,7 +21,7 @@ enum lease_hold {
     LEASE_HOLD_NOTHING = 2,    /* no holder: it ends by its time limit or on request */
 };
 
-/* Why a lease or claim ends. */
+/* The reason why a lease or claim ends. */
 enum lease_end {
     LEASE_END_RELEASED = 1,   /* its holder released it */
     LEASE_END_DIED = 2,       /* its holder ended without releasing it */
@@ -35,7 +35,8 @@ enum lease_end {
     LEASE_END_IDLE = 10,      /* it was held but not used */
 };
 
-/* released, died, ...: names for programs. A newer daemon may send values without a name here. */
+/* released, died, ...: machine-readable names. A newer daemon may send values without a name
+ * here. */
 extern const struct choice lease_end_names[];
 
 /* The state of a device, as `status` shows it. */
@@ -105,7 +106,7 @@ struct lease_info {
                                     in use, or their use is not known */
     bool idle_warned;            /* it is idle for longer than the configuration's idle_warning */
     bool adopted;                /* its process ran before the lease was granted */
-    bool preparing;              /* the prolog runs; the holder is not told yet */
+    bool preparing;              /* the prolog runs; the holder is not notified yet */
     uint64_t judged_time;        /* nanoseconds for which the devices' use is known */
     uint64_t idle_time;          /* the part of judged_time without use */
 };
@@ -156,8 +157,8 @@ struct claim_info {
     bool opportunistic;
 };
 
-/* Returns why a lease or claim ended as a text: "released by its holder", "the time limit", ... It
- * is "it ended" for a value unknown to this version. The string is static. */
+/* Describes why a lease or claim ended: "released by its holder", "the time limit", ... A value
+ * unknown to this version gives "it ended". The string is static. */
 const char *pool_info_describe_end(enum lease_end end);
 
 #endif

@@ -202,7 +202,7 @@ struct validation {
     struct berth_error *error;
 };
 
-/* Refuses the request: the message is the name of the field at fault and the sentence. */
+/* Refuses the request with the message "FIELD: sentence". */
 __attribute__((format(printf, 3, 4))) static int
 refuse_field(struct validation *validation, const char *field, const char *format, ...)
 {

@@ -22,9 +22,8 @@
 #define REQUEST_COUNT_MAX 1000000
 /* The maximum length of a name, model, affinity key or policy name, in bytes. */
 #define REQUEST_TEXT_MAX 255
-/* The maximum length of an MPS directory, in bytes: paths of sockets in it must fit into an
- * address.
- */
+/* The maximum length of an MPS directory, in bytes: paths of sockets in it must fit into a socket
+ * address. */
 #define REQUEST_DIRECTORY_MAX 72
 /* Shares are counted in millionths of a device. */
 #define SHARE_WHOLE    1000000
@@ -74,7 +73,7 @@ struct request {
     struct device_id_list avoided; /* these only if no other device fits */
     enum vendor_rule vendor_rule;
     enum vendor vendor;
-    char *model; /* substrings separated by |, case does not count; NULL: any */
+    char *model; /* case-insensitive substrings separated by |; NULL: any */
     struct optional_number min_free;
     struct optional_number min_memory;
     struct capability min_cap;
@@ -91,7 +90,7 @@ struct request {
     enum scheduling scheduling;
     enum priority priority;
     char *policy;   /* NULL: the default for the request */
-    char *affinity; /* NULL: the user's own */
+    char *affinity; /* NULL: the user id in the machine's pool, else none */
     bool opportunistic;
     bool ranks; /* one process per device over all replicas */
     bool or_cpu;
@@ -110,8 +109,8 @@ void request_finish(struct request *request);
  * *ret_request is untouched then. */
 int request_copy(struct request *ret_request, const struct request *from);
 
-/* Returns whether all members are equal, also those without effect, such as the vendor when the
- * rule is not exact. The values of unknown members are ignored. */
+/* Returns whether all members are equal, including those without effect, such as the vendor when
+ * the rule is not exact. The values of unknown members are ignored. */
 bool request_equals(const struct request *one, const struct request *other);
 
 /* The fields of a request that options and spec files spell differently, for messages. */
@@ -127,12 +126,12 @@ struct request_names {
 /* The names of the options. */
 extern const struct request_names request_option_names;
 
-/* Checks the request by itself, without the devices of a pool. Fails with BERTH_ERROR_INVALID and a
+/* Checks the request without regard to the devices of a pool. Fails with BERTH_ERROR_INVALID and a
  * message "FIELD: sentence". Pure. */
 int request_validate(const struct request *request, struct berth_error *error);
 
-/* The same with other names. On failure *ret_field is the name of the field at fault, a constant or
- * one of the names. */
+/* Checks the request in the same way, with other names in the message. On failure *ret_field is the
+ * name of the field at fault, a constant or one of the names. */
 int request_validate_named(const struct request *request, const struct request_names *names,
                            const char **ret_field, struct berth_error *error);
 
@@ -144,8 +143,9 @@ int request_parse_device_count(const char *string, struct device_count *ret_coun
 /* Returns whether --device or --avoid of the request has an id that is only an index. */
 bool request_is_unresolved(const struct request *request);
 
-/* Gives the ids that are only an index the vendor of the present device with that index. Fails with
- * BERTH_ERROR_INVALID, and names the option, when no device or several devices have the index. */
+/* Sets the vendor of each id that is only an index: that of the present device with the same index.
+ * Fails with BERTH_ERROR_INVALID, and names the option, when no device or several devices have the
+ * index. */
 int request_resolve_devices(struct request *request, const struct device_id_list *present,
                             struct berth_error *error);
 

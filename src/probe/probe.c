@@ -67,10 +67,10 @@ int probe_start(struct probe *probe, struct berth_error *error)
         program_find("berth-probe", found, sizeof(found));
         detached.program = found;
     } else if (*named != '/' && realpath(named, found) != NULL) {
-        detached.program = found; /* it starts in another directory */
+        detached.program = found; /* the program starts in another directory */
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-        return error_set_errno(error, errno, "socketpair");
+        return error_set_errno(error, errno, "cannot create a socket pair");
     detached.input = ends[1];
     code = spawn_detached(&detached, error);
     close(ends[1]);
@@ -86,7 +86,8 @@ int probe_start(struct probe *probe, struct berth_error *error)
 void probe_finish(struct probe *probe)
 {
     if (probe->is_open) {
-        /* A child that was forked in the meantime may have a copy of the descriptor. */
+        /* Closing is not enough: a child that was forked meanwhile may have a copy of the
+         * descriptor. */
         shutdown(probe->channel.descriptor, SHUT_RDWR);
         probe_channel_finish(&probe->channel);
     }

@@ -17,7 +17,7 @@
 
 /* The deadline of a request, unless BERTH_PROBE_DEADLINE is set: 3 s. */
 #define PROBE_DEADLINE_DEFAULT INT64_C(3000000000)
-/* How much later than its deadline an answer may arrive before the probe counts as lost. */
+/* An answer may arrive this much later than its deadline. After that the probe counts as lost. */
 #define PROBE_DEADLINE_GRACE INT64_C(500000000)
 
 /* Zeroed memory is a probe that was never started. */
@@ -28,14 +28,14 @@ struct probe {
 };
 
 /* Starts the program: BERTH_PROBE if it is set, otherwise berth-probe where program_find() finds
- * it. It is not a child of this process. It ends by itself when the probe is finished or this
- * process ends. Returns at once. Fails like spawn_detached(), or with BERTH_ERROR_IO. */
+ * it. It is not a child of this process. It exits when the probe is finished or this process ends.
+ * Returns at once. Fails like spawn_detached(), or with BERTH_ERROR_IO. */
 int probe_start(struct probe *probe, struct berth_error *error);
 
 /* Closes the connection. Allowed if the probe was never started. */
 void probe_finish(struct probe *probe);
 
-/* Sends the request and numbers it. Fails with BERTH_ERROR_IO or _MEMORY; the caller must start the
+/* Numbers the request and sends it. Fails with BERTH_ERROR_IO or _MEMORY; the caller must start the
  * probe again then. */
 int probe_send(struct probe *probe, struct probe_request *request, struct berth_error *error);
 
@@ -47,7 +47,7 @@ int probe_receive(struct probe *probe, struct probe_answer *ret_answer, struct b
 /* Sends the request and waits for its answer; starts the program if needed. The answer arrives by
  * the request's deadline (0: probe_deadline()), otherwise this fails a little later with
  * BERTH_ERROR_TIMED_OUT. Fails also like the functions above. On failure the probe is finished and
- * *ret_report unchanged; otherwise the caller finishes it. */
+ * *ret_report is unchanged; on success the caller finishes the report. */
 int probe_query(struct probe *probe, struct probe_request *request,
                 struct machine_report *ret_report, struct berth_error *error);
 
@@ -55,7 +55,7 @@ int probe_query(struct probe *probe, struct probe_request *request,
  * Fails with BERTH_ERROR_SYNTAX or _RANGE (10 ms to 10 min); *ret_deadline is unchanged then. */
 int probe_deadline(int64_t *ret_deadline, struct berth_error *error);
 
-/* The same for a given text. */
+/* Parses a deadline in the same way from a text. */
 int probe_deadline_parse(const char *text, int64_t *ret_deadline, struct berth_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Requests to berth-probe and its answers, as tagged fields (codec/tagged.h). Both ends come from
- * the same build; packets are checked all the same.
+ * the same build, but packets are checked nevertheless.
  */
 #ifndef PROBE_PROBE_MESSAGES_H
 #define PROBE_PROBE_MESSAGES_H
@@ -20,7 +20,7 @@ struct probe_request {
                                  * by then */
     struct device_id_list only; /* the only devices to read; the others keep their last facts.
                                  * Empty: list and read all devices */
-    bool without_processes;     /* do not look for processes on the devices */
+    bool without_processes;     /* do not list the processes on the devices */
 };
 
 struct probe_answer {

@@ -46,10 +46,10 @@
 /* Never renumber, only append. */
 enum wire_type {
     /* From the client. */
-    WIRE_HELLO = 1,   /* asks for the pool's facts -> POOL */
+    WIRE_HELLO = 1,   /* requests the pool's facts -> POOL */
     WIRE_CLAIM = 2,   /* token, request, hold, parent, masks, command, inventory, resume
                          -> WAITING if it must wait, then GRANTED or REFUSED; later NOTICE, WARNING.
-                         With pid, started: for that process, which already runs */
+                         With pid and started: for that process, which already runs */
     WIRE_RELEASE = 3, /* id, exit_code: the holder has ended with all its processes -> DONE */
     WIRE_CANCEL = 4,  /* id: removes a waiting claim from the queue -> DONE */
     WIRE_STOP = 5,    /* id: ends a lease, and stops its command first -> DONE at once */
@@ -115,7 +115,7 @@ struct wire_message {
     char *inventory;          /* the file that the pool must have, absolute; NULL: any */
     uint64_t duration;        /* nanoseconds */
     uint64_t started;         /* the start of the process `pid`, in clock ticks since boot */
-    bool present;             /* claims the devices that the process uses; there is no request */
+    bool present;             /* claims the devices that the process already uses; no request */
     struct device_id_list device_ids;
     uint32_t section;
     uint64_t after;
@@ -125,7 +125,7 @@ struct wire_message {
     uint32_t position;
     struct optional_number estimate; /* nanoseconds from now */
     struct device_list devices;      /* replica after replica */
-    uint32_t replicas;               /* 0 is 1 */
+    uint32_t replicas;               /* 0 means 1 */
     bool more;
     int64_t granted;
     struct optional_number expires;
@@ -133,7 +133,7 @@ struct wire_message {
     char *mps_root;   /* of a lease that shares by MPS (model/mps_directories.h); else NULL */
     uint32_t vendors; /* bits of enum vendor: the vendors of the host's devices */
     char *socket;
-    char *pool; /* changes only when ids start again from 1 */
+    char *pool; /* identifies the pool; changes only when ids start again from 1 */
     char *version_text;
     int32_t pid;
     int64_t force_at;

@@ -7,12 +7,12 @@
 #include "wire/wire.h"
 
 /* Enums that the daemon sends and clients only show (state, end, sharing, priority) may have any
- * value, because a later daemon may add values. Enums that the daemon acts on (hold, those of the
+ * value, because a newer daemon may add values. Enums that the daemon acts on (hold, those of the
  * request) must be known. */
 _Static_assert(SLOT_STATE_GONE == 9 && LEASE_END_IDLE == 10 && LEASE_HOLD_NOTHING == 2 &&
                    WIRE_SECTION_QUEUE == 3 && WIRE_FOLLOW == 13 && WIRE_NEWS == 74 &&
                    SLOT_BLOCK_ELSEWHERE == 8 && WIRE_NEWS_ALL == 15 && HISTOGRAM_BUCKETS == 13,
-               "what messages say is part of the format");
+               "the values of these enums are part of the format");
 
 static const struct tagged_field slot_fields[] = {
     [WIRE_SLOT_DEVICE] = {TAGGED_MEMBER(slot_info, device, inner), .required = true,
@@ -112,7 +112,7 @@ static const struct tagged_field histogram_fields[] = {
     HISTOGRAM_COUNT(12),
 };
 _Static_assert(COUNT(histogram_fields) == WIRE_HISTOGRAM_COUNT + HISTOGRAM_BUCKETS,
-               "each has its tag");
+               "each bucket needs a tag");
 
 static const struct tagged_table histogram_table =
     TAGGED_TABLE(duration_histogram, histogram_fields);

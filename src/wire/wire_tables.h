@@ -82,7 +82,7 @@ enum wire_lease_tag {
     WIRE_LEASE_COMMAND = 6,        /* text */
     WIRE_LEASE_DEVICES = 7,        /* ids */
     WIRE_LEASE_REPLICAS = 8,       /* number; 1 by default */
-    WIRE_LEASE_SHARE = 9,          /* number: millionths; all of it by default */
+    WIRE_LEASE_SHARE = 9,          /* number: millionths; the whole device by default */
     WIRE_LEASE_MEMORY = 10,        /* maybe: bytes */
     WIRE_LEASE_SHARING = 11,       /* number: enum sharing */
     WIRE_LEASE_PRIORITY = 12,      /* number: enum priority */

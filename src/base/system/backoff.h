@@ -15,8 +15,8 @@
 #define BACKOFF_PAUSE_MIN INT64_C(5000000)
 #define BACKOFF_PAUSE_MAX INT64_C(500000000)
 
-/* Returns the pause to make after `pause`: twice as long, but at least `min` and at most `max`.
- * The pause before the first retry is 0. */
+/* Returns the pause that follows `pause`: twice as long, but at least `min` and at most `max`. The
+ * pause before the first retry is 0. */
 static inline int64_t backoff_next(int64_t pause, int64_t min, int64_t max)
 {
     if (pause < min)
@@ -26,7 +26,7 @@ static inline int64_t backoff_next(int64_t pause, int64_t min, int64_t max)
 
 /* Retries for a limited time. Call backoff_begin() before backoff_sleep(). */
 struct backoff {
-    int64_t until;     /* of clock_now(); 0: backoff_begin() was not called */
+    int64_t until;     /* end of the retries, by clock_now(); 0: backoff_begin() was not called */
     int64_t pause;     /* the last pause; 0: none yet */
     int64_t pause_max; /* the longest pause */
 };

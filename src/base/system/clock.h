@@ -22,7 +22,7 @@ static inline int64_t clock_now(void)
     return clock_read(CLOCK_MONOTONIC);
 }
 
-/* The same, several times cheaper, but up to a few milliseconds late. */
+/* Reads CLOCK_MONOTONIC several times faster, but up to a few milliseconds late. */
 static inline int64_t clock_now_coarse(void)
 {
     return clock_read(CLOCK_MONOTONIC_COARSE);

@@ -17,8 +17,8 @@
  * *ret_content is untouched then. Blocks as long as reading the file does. */
 int file_read(const char *path, size_t limit, struct text *ret_content, struct berth_error *error);
 
-/* The same for an open descriptor, from its current position to its end. `name` is for messages.
- * The caller closes the descriptor. */
+/* Reads an open descriptor in the same way, from its current position to its end. `name` is for
+ * messages. The caller closes the descriptor. */
 int file_read_open(int descriptor, const char *name, size_t limit, struct text *ret_content,
                    struct berth_error *error);
 

@@ -45,8 +45,8 @@ static bool is_in_other_namespace(pid_t pid, const char *kind, struct stat *ret_
            stat_our_namespace(kind, ret_ours) && !is_same_namespace(&its, ret_ours);
 }
 
-/* Goes up from the user namespace, whose descriptor it closes, to the one right below the caller's.
- */
+/* Goes up from the user namespace `descriptor` to the one right below the caller's, and finds its
+ * owner. Closes the descriptor. */
 static bool find_owner(int descriptor, const struct stat *ours, uint32_t *ret_uid)
 {
     bool is_below = false;

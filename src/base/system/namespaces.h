@@ -4,8 +4,8 @@
  * owner, and a process cannot create a namespace for another user.
  *
  * A user who creates a user namespace, as rootless containers do, can run processes in it under
- * other user ids, which the system lends to the user. The kernel gives the owner full control over
- * these processes: the owner may signal and trace them.
+ * other user ids, which the system assigns to the user (/etc/subuid). The kernel gives the owner
+ * full control over these processes: the owner may signal and trace them.
  *
  * These functions never block, and any thread may call them. They return false when the process is
  * gone or may not be inspected.

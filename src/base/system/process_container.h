@@ -16,12 +16,12 @@
  * container does not count. */
 bool process_container(pid_t pid, struct text *out);
 
-/* The same, but only when the process is the first of the container: its parent is not in it. */
+/* Does the same, but only for the first process of a container: its parent is not in it. */
 bool process_container_begun(pid_t pid, struct text *out);
 
 /* Finds the user who is responsible for the container of a process, whatever its uid in the
  * container: the owner of its user namespace, or root when the container's pid namespace was
- * created with root's rights. Returns false when only the process's own user is. */
+ * created with root's rights. Returns false when only the process's own user is responsible. */
 bool process_container_owner(pid_t pid, uint32_t *ret_uid);
 
 #endif

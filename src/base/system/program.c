@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 /* The running program's directory comes first, for builds that are not installed, or installed
- * elsewhere. It is right even when the program's file was replaced meanwhile. */
+ * elsewhere. The kernel reports this directory correctly even when the program's file was replaced
+ * meanwhile. */
 void program_find(const char *name, char *path, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", path, size);

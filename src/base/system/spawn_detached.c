@@ -87,7 +87,8 @@ static char *make_path_absolute(struct detached_launch *launch, char *entry)
     return code < 0 ? NULL : launch->absolute.items[launch->absolute.count - 1];
 }
 
-/* Makes the program's environment, which points into the caller's and into the launch. */
+/* Makes the program's environment. Its entries point into the caller's environment and into
+ * `launch`. */
 static int make_environment(struct detached_launch *launch)
 {
     static char listening[] = "LISTEN_FDS=1";
@@ -126,7 +127,8 @@ static int make_environment(struct detached_launch *launch)
     return 0;
 }
 
-/* Only system calls from here on, because another thread of the caller may hold any lock. */
+/* The functions up to leave_session() run in the new processes. They use only system calls, because
+ * another thread of the caller may hold any lock. */
 
 static void write_pid_variable(char *pid)
 {
@@ -142,8 +144,8 @@ static void write_pid_variable(char *pid)
     pid[length] = '\0';
 }
 
-/* Puts the descriptors at 0 to 3. They may already have numbers below 4, when the caller was
- * started without some of these, so they are moved above first. */
+/* Puts the descriptors at 0 to 3. They may already have such numbers, when the caller was started
+ * without standard input, output or error. So they are moved above 3 first. */
 static bool place_descriptors(const struct detached_launch *launch)
 {
     const struct detached_program *detached = launch->detached;
@@ -210,7 +212,8 @@ static int leave_session(void *context)
     return 0;
 }
 
-/* Blocks all signals meanwhile: handlers must not run in the new processes, which share memory. */
+/* Starts the processes with all signals blocked: handlers must not run in them, because they share
+ * the caller's memory. */
 static void run_launch(struct detached_launch *launch)
 {
     sigset_t all;

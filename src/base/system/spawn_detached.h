@@ -8,8 +8,8 @@
 #include <berth/error.h>
 #include <stdbool.h>
 
-/* The name in LISTEN_FDNAMES of a socket that belongs to the program: the program removes its path.
- */
+/* The name in LISTEN_FDNAMES of a socket that belongs to the program, which must remove its
+ * path. */
 #define DETACHED_LISTENER "detached"
 
 struct detached_program {

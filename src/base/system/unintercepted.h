@@ -3,7 +3,7 @@
  * clone() and sigaction() for a child that shares the parent's memory. ThreadSanitizer intercepts
  * these functions and would record the child's calls as the parent's: it takes every clone() for a
  * fork() and stops watching the calling thread, and after the child's sigaction() it does not call
- * the parent's handlers. Under other names, it does not intercept them.
+ * the parent's handlers. It does not intercept the same functions under other names.
  */
 #ifndef BASE_SYSTEM_UNINTERCEPTED_H
 #define BASE_SYSTEM_UNINTERCEPTED_H

@@ -18,8 +18,9 @@ struct choice {
 /* Returns the name of `value`, or NULL when the table has none. */
 const char *choice_name(const struct choice *table, int value);
 
-/* Finds the value of a name; case counts. Fails with BERTH_ERROR_INVALID, or BERTH_ERROR_MEMORY,
- * and a message that lists all names and suggests the nearest one; *ret_value is untouched then. */
+/* Finds the value of a name, which is case-sensitive. Fails with BERTH_ERROR_INVALID, or
+ * BERTH_ERROR_MEMORY, and a message that lists all names and suggests the nearest one; *ret_value
+ * is untouched then. */
 int choice_parse(const struct choice *table, const char *name, int *ret_value,
                  struct berth_error *error);
 

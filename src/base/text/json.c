@@ -40,7 +40,7 @@ static void begin_item(struct json *json)
     break_line(json);
 }
 
-/* Called before each value. */
+/* Begins each value: separates it from the item before it, if there is one. */
 static void begin_value(struct json *json)
 {
     assert(!json->done);

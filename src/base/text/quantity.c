@@ -69,7 +69,7 @@ static wide scale_decimal(const struct decimal *decimal, uint64_t unit)
            (wide)decimal->fraction * unit / power_of_ten((unsigned)decimal->fraction_digits);
 }
 
-/* `reason` may be NULL. */
+/* Reports what was expected and found, and the reason unless it is NULL. */
 static int report_syntax_error(struct berth_error *error, const char *wanted, const char *found,
                                const char *reason)
 {

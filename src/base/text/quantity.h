@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Parses and formats numbers with units. Parsing is exact. It fails with BERTH_ERROR_RANGE for a
- * number that does not fit, and with BERTH_ERROR_SYNTAX for any other text that is not of the form,
- * such as an empty string, a sign, or blanks at either end. The message has the form "expected X,
- * got Y". The result is untouched on failure. Pure functions; any thread may call them.
+ * number that does not fit, and with BERTH_ERROR_SYNTAX for text in another form, such as an empty
+ * string, a sign, or blanks at either end. The message has the form "expected X, got Y". The result
+ * is untouched on failure. Pure functions; any thread may call them.
  */
 #ifndef BASE_TEXT_QUANTITY_H
 #define BASE_TEXT_QUANTITY_H

@@ -16,7 +16,7 @@ struct quoted {
  * error_set(error, code, "got %s", quote(value).text). Never blocks or allocates. */
 struct quoted quote(const char *string);
 
-/* The same for bytes that need not be terminated and may include zero bytes. */
+/* Quotes bytes in the same way. They need not be terminated and may include zero bytes. */
 struct quoted quote_bytes(const char *bytes, size_t length);
 
 #endif

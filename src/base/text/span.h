@@ -32,7 +32,7 @@ static inline bool span_skip_prefix(struct span *span, const char *beginning)
     return true;
 }
 
-/* The same at the end. */
+/* Removes these bytes from the end. Returns false when the span does not end with them. */
 static inline bool span_drop_suffix(struct span *span, const char *end)
 {
     size_t length = strlen(end);

@@ -16,7 +16,7 @@ enum { GAP = 2 };
 
 static const char unknown[] = "-";
 
-/* How a column is printed. */
+/* The layout of a column. */
 struct column_layout {
     bool shown;
     size_t width;
@@ -109,7 +109,7 @@ static struct column_layout measure_column(const struct table *table, size_t col
     return layout;
 }
 
-/* Returns the width that the column may be cut to. */
+/* Returns the column's minimum width. */
 static size_t min_width(const struct table_column *column, const struct column_layout *layout)
 {
     return column->min == 0 || column->min > layout->width ? layout->width : column->min;
@@ -147,7 +147,7 @@ static bool drop_column(const struct table *table, struct column_layout *layouts
     return min != NULL;
 }
 
-/* Makes the widest column that may be cut further narrower by one. Returns false when there is
+/* Reduces by one the width of the widest column that can still be cut. Returns false when there is
  * none. */
 static bool narrow_widest_column(const struct table *table, struct column_layout *layouts)
 {
@@ -176,7 +176,7 @@ struct line {
     struct text *out;
     const struct terminal *terminal;
     bool started;
-    size_t blanks; /* written before the next text, so that they never end the line */
+    size_t blanks; /* blanks to write before the next text, so that they never end the line */
 };
 
 static void append_cell(struct line *line, const char *string, enum style style, bool right,

@@ -12,7 +12,7 @@
 
 enum {
     DEFAULT_WIDTH = 80,
-    WIDTH_MAX = 10000, /* a larger width is a mistake */
+    WIDTH_MAX = 10000, /* a larger width is ignored */
 };
 
 static size_t detect_width(int descriptor, bool is_terminal)

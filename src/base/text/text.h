@@ -30,8 +30,8 @@ void text_append_format(struct text *text, const char *format, ...)
 void text_append_list(struct text *text, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
-/* Returns room for up to `max` bytes at the end, or NULL when there is no memory, which is
- * remembered. The caller writes to it and then appends what it wrote with text_commit. */
+/* Returns room for up to `max` bytes at the end, or NULL when there is no memory; text_failed
+ * returns true then. The caller writes bytes there and appends them with text_commit. */
 void *text_reserve(struct text *text, size_t max);
 void text_commit(struct text *text, size_t length);
 

@@ -18,7 +18,7 @@ struct truncation truncate_measure(const char *string, size_t room)
         width += utf8_character_width(character);
         if (width > room)
             break;
-        /* Characters without width stay with the last character that leaves room for the mark. */
+        /* Characters without width stay with the character before them, if the mark still fits. */
         if (width < room)
             piece = (struct truncation){.length = i, .width = width, .cut = true};
     }

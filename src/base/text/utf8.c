@@ -61,7 +61,7 @@ static const struct character_range two_columns[] = {
 
 /* The result of decoding: the character and its length when length == wanted. Otherwise `length` is
  * that of the longest prefix of a character, and `wanted` is the length of that character (0 when
- * no character begins so). */
+ * no character begins with these bytes). */
 struct sequence {
     uint32_t character;
     size_t length;
@@ -191,7 +191,7 @@ static bool is_in_ranges(uint32_t character, const struct character_range *range
 
 unsigned utf8_character_width(uint32_t character)
 {
-    /* Nearly all characters are here, and in neither table. */
+    /* Most characters are below both tables. */
     if (character < zero_columns[0].first)
         return 1;
     if (IS_IN(character, zero_columns))

@@ -20,7 +20,8 @@
  * length of the longest well-formed prefix, at least 1, as Unicode recommends. */
 size_t utf8_decode(const char *bytes, size_t length, uint32_t *ret_character);
 
-/* Does utf8_decode, and gives UTF8_REPLACEMENT for a control character (utf8_is_control) too. */
+/* Decodes like utf8_decode, but gives UTF8_REPLACEMENT for a control character (utf8_is_control)
+ * too. */
 size_t utf8_decode_inert(const char *bytes, size_t length, uint32_t *ret_character);
 
 /* Returns whether all `length` bytes are well-formed UTF-8. */
@@ -47,7 +48,8 @@ void utf8_append_inert(struct text *text, const char *string);
 /* Returns the number of terminal columns of utf8_append_inert's result. */
 size_t utf8_width(const char *string);
 
-/* Does the same in place, with '?' for each invalid or control byte. The length stays the same. */
+/* Replaces each byte of invalid sequences and control characters by '?', in place. The length stays
+ * the same. */
 void utf8_make_plain(char *string);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * Arbiters: opportunistic work that gives way. An arbiter has at most one opportunistic claim in
  * the queue and offers each lease that it gets. Offers are made in rounds, which one thread at a
- * time runs. Declined leases are held until the round has offered everything that is spare; then
- * they are released together, and the arbiter rests until the next release.
+ * time runs. Declined leases are held until the round has offered all spare devices; then they are
+ * released together, and the arbiter rests until the next release.
  */
 #include "libberth/local/arbiters.h"
 
@@ -22,7 +22,7 @@ struct berth_arbiter {
     struct berth_arbiter_options options;
     struct engine_request *request;
 
-    /* All below: under the lock. */
+    /* The members below are protected by the lock. */
     uint64_t waiting;   /* the claim in the queue; 0: none */
     uint64_t ready;     /* a granted lease that has not been offered yet; 0: none */
     uint64_t offered;   /* the lease that is being offered; 0: none */
@@ -161,7 +161,7 @@ static uint64_t next_lease(struct berth_arbiter *arbiter)
     return id;
 }
 
-/* Runs the offer callback; gives up the lock meanwhile. */
+/* Offers the lease; releases the lock meanwhile. Returns false if the program declines. */
 static bool offer(struct berth_arbiter *arbiter, uint64_t id)
 {
     struct berth_pool *pool = arbiter->pool;
@@ -170,7 +170,7 @@ static bool offer(struct berth_arbiter *arbiter, uint64_t id)
     bool is_taken;
 
     if (!engine_get_lease(pool->engine, id, &view))
-        return true; /* another thread released it by its number */
+        return true; /* another thread has released it by its id */
     local_query_lease_device(pool, &view, 0, &device);
     arbiter->offered = id;
     local_pool_leave(pool);
@@ -208,7 +208,8 @@ static void offer_lease(struct berth_arbiter *arbiter, uint64_t id)
         queue_notification(arbiter, id, NOTIFICATION_FORCE);
 }
 
-/* Release the declined leases. A waiting claim would get them at once, so cancel it first. */
+/* Releases the declined leases. The arbiter's waiting claim would get them at once, so it is
+ * cancelled first. */
 static void end_round(struct berth_arbiter *arbiter)
 {
     struct engine *engine = arbiter->pool->engine;
@@ -296,7 +297,7 @@ static int check_options(const struct berth_arbiter_options *options, struct ber
     return 0;
 }
 
-/* Allocates what the arbiter needs from the pool. With the lock. */
+/* Allocates the arbiter's resources and adds it to the pool. Called with the lock. */
 static int join_pool(struct berth_arbiter *arbiter, struct berth_error *error)
 {
     struct berth_pool *pool = arbiter->pool;
@@ -314,7 +315,7 @@ static int join_pool(struct berth_arbiter *arbiter, struct berth_error *error)
                                error);
     if (code < 0)
         return code;
-    /* One notice and one force per lease. */
+    /* Each lease may cause one notice and one force. */
     pool->arbiter_notifications += 2 * arbiter->options.max;
     if (local_pool_reserve_notifications(pool, 0, 0) < 0) {
         pool->arbiter_notifications -= 2 * arbiter->options.max;
@@ -358,7 +359,8 @@ int berth_arbiter_start(struct berth_pool *pool, const struct berth_arbiter_opti
     return code;
 }
 
-/* Waits until no callback runs. With the lock, which it gives up meanwhile. */
+/* Stops the arbiter and waits until none of its callbacks runs. Called with the lock, which it
+ * releases meanwhile. */
 static void stop_arbiter(struct berth_arbiter *arbiter)
 {
     struct berth_pool *pool = arbiter->pool;

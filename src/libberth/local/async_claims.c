@@ -90,7 +90,7 @@ static int claim_or_queue(struct async_claim *start, uint64_t *ret_id, struct be
 
     if (code < 0)
         return code;
-    /* See berth_claim. */
+    /* Grant without reading the clock if possible, as in claim_in_full. */
     if (!start->core->has_limit && !atomic_load_explicit(&pool->is_full, memory_order_relaxed)) {
         code = engine_try(pool->engine, start->compiled, ret_id, error);
         if (code != CLAIM_WAITS)
@@ -115,7 +115,7 @@ static void deliver_granted(const struct async_claim *start, uint64_t lease)
 }
 
 /* Returns whether the claim only joined others in the queue: no notification is due, and the timer
- * thread wakes early enough without being told. */
+ * thread need not be woken. */
 static bool joined_queue_quietly(const struct async_claim *start)
 {
     const struct berth_pool *pool = start->pool;
@@ -124,7 +124,6 @@ static bool joined_queue_quietly(const struct async_claim *start)
            pool->arbiter_count == 0 && local_pool_is_quiet(pool);
 }
 
-/* Starts the claim. */
 static int start_claim(struct async_claim *start, const struct berth_request *request,
                        struct berth_ticket *ret_ticket, struct berth_error *error)
 {
@@ -235,7 +234,7 @@ static void remove_collector(struct berth_pool *pool, struct claim_waiter *waite
         id_map_add(&pool->collectors, &next->by_ticket);
 }
 
-/* Waits until another thread delivers the outcome. With the lock, which it gives up. */
+/* Waits until another thread delivers the outcome. Called with the lock, which it releases. */
 static int wait_for_outcome(struct berth_pool *pool, struct claim_waiter *waiter, int64_t deadline)
 {
     int code = 0;

@@ -25,7 +25,7 @@ void local_request_core_release(struct request_core *core)
 
 static size_t find_entry(const struct compiled_table *table, const struct request_core *core)
 {
-    /* Allocations are multiples of 16; the bits above are nearly random. */
+    /* Addresses of allocations are multiples of 16; the higher bits are nearly random. */
     uintptr_t hash = (uintptr_t)core >> 4;
     size_t index = (hash ^ hash >> 8) & (table->entry_count - 1);
 
@@ -90,8 +90,8 @@ static int resolve_request(const struct berth_request *request, struct request *
     return code;
 }
 
-/* Opens a copy of the request in which ids that are only an index have their vendor. The program
- * may use its request with another pool too. */
+/* Opens a copy of the request in which each id that is only an index gets a vendor. The program's
+ * request stays unchanged, because another pool may use it too. */
 static int open_resolved(struct berth_pool *pool, const struct request *what,
                          struct engine_request **ret_request, struct berth_error *error)
 {

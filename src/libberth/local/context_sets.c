@@ -49,7 +49,8 @@ static struct optional_number free_memory(void *data, size_t position)
 
 /* ---- Creating sets ---- */
 
-/* These facts do not change while the pool is open. */
+/* Fills in the facts by which drivers find devices. They do not change while the pool is open, so
+ * no lock is needed. */
 static void name_targets(const struct kept_set *kept, struct context_target *targets)
 {
     for (size_t i = 0; i < kept->count; i++) {
@@ -111,7 +112,8 @@ static void leave_leases(struct kept_set *kept)
     lock_give(&kept->pool->lock);
 }
 
-/* Completes a set that is in the list but not created yet, or removes it. Without the lock. */
+/* Completes a set that is in the list but not created yet, or removes it. Called without the
+ * lock. */
 static int create_set(struct kept_set *kept, const struct context_order *order,
                       struct berth_context_set *ret_set, struct berth_error *error)
 {
@@ -137,7 +139,7 @@ static int create_set(struct kept_set *kept, const struct context_order *order,
     return code;
 }
 
-/* With the lock of the sets. */
+/* Adds the set to the list. Called with the lock of the sets. */
 static void add_set(struct context_sets *sets, struct kept_set *kept)
 {
     kept->id = ++sets->last;
@@ -161,7 +163,7 @@ int context_sets_make(struct berth_pool *pool, const struct context_order *order
 
 /* ---- Sets that belong to a lease ---- */
 
-/* With the lock of the sets. */
+/* Finds the set of a lease. Called with the lock of the sets. */
 static struct kept_set *find_lease(const struct context_sets *sets, uint64_t lease)
 {
     list_for_each (link, &sets->sets) {
@@ -183,7 +185,7 @@ bool context_sets_has_lease(const struct berth_pool *pool, uint64_t lease)
 }
 
 /* Returns an entry for the set of a held lease; NULL: the lease is not held, or no memory. From now
- * on the release of the lease ends the set. With the lock of the sets. */
+ * on the lease's release ends the set. Called with the lock of the sets. */
 static struct kept_set *add_for_lease(struct berth_pool *pool, uint64_t lease,
                                       struct berth_error *error)
 {
@@ -234,7 +236,7 @@ int context_sets_of_lease(struct berth_pool *pool, const struct context_order *o
 
 /* ---- Calls on sets, and the end of a set ---- */
 
-/* With the lock. */
+/* Finds a set that calls may enter. Called with the lock of the sets. */
 static struct kept_set *find_set(const struct context_sets *sets, uint64_t id)
 {
     list_for_each (link, &sets->sets) {
@@ -283,7 +285,8 @@ void context_sets_leave(struct kept_set *kept)
     pthread_mutex_unlock(&sets->lock);
 }
 
-/* Ends a set that no other thread ends. With the lock, which it gives up. */
+/* Ends a set that no other thread is ending. Called with the lock of the sets, which it
+ * releases. */
 static void end_set(struct context_sets *sets, struct kept_set *kept)
 {
     kept->is_ending = true;
@@ -324,7 +327,7 @@ void context_sets_end_lease(struct berth_pool *pool, uint64_t lease)
     struct kept_set *kept;
 
     pthread_mutex_lock(&sets->lock);
-    /* Another thread may be ending it. */
+    /* Another thread may be ending the set. */
     while ((kept = find_lease(sets, lease)) != NULL && kept->is_ending)
         pthread_cond_wait(&sets->changed, &sets->lock);
     if (kept == NULL)

@@ -29,15 +29,15 @@ struct kept_set {
 struct context_sets {
     pthread_mutex_t lock;
     pthread_cond_t
-        changed;        /* signalled when a set was created, lost a user while it ends, or ended */
-    uint64_t last;      /* id */
+        changed;   /* signalled when a set was created, has ended, or lost a guest while ending */
+    uint64_t last; /* the id of the last set */
     struct list sets;   /* struct kept_set, in_sets */
     struct list leases; /* struct kept_set, in_leases; under the pool's lock */
 };
 
 void context_sets_init(struct context_sets *sets);
-/* Ends all sets. No other call may be under way. In a child of fork() the sets are left alone:
- * drivers do not work there. */
+/* Ends all sets. No other call may be under way. In a child of fork() it does nothing: drivers do
+ * not work there. */
 void context_sets_finish(struct berth_pool *pool);
 
 /* The parameters of a set. */
@@ -51,11 +51,11 @@ struct context_order {
 /* Creates a set. Fails like berth_contexts_create_on. */
 int context_sets_make(struct berth_pool *pool, const struct context_order *order,
                       struct berth_context_set *ret_set, struct berth_error *error);
-/* Returns the set of a lease and creates it if necessary. Fills in the order's slots. */
+/* Returns the set of a lease and creates it if necessary. Does not read the order's slots. */
 int context_sets_of_lease(struct berth_pool *pool, const struct context_order *order,
                           struct berth_context_set *ret_set, struct berth_error *error);
 
-/* Enters a call on a set, so that it does not end; context_sets_leave ends the call. Fails with
+/* Begins a call on a set, which then cannot end before context_sets_leave ends the call. Fails with
  * BERTH_ERROR_NOT_FOUND or _FORKED. */
 int context_sets_enter(struct berth_pool *pool, struct berth_context_set handle,
                        struct kept_set **ret_kept, struct berth_error *error);
@@ -65,9 +65,9 @@ void context_sets_leave(struct kept_set *kept);
 int context_sets_end(struct berth_pool *pool, struct berth_context_set handle,
                      struct berth_error *error);
 
-/* Returns whether a lease has a set. With the pool's lock. */
+/* Returns whether a lease has a set. Called with the pool's lock. */
 bool context_sets_has_lease(const struct berth_pool *pool, uint64_t lease);
-/* Ends the set of a lease. Without the pool's lock. */
+/* Ends the set of a lease. Called without the pool's lock. */
 void context_sets_end_lease(struct berth_pool *pool, uint64_t lease);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "model/policy.h"
 
-/* The program's own policy, `choose` of the options. Its context is the pool. */
+/* The program's own policy: `choose` of berth_pool_options. Its context is the pool. */
 extern const struct policy custom_policy;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Detects fork(). A child cannot use its parent's pools: their threads do not exist there, and
- * their locks keep the state of that moment. So every call in a child fails at once.
+ * their locks keep the state that they had at the fork. So every call in a child fails at once.
  */
 #ifndef LIBBERTH_LOCAL_FORK_H
 #define LIBBERTH_LOCAL_FORK_H

@@ -28,9 +28,9 @@ static inline int futex_sleep(atomic_uint *word, unsigned expected, int64_t dead
     return result < 0 && errno == ETIMEDOUT ? ETIMEDOUT : 0;
 }
 
-/* Wakes up to `count` sleepers. The memory of the word may be gone already, if the sleeper saw the
- * change by itself. A thread that now sleeps at the same address wakes without a reason, which it
- * must expect. */
+/* Wakes up to `count` sleepers. The word's memory may be gone already, if the sleeper saw the
+ * change without being woken. A thread that now sleeps at the same address wakes without a reason,
+ * which it must expect. */
 static inline void futex_wake(atomic_uint *word, int count)
 {
     syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL, NULL, 0);

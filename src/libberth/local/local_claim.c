@@ -15,7 +15,7 @@
 
 static const char busy_message[] = "no free device";
 
-/* Formatting would be a large part of the cost of a refused try, so this is a plain copy. */
+/* Copies the message, because formatting it would be a large part of the cost of a refused try. */
 static inline int refuse_busy(struct berth_error *error)
 {
     if (error != NULL) {
@@ -38,16 +38,16 @@ int local_claim_refuse(int code, int64_t timeout, struct berth_error *error)
     case BERTH_ERROR_BUSY:
         return refuse_busy(error);
     default:
-        return error_set(error, code, "expected devices, found: %s", berth_error_describe(code));
+        return error_set(error, code, "cannot grant the claim: %s", berth_error_describe(code));
     }
 }
 
 int local_claim_refuse_closing(struct berth_error *error)
 {
-    return error_set(error, BERTH_ERROR_CANCELLED, "expected devices, got that the pool closes");
+    return error_set(error, BERTH_ERROR_CANCELLED, "cannot claim: the pool is closing");
 }
 
-/* Returns whether the program must be notified of the end of such a lease. */
+/* Returns whether the program must be notified when a lease of the request expires. */
 static bool is_limited(const struct berth_pool *pool, const struct request_core *core)
 {
     return core->has_limit && pool->expired != NULL;
@@ -79,7 +79,7 @@ void local_claim_unprepare(struct berth_pool *pool, const struct request_core *c
         local_pool_uncount_limited(pool);
 }
 
-/* Returns false if the deadline came first. */
+/* Sleeps until woken. Returns false if the deadline came first. */
 bool local_claim_sleep(struct claim_waiter *waiter, int64_t deadline)
 {
     atomic_store_explicit(&waiter->has_left, true, memory_order_release);
@@ -90,7 +90,7 @@ bool local_claim_sleep(struct claim_waiter *waiter, int64_t deadline)
     return true;
 }
 
-/* The deadline has passed: cancel the claim, unless it was granted just now. */
+/* Cancels a claim whose deadline has passed, unless it was granted just now. */
 static void cancel_timed_out(struct berth_pool *pool, struct claim_waiter *waiter, uint64_t claim)
 {
     lock_take(&pool->lock);
@@ -106,8 +106,8 @@ static void cancel_timed_out(struct berth_pool *pool, struct claim_waiter *waite
     local_pool_leave(pool);
 }
 
-/* Waits for a claim in the queue. Gives up the lock. A thread without a deadline does not touch the
- * pool after it is woken, so berth_pool_close need not wait for it. */
+/* Waits for a claim in the queue. Called with the lock, which it releases. A thread without a
+ * deadline does not touch the pool after it is woken, so berth_pool_close need not wait for it. */
 static void wait_in_queue(struct berth_pool *pool, struct claim_waiter *waiter, uint64_t claim,
                           int64_t deadline)
 {
@@ -124,8 +124,8 @@ static void wait_in_queue(struct berth_pool *pool, struct claim_waiter *waiter, 
         local_pool_remove_guest(pool);
 }
 
-/* Handles a claim that could not be granted at once, or whose lease starts a timer. With the lock,
- * which it gives up. */
+/* Handles a claim that could not be granted at once, or whose lease starts a timer. Called with the
+ * lock, which it releases. */
 static int claim_slowly(struct berth_pool *pool, const struct request_core *core,
                         struct engine_request *compiled, int64_t timeout,
                         struct berth_lease *ret_lease, struct berth_error *error)
@@ -166,7 +166,7 @@ static int claim_slowly(struct berth_pool *pool, const struct request_core *core
     return 0;
 }
 
-/* Makes a claim of any kind. With the lock, which it gives up. */
+/* Makes a claim of any kind. Called with the lock, which it releases. */
 static __attribute__((noinline)) int claim_in_full(struct berth_pool *pool,
                                                    const struct berth_request *request,
                                                    int64_t timeout, struct berth_lease *ret_lease,
@@ -216,7 +216,7 @@ int berth_claim(struct berth_pool *pool, const struct berth_request *request, in
     return 0;
 }
 
-/* With the lock, which it gives up. */
+/* Tries a request with a time limit. Called with the lock, which it releases. */
 static int try_with_limit(struct berth_pool *pool, const struct request_core *core,
                           struct engine_request *compiled, uint64_t *ret_id,
                           struct berth_error *error)
@@ -235,7 +235,7 @@ static int try_with_limit(struct berth_pool *pool, const struct request_core *co
     return code;
 }
 
-/* Makes a try of any kind. With the lock, which it gives up. */
+/* Makes a try of any kind. Called with the lock, which it releases. */
 static __attribute__((noinline)) int try_in_full(struct berth_pool *pool,
                                                  const struct berth_request *request,
                                                  struct berth_lease *ret_lease,
@@ -276,7 +276,7 @@ int berth_try_claim(struct berth_pool *pool, const struct berth_request *request
 
     if (unlikely(fork_happened(pool->generation)))
         return fork_refuse(error);
-    /* No device has room for any claim, and this request could be served later. */
+    /* The pool is full, but can serve this request later: refuse without taking the lock. */
     if (atomic_load_explicit(&pool->is_full, memory_order_acquire) &&
         atomic_load_explicit(&core->waits_in, memory_order_relaxed) == serial)
         return refuse_busy(error);
@@ -289,7 +289,7 @@ int berth_try_claim(struct berth_pool *pool, const struct berth_request *request
     return 0;
 }
 
-/* Arbiters count their leases. */
+/* Updates the number of limited leases, and notifies the arbiters, which count their leases. */
 static void notify_release(struct berth_pool *pool, uint64_t id)
 {
     struct lease_view view;
@@ -302,14 +302,14 @@ static void notify_release(struct berth_pool *pool, uint64_t id)
         arbiters_on_release(pool, view.owner.waiter, id);
 }
 
-/* Releases a lease when other claims may be concerned. With the lock, which it gives up. */
+/* Releases a lease when other claims may be concerned. Called with the lock, which it releases. */
 static __attribute__((noinline)) int release_in_full(struct berth_pool *pool, uint64_t id,
                                                      struct berth_error *error)
 {
     int code;
 
-    /* End the contexts before the devices are granted again. Meanwhile another thread may have
-     * created contexts once more. */
+    /* End the contexts before the devices are granted again. Meanwhile another thread may create
+     * contexts again. */
     while (pool->lease_sets > 0 && context_sets_has_lease(pool, id)) {
         lock_give(&pool->lock);
         context_sets_end_lease(pool, id);

@@ -14,10 +14,10 @@ struct claim_waiter;
 
 /* Prepares a claim that may wait, or whose lease has a time limit: starts the timer thread and
  * reserves room for the notification of its end. Fails with BERTH_ERROR_CANCELLED (the pool
- * closes), _NO_DEVICE or _MEMORY. With the lock. */
+ * closes), _NO_DEVICE or _MEMORY. Called with the lock. */
 int local_claim_prepare(struct berth_pool *pool, const struct request_core *core,
                         struct berth_error *error);
-/* Undoes local_claim_prepare when there was no claim. */
+/* Undoes local_claim_prepare when no claim was queued or granted. */
 void local_claim_unprepare(struct berth_pool *pool, const struct request_core *core);
 
 /* Sets the error of a claim that ended with `code`. Returns `code`. */

@@ -19,8 +19,9 @@ static void note_claim(void *context, const struct claim_view *view)
     tail->claims[tail->seen++ % TAIL] = view->id;
 }
 
-/* Cancels from the last claim to the first. In the other order a claim would be granted the devices
- * that the one before it waited for. With the lock, which it gives up at times to run callbacks. */
+/* Cancels all claims, from the last to the first. In the other order, a claim would be granted the
+ * devices that the claim before it waited for. Called with the lock, which it releases at times to
+ * run callbacks. */
 static void cancel_all_claims(struct berth_pool *pool)
 {
     while (pool->waiting > 0) {

@@ -50,7 +50,7 @@ static int copy_text(const char *text, char **ret_copy)
     return *ret_copy == NULL ? BERTH_ERROR_MEMORY : 0;
 }
 
-/* A partition names its GPU, as in an inventory. */
+/* Sets a partition's parent, its GPU, as an inventory does. */
 static int name_parent(struct device *device)
 {
     struct device_id whole = device->id;
@@ -194,7 +194,7 @@ static int make_scratch(struct berth_pool *pool, struct berth_error *error)
     return 0;
 }
 
-/* Initializes all members before anything can fail. */
+/* Creates a pool that local_pool_free() can free, even if a later step fails. */
 static struct berth_pool *create_pool(void)
 {
     struct berth_pool *pool = calloc(1, sizeof(*pool));
@@ -215,7 +215,7 @@ static struct berth_pool *create_pool(void)
     return pool;
 }
 
-/* Initializes the rest, which needs the engine. */
+/* Initialises the members that need the engine, and starts the pool's threads. */
 static int start_pool(struct berth_pool *pool, struct berth_error *error)
 {
     enum { TENANTS_MAX = 8 };
@@ -231,7 +231,7 @@ static int start_pool(struct berth_pool *pool, struct berth_error *error)
         return code;
     local_pool_publish_full(pool);
     /* A pool without devices never gets any, so nothing needs to be queried. A program that samples
-     * by itself needs no probe thread. */
+     * its loads needs no probe thread. */
     if (pool->probe_thread.is_open && pool->sample == NULL && pool->capacity > 0)
         return probe_thread_start(pool, error);
     probe_thread_finish(&pool->probe_thread);
@@ -244,7 +244,8 @@ static int start_pool(struct berth_pool *pool, struct berth_error *error)
     return code;
 }
 
-/* Takes over the machine and the probe thread (NULL: not the hardware), also on failure. */
+/* Opens a pool of the machine. Takes over the machine and the probe thread (NULL: not the
+ * hardware), also on failure. */
 static int open_machine(struct machine *machine, struct probe_thread *probe_thread,
                         const struct berth_pool_options *options, struct berth_pool **ret_pool,
                         struct berth_error *error)

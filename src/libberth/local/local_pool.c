@@ -176,13 +176,14 @@ int local_pool_reserve_notifications(struct berth_pool *pool, size_t more, size_
 
 enum { BATCH = 8 };
 
-/* A thread that runs callbacks of a pool; the innermost first. A call from a callback does not run
- * the callbacks that it causes: it leaves them to the delivery that is already running. Otherwise
- * each release in a callback would nest one level deeper. */
+/* A thread's run through callbacks of a pool. Runs may be nested; the innermost is first in the
+ * list. A call from a callback does not run the callbacks that it causes: it leaves them to the
+ * delivery that is already running. Otherwise each release in a callback would nest one level
+ * deeper. */
 struct delivery {
     const struct berth_pool *pool;
     struct delivery *outer;
-    bool has_more; /* it will touch the pool's notifications again; it is a guest then */
+    bool has_more; /* the thread will touch the pool's notifications again, so it is a guest */
 };
 
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct delivery *deliveries;
@@ -223,7 +224,8 @@ static bool has_pending(const struct berth_pool *pool)
     return pool->notifications.pending != NULL;
 }
 
-/* Notes that this thread will come back for the rest. With the lock. */
+/* Notes that this thread will run the remaining callbacks, and makes it a guest. Called with the
+ * lock. */
 static void defer_delivery(struct berth_pool *pool, struct delivery *delivery)
 {
     if (delivery->has_more)
@@ -232,7 +234,7 @@ static void defer_delivery(struct berth_pool *pool, struct delivery *delivery)
     local_pool_add_guest(pool);
 }
 
-/* Takes as many notifications as fit into a batch. With the lock. */
+/* Takes as many notifications as fit into a batch. Called with the lock. */
 static size_t take_batch(struct berth_pool *pool, struct message *batch, struct delivery *delivery)
 {
     size_t count = notifications_dequeue(&pool->notifications, batch, BATCH);
@@ -248,9 +250,9 @@ static bool outlasts_callback(const struct message *batch, size_t count)
     return count > 1 || (count == 1 && batch[0].kind != NOTIFICATION_OUTCOME);
 }
 
-/* Runs the callbacks of the batch, then those that were deferred meanwhile. It does not touch the
- * pool after the last callback, because the pool may be gone by then, unless it is or becomes a
- * guest. */
+/* Runs the callbacks of the batch, then those that were deferred meanwhile. Unless the thread is or
+ * becomes a guest, it does not touch the pool after the last callback, because the pool may be gone
+ * by then. */
 static void run_callbacks(struct berth_pool *pool, struct message *batch, size_t count,
                           struct delivery *delivery, bool is_guest)
 {
@@ -302,8 +304,8 @@ static void wake_waiters(struct claim_waiter *waiter)
     }
 }
 
-/* Before the pool is freed: a thread that waits without a deadline is no guest, so it may still be
- * about to release the pool's lock. */
+/* Waits until the woken threads have left the pool, before it is freed. A thread that waits without
+ * a deadline is no guest, so it may still be about to release the pool's lock. */
 static void await_leaving(const struct claim_waiter *waiter)
 {
     for (; waiter != NULL; waiter = waiter->next) {
@@ -312,7 +314,8 @@ static void await_leaving(const struct claim_waiter *waiter)
     }
 }
 
-/* Delivers the notifications for which no thread runs callbacks yet. */
+/* Takes a batch for this thread to deliver. Inside a callback, defers it to the delivery that is
+ * already running and returns 0. Called with the lock. */
 static size_t take_notifications(struct berth_pool *pool, struct message *batch,
                                  struct delivery *delivery)
 {
@@ -360,8 +363,8 @@ void local_pool_leave(struct berth_pool *pool)
 
 /* ---- Guests ---- */
 
-/* Counts guests that have gone, in steps of two; the lowest bit says that berth_pool_close
- * waits. */
+/* `gone` counts the guests that have gone, in steps of two. Its lowest bit says that
+ * berth_pool_close waits. */
 enum { CLOSER_WAITS = 1, ONE_GONE = 2 };
 
 void local_pool_remove_guest(struct berth_pool *pool)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The in-process pool: a lock and wake-ups around the engine. A call takes the lock
- * (local_pool_enter), asks the engine, and leaves. Decisions of the engine that concern other
+ * (local_pool_enter), calls the engine, and leaves. Decisions of the engine that concern other
  * threads are only queued (local_pool_on_event). local_pool_leave releases the lock first, then
  * wakes threads and runs callbacks.
  *
@@ -46,7 +46,7 @@ struct target {
     bool has_deadline; /* its claims have a deadline in the engine */
 };
 
-/* A waiting thread, on its own stack. */
+/* A waiting thread. The struct is on the thread's stack. */
 struct claim_waiter {
     struct target target;
     struct id_link by_ticket; /* for threads that wait for the outcome of a ticket */
@@ -57,7 +57,7 @@ struct claim_waiter {
     bool done;      /* code and lease are set; under the lock */
     bool abandoned; /* the thread does not sleep any more and must not be woken; under the lock */
     atomic_bool
-        has_left;     /* the thread has left the pool and touches it again only if it gives up */
+        has_left;     /* the thread has left the pool and touches it again only if it times out */
     atomic_uint word; /* 1: woken; the waker does not touch it any more */
 };
 
@@ -69,7 +69,7 @@ struct callback {
 };
 
 struct berth_pool {
-    /* What every claim reads. */
+    /* Read by every claim. */
     struct lock lock;
     unsigned generation; /* fork_generation when the pool was opened */
     atomic_bool is_full; /* engine_is_full, for threads without the lock */
@@ -83,12 +83,12 @@ struct berth_pool {
     size_t waiting; /* claims that wait in the engine, including opportunistic ones */
     size_t limited; /* leases and waiting claims for which `expired` may have to be called */
 
-    int64_t advanced_to; /* the last time that the engine was given */
+    int64_t advanced_to; /* the time of the last engine_advance */
 
     struct request_core whole_device; /* for a NULL request */
     struct compiled_table compiled;
 
-    /* To do on leaving. */
+    /* Work for local_pool_leave. */
     struct claim_waiter *to_wake;
     struct notification_queue notifications;
     bool arbiters_due;
@@ -102,10 +102,10 @@ struct berth_pool {
     struct target kept_targets[2]; /* the second one has a deadline */
     struct callback *callbacks;
     struct id_map collectors;     /* struct claim_waiter, by_ticket */
-    size_t started_claims;        /* that wait */
-    size_t started_deadlines;     /* of those, with a deadline */
+    size_t started_claims;        /* claims of berth_claim_start that wait */
+    size_t started_deadlines;     /* the number of these that have a deadline */
     size_t grants_max;            /* maximum number of leases at once */
-    size_t arbiter_notifications; /* maximum number that an arbiter's leases cause at once */
+    size_t arbiter_notifications; /* maximum number that the leases of all arbiters cause at once */
 
     struct timer_thread timer_thread;
     struct probe_thread probe_thread; /* only for a pool of the hardware */
@@ -146,7 +146,7 @@ static inline struct request_core *local_request_core_of(struct berth_pool *pool
     return request == NULL ? &pool->whole_device : request->core;
 }
 
-/* Like compiled_requests_add, without a call for the request of the last claim. */
+/* Does compiled_requests_add, but without a call for the request of the last claim. */
 static inline int local_pool_find_compiled(struct berth_pool *pool,
                                            const struct berth_request *request,
                                            struct engine_request **ret_compiled,
@@ -180,22 +180,23 @@ static inline bool local_pool_is_quiet(const struct berth_pool *pool)
     return pool->to_wake == NULL && !pool->arbiters_due && pool->notifications.pending == NULL;
 }
 
-/* Releases the lock, then wakes the threads and runs the callbacks that the engine's events ask
- * for. */
+/* Releases the lock, then wakes the threads and runs the callbacks that the engine's events
+ * require. */
 void local_pool_leave(struct berth_pool *pool);
 
-/* For a thread that is about to sleep: runs the callbacks that this thread has deferred because it
- * is inside one; other threads may wait for them. Without the lock. */
+/* Runs the callbacks that this thread has deferred because it is inside a callback. A thread that
+ * is about to sleep calls this, because other threads may wait for these callbacks. Called without
+ * the lock. */
 void local_pool_deliver_deferred(struct berth_pool *pool);
 
-/* Advances the engine's time before it queues a claim or starts a timer. With the lock. */
+/* Advances the engine's time before it queues a claim or starts a timer. Called with the lock. */
 static inline void local_pool_advance(struct berth_pool *pool, int64_t now)
 {
     engine_advance(pool->engine, now);
     pool->advanced_to = now;
 }
 
-/* Uncounts one of the leases in `limited`. */
+/* Decrements the number of limited leases and claims. */
 static inline void local_pool_uncount_limited(struct berth_pool *pool)
 {
     if (pool->limited > 0)
@@ -203,10 +204,11 @@ static inline void local_pool_uncount_limited(struct berth_pool *pool)
 }
 
 /* Reserves room for the events that the engine may produce at once, when `more` claims begin to
- * wait and `deadlines` of them have a deadline. Returns 0 or BERTH_ERROR_MEMORY. With the lock. */
+ * wait and `deadlines` of them have a deadline. Returns 0 or BERTH_ERROR_MEMORY. Called with the
+ * lock. */
 int local_pool_reserve_notifications(struct berth_pool *pool, size_t more, size_t deadlines);
 
-/* The engine's event_sink. */
+/* Handles an event of the engine. */
 void local_pool_on_event(void *context, const struct engine_event *event);
 
 /* A guest may touch the pool without the lock until it has gone: berth_pool_close waits for it.
@@ -222,19 +224,19 @@ static inline struct berth_lease local_pool_lease(const struct berth_pool *pool,
     return (struct berth_lease){.id = id, .pool = pool->serial};
 }
 
-/* Fails with BERTH_ERROR_RANGE and names the valid slots. */
+/* Checks a slot. Fails with BERTH_ERROR_RANGE and names the valid slots. */
 int local_pool_check_slot(const struct berth_pool *pool, size_t slot, struct berth_error *error);
 
-/* Fails with BERTH_ERROR_NOT_FOUND: the lease is not held here. */
+/* Sets the error that the lease is not held here. Returns BERTH_ERROR_NOT_FOUND. */
 int local_pool_refuse_lease(uint64_t id, struct berth_error *error);
 
 /* Makes the pool the engine's event sink. */
 void local_pool_subscribe(struct berth_pool *pool);
 
-/* Waits until no thread is about to touch the pool. Without the lock. */
+/* Waits until no thread is about to touch the pool. Called without the lock. */
 void local_pool_await_guests(struct berth_pool *pool);
 
-/* Destroys everything that was opened so far. */
+/* Frees the pool and everything that was opened so far. */
 void local_pool_free(struct berth_pool *pool);
 
 /* Reads an options struct of `size` bytes, the caller's version, into one of `known` bytes, this

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "libberth/local/local_pool.h"
 
-/* A snapshot takes the lock, too. */
+/* Casts the const away, because queries take the lock, too. */
 static struct berth_pool *writable(const struct berth_pool *pool)
 {
     return (struct berth_pool *)pool;

@@ -6,7 +6,7 @@
 
 #include "engine/engine.h"
 
-/* Describes device `number` of a lease. With the lock. */
+/* Describes device `number` of a lease. Called with the lock. */
 void local_query_lease_device(const struct berth_pool *pool, const struct lease_view *view,
                               size_t number, struct berth_lease_device *ret_device);
 

@@ -11,7 +11,7 @@
 #include "libberth/local/futex.h"
 
 enum {
-    SPINS = 200, /* the time of a few sections */
+    SPINS = 200, /* about as long as a few locked sections */
     NAP = 1000000,
 };
 
@@ -95,8 +95,8 @@ void lock_favour_first(struct lock *lock)
         atomic_store_explicit(&lock->favoured, LOCK_FAVOURS_FIRST, memory_order_relaxed);
 }
 
-/* Waits until the favoured thread, which is another one, is outside and knows that it is not
- * favoured any more. With the lock's word. */
+/* Ends the favour: waits until the favoured thread, which is another one, is outside and sees that
+ * it is not favoured any more. Called with the lock's word. */
 static void end_favour(struct lock *lock)
 {
     atomic_store(&lock->ending, 1);
@@ -112,7 +112,7 @@ void lock_wake_ending(struct lock *lock)
     futex_wake(&lock->inside, 1);
 }
 
-/* This thread is the first: from now on it is inside as the favoured thread, and releases the
+/* Makes this thread, the first one, the favoured thread, which is now inside, and releases the
  * word. */
 static void begin_favour(struct lock *lock)
 {
@@ -127,7 +127,8 @@ static void begin_favour(struct lock *lock)
         lock_wake(lock);
 }
 
-/* For a lock that seemed to favour the first thread or another one, or whose favour was ending. */
+/* Takes a lock that seemed to favour the first thread or another one, or whose favour was
+ * ending. */
 void lock_take_favoured(struct lock *lock)
 {
     unsigned favoured;

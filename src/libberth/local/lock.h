@@ -14,11 +14,11 @@
  *
  * A lock may favour one thread (lock_favour_first): the first one that takes it. As long as no
  * other thread comes, the favoured thread needs no locked instruction: it marks itself as inside
- * and checks whether it is still favoured. Another thread takes the word as usual, marks the
- * favour as ending, uses membarrier to put a barrier into the favoured thread, and waits until
- * that thread is outside. Either the favoured thread checked before the barrier, then it is seen
- * inside; or it checks after the barrier, then it sees that its favour has ended and steps back.
- * From then on no thread is favoured.
+ * and checks whether it is still favoured. Another thread takes the word as usual, marks the favour
+ * as ending, uses membarrier to put a barrier into the favoured thread, and waits until that thread
+ * is outside. If the favoured thread checked before the barrier, the other thread sees it inside.
+ * If it checks after the barrier, it sees that its favour is ending and steps back. From then on no
+ * thread is favoured.
  */
 #ifndef LIBBERTH_LOCAL_LOCK_H
 #define LIBBERTH_LOCAL_LOCK_H
@@ -39,11 +39,12 @@ struct lock {
     atomic_uint ending;   /* 1: another thread waits for the favoured thread to leave */
 };
 
-/* Must be called in each process before two threads use a lock. May be called again. */
+/* Prepares all locks of this process. Must be called before two threads use a lock; may be called
+ * again. */
 void lock_prepare(void);
 
-/* Makes a free lock, which no other thread knows yet, favour the first thread that takes it, where
- * the system supports that. Call lock_prepare first. */
+/* Lets a free lock favour the first thread that takes it, if the system supports that. No other
+ * thread may know the lock yet. Call lock_prepare first. */
 void lock_favour_first(struct lock *lock);
 
 /* Returns whether the lock seems to be taken. */

@@ -2,7 +2,7 @@
  *
  * Decisions of the engine that must still be delivered: to callbacks, after the lock is released,
  * and to threads that collect outcomes by ticket. The engine decides in the middle of a release,
- * which must not fail. So room for its decisions is reserved before, when a claim begins to wait.
+ * which must not fail. So room for its decisions is reserved when a claim begins to wait.
  * Everything here is done with the pool's lock.
  */
 #ifndef LIBBERTH_LOCAL_NOTIFICATIONS_H
@@ -48,7 +48,7 @@ struct notification_queue {
     size_t spare_count;
     struct list kept; /* outcomes to be collected, oldest first */
     size_t kept_count;
-    struct id_map tickets; /* their number */
+    struct id_map tickets; /* the kept outcomes, by ticket */
     int descriptor;        /* an eventfd that is readable while an outcome is kept; -1: none yet */
 };
 
@@ -64,7 +64,7 @@ int notifications_reserve(struct notification_queue *queue, size_t wanted);
 void notifications_append(struct notification_queue *queue, const struct message *message);
 void notifications_keep_outcome(struct notification_queue *queue, const struct message *message);
 
-/* Moves up to `most` queued notifications to ret_messages. Returns their number. */
+/* Moves up to `max` queued notifications to ret_messages. Returns their number. */
 size_t notifications_dequeue(struct notification_queue *queue, struct message *ret_messages,
                              size_t max);
 
@@ -73,7 +73,7 @@ struct notification *notifications_find_outcome(const struct notification_queue 
                                                 uint64_t ticket);
 struct notification *notifications_oldest_outcome(const struct notification_queue *queue);
 
-/* Marks a collected outcome as spare. */
+/* Removes a collected outcome, which becomes a spare notification. */
 void notifications_collect_outcome(struct notification_queue *queue,
                                    struct notification *notification);
 

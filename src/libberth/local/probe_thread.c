@@ -27,7 +27,7 @@ int probe_thread_open(struct probe_thread *probe_thread, struct machine *ret_mac
 
     probe_thread->stop_event = eventfd(0, EFD_CLOEXEC);
     if (probe_thread->stop_event < 0)
-        return error_set_errno(error, errno, "eventfd");
+        return error_set_errno(error, errno, "cannot create an eventfd");
     probe_thread->is_open = true;
     code = probe_deadline(&probe_thread->deadline, error);
     if (code < 0)
@@ -48,7 +48,7 @@ int probe_thread_open(struct probe_thread *probe_thread, struct machine *ret_mac
     return 0;
 }
 
-/* Applies a report, or the fact that there is none. */
+/* Applies a report. NULL: there is none, and all facts become old. */
 static void apply_report(struct berth_pool *pool, struct machine_report *report)
 {
     /* Facts that callers have seen do not change. */
@@ -170,7 +170,7 @@ int probe_thread_start(struct berth_pool *pool, struct berth_error *error)
     sigset_t before;
     int failure;
 
-    /* Signals are for the program's own threads. */
+    /* Block all signals: they are for the program's own threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     failure = pthread_create(&pool->probe_thread.thread, NULL, run_probe_thread, pool);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The hardware of a pool: the first query when it is opened, and a thread that repeats it. The
- * timer thread does not do this, because a query may take as long as a driver hangs, and time
- * limits must not wait for that.
+ * timer thread does not do this, because a driver that hangs may delay a query, and time limits
+ * must not wait for that.
  */
 #ifndef LIBBERTH_LOCAL_PROBE_THREAD_H
 #define LIBBERTH_LOCAL_PROBE_THREAD_H
@@ -15,8 +15,8 @@
 #include "model/machine/machine.h"
 #include "probe/probe.h"
 
-/* A lost probe is restarted after the first of these times, then after twice the time, up to the
- * second. */
+/* A lost probe is restarted after the minimum time, then after twice that time, and so on up to the
+ * maximum. */
 #define PROBE_THREAD_BACKOFF_MIN INT64_C(1000000000)
 #define PROBE_THREAD_BACKOFF_MAX INT64_C(60000000000)
 
@@ -39,7 +39,7 @@ int probe_thread_open(struct probe_thread *probe_thread, struct machine *ret_mac
 /* Starts the thread, which queries every pool->sample_interval. Fails with BERTH_ERROR_MEMORY. */
 int probe_thread_start(struct berth_pool *pool, struct berth_error *error);
 
-/* Ends the thread. Without the lock. */
+/* Ends the thread. Called without the lock. */
 void probe_thread_stop(struct probe_thread *probe_thread);
 
 /* Closes the connection to the probe, which then ends. Not in a child of fork(): the probe belongs

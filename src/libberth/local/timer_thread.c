@@ -8,7 +8,7 @@
 #include "libberth/local/futex.h"
 #include "libberth/local/local_pool.h"
 
-/* The shortest time between two samples, if sampling is late. */
+/* Returns the time of the next sample: one interval after the end of the last one. */
 static int64_t next_sample(const struct berth_pool *pool, int64_t last)
 {
     return pool->sample == NULL ? TIME_NEVER : clock_after(last, pool->sample_interval);
@@ -47,7 +47,7 @@ static void *run_timer_thread(void *argument)
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
+/* Starts the thread with all signals blocked: signals are for the program's own threads. */
 static int start_thread(struct berth_pool *pool)
 {
     sigset_t all;

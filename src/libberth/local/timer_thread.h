@@ -21,18 +21,19 @@ struct timer_thread {
     atomic_uint word; /* changes when the thread must check again */
 };
 
-/* Ensures that the thread runs. Fails with BERTH_ERROR_MEMORY. With the lock. */
+/* Ensures that the thread runs. Fails with BERTH_ERROR_MEMORY. Called with the lock. */
 int timer_thread_ensure_running(struct berth_pool *pool, struct berth_error *error);
 
 /* Returns whether the thread must be woken because the engine has a timer before its next wake-up.
- * Then call timer_thread_wake after releasing the lock. With the lock. */
+ * Then call timer_thread_wake after releasing the lock. Called with the lock. */
 bool timer_thread_must_wake(struct berth_pool *pool);
 void timer_thread_wake(struct berth_pool *pool);
 
-/* Ends the thread. Without the lock. */
+/* Ends the thread. Called without the lock. */
 void timer_thread_stop(struct berth_pool *pool);
 
-/* Lets the program sample every device, then tells the engine. Without the lock. */
+/* Lets the program sample every device, and reports the loads to the engine. Called without the
+ * lock. */
 void timer_thread_sample(struct berth_pool *pool);
 
 #endif

@@ -25,7 +25,7 @@ enum health {
 /* ok, sick. HEALTH_UNKNOWN has no name. */
 extern const struct choice health_names[];
 
-/* Whether the device has its own memory. */
+/* The kinds of devices: without or with memory of their own. */
 enum device_kind {
     DEVICE_KIND_UNKNOWN,
     DEVICE_KIND_INTEGRATED,
@@ -63,7 +63,7 @@ struct device {
     bool old;                 /* it does not answer now; these values are from an earlier probe */
     struct string_list nodes; /* device files */
     struct load load;
-    struct device_process_list processes; /* that use the device and may be seen */
+    struct device_process_list processes; /* the visible processes that use the device */
 };
 
 struct device_list {

@@ -71,9 +71,9 @@ int device_id_list_parse_form(struct device_id_list *list, const char *string,
 /* Returns whether an id of the list is only an index. */
 bool device_id_list_is_unresolved(const struct device_id_list *list);
 
-/* Gives each id that is only an index the vendor of the present device with that index. Only
- * devices of `vendor` count, unless it is VENDOR_UNNAMED. Fails with BERTH_ERROR_INVALID when no
- * device or several devices have the index; the list may be partly resolved then. */
+/* Sets the vendor of each id that is only an index: that of the present device with the same index.
+ * Only devices of `vendor` count, unless it is VENDOR_UNNAMED. Fails with BERTH_ERROR_INVALID when
+ * no device or several devices have the index; the list may be partly resolved then. */
 int device_id_list_resolve(struct device_id_list *list, enum vendor vendor,
                            const struct device_id_list *present, struct berth_error *error);
 

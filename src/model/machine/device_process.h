@@ -27,7 +27,7 @@ struct device_process {
     bool draws;                    /* it is only known to draw, not to compute */
     bool squats;                   /* it has no lease and keeps the device from being granted */
 
-    /* Only from the probe to the daemon, which assigns processes to leases. */
+    /* The probe sets these for the daemon, which assigns processes to leases. */
     uint64_t said_lease;          /* the lease in its environment (model/lease_mark.h) */
     char *said_socket;            /* the socket in its environment */
     struct optional_number owner; /* of its container (base/system/process_container.h) */

@@ -13,7 +13,7 @@
 #include "base/vector.h"
 #include "model/machine/machine.h"
 
-/* A part of the hardware that could not be read. The devices that it concerns show it too. */
+/* A part of the hardware that could not be read. The affected devices show it too. */
 struct problem {
     char *backend; /* nvidia, amd, intel, apple, dri, processes or probe */
     char *message; /* one line of text */

@@ -13,8 +13,8 @@
 uint32_t tiles_count(const struct device *device);
 
 struct tiles_position {
-    uint32_t ordinal;    /* of the device among the devices of its vendor on its host */
-    uint32_t first_tile; /* of the device's first tile among their tiles */
+    uint32_t ordinal;    /* the device's number among its vendor's devices on its host */
+    uint32_t first_tile; /* the number of its first tile among these devices' tiles */
 };
 
 /* Returns the position of the device in this slot, by the indices of all devices. */

@@ -51,7 +51,8 @@ static void a_driver_that_is_not_there_is_said(void **state)
     setenv("BERTH_SYSROOT", "/nowhere", 1);
     assert_fails(berth_contexts_create(world->pool, &options, &set, &world->error),
                  BERTH_ERROR_NOT_FOUND, &world->error,
-                 "nvidia0: cannot load libcuda.so.1: a recorded machine needs BERTH_CUDA");
+                 "nvidia0: cannot load libcuda.so.1: with BERTH_SYSROOT, set BERTH_CUDA to the "
+                 "library to use");
     unsetenv("BERTH_SYSROOT");
 }
 
@@ -72,8 +73,8 @@ static void wrong_slots_and_options_are_refused(void **state)
     options.cuda_flags = 0x40;
     assert_fails(berth_contexts_create(world->pool, &options, &set, &world->error),
                  BERTH_ERROR_INVALID, &world->error,
-                 "options: cuda_flags: expected those of enum berth_cuda_flags, one of SCHED at "
-                 "most, got 0x40");
+                 "options: cuda_flags: expected flags of enum berth_cuda_flags, at most one SCHED "
+                 "flag, got 0x40");
     options = (struct berth_context_options){.size = sizeof(options), .api = (enum berth_api)3};
     assert_int_equal(berth_contexts_create(world->pool, &options, &set, NULL), BERTH_ERROR_INVALID);
     options = (struct berth_context_options){.size = 1};
