@@ -23,7 +23,7 @@ struct cdi_search {
     struct berth_error *error;
 };
 
-/* Prints why a file is skipped, unless it does not exist. */
+/* Prints why a file is skipped, if `verbose` is set and the file exists. */
 static int report_skipped(const struct cdi_search *search, const struct berth_error *reason)
 {
     if (reason->code == BERTH_ERROR_MEMORY)

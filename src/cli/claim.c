@@ -41,7 +41,7 @@ static int find_parent(uint64_t *ret_parent, struct berth_error *error)
     return 0;
 }
 
-/* Appends the words of the command as one line, cut to WIRE_TEXT_MAX. */
+/* Appends the command and its arguments as one line, cut to WIRE_TEXT_MAX. */
 static int join_arguments(char *const *argv, struct text *out, struct berth_error *error)
 {
     for (char *const *word = argv; *word != NULL && out->length <= WIRE_TEXT_MAX; word++) {
@@ -130,7 +130,7 @@ static bool is_disconnected(const struct session *session)
     return session->socket < 0 && !session->closed;
 }
 
-/* Moves the devices of a further part to the end of the grant. */
+/* Moves the devices of the next part to the end of the grant. */
 static int add_devices(struct wire_message *grant, struct wire_message *part)
 {
     size_t count = grant->devices.count + part->devices.count;
@@ -177,7 +177,7 @@ static int notify_listener(const struct wire_message *message,
     return listener->waiting == NULL ? 0 : listener->waiting(listener->context, message, error);
 }
 
-/* Handles a message of the daemon, if it is about this claim. */
+/* Handles a message from the daemon, if it is about this claim. */
 static int handle_message(struct client_claim *claim, struct wire_message *message,
                           const struct claim_listener *listener, struct berth_error *error)
 {
@@ -213,7 +213,7 @@ static int wait_for_message(struct client_claim *claim, struct session *session,
     struct wire_message message;
     int code;
 
-    /* The first WIRE_WAITING has no reason yet. */
+    /* The first WIRE_WAITING has no reason yet, so request one. */
     if (wants_news && claim->explain_number == 0)
         return request_news(claim, session, error);
     code = session_receive(session, pause, &message, error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One claim until it is granted: send it, wait, and send it again after the daemon was restarted.
+ * Makes one claim and waits until it is granted. Sends the claim again if the daemon restarts.
  */
 #ifndef CLI_CLAIM_H
 #define CLI_CLAIM_H
@@ -20,17 +20,17 @@ struct claim_facts {
     enum lease_hold hold;
     char *const *argv;   /* the command, ended by NULL; NULL: none */
     const char *command; /* instead of argv: the command as one text; NULL: none */
-    char *inventory;     /* of pool_address */
+    char *inventory;     /* as in struct pool_address */
 
     /* A running process that gets the lease; 0: this process. For another process, the masks of our
      * environment do not count. */
     pid_t pid;
-    uint64_t started; /* process_stat_started */
-    bool present;     /* request the devices that the process uses already */
+    uint64_t started; /* its start time, from process_stat_started() */
+    bool present;     /* request the devices that the process already uses */
 };
 
 struct client_claim {
-    struct wire_message question; /* WIRE_CLAIM; borrows from the facts and from below */
+    struct wire_message question; /* WIRE_CLAIM; borrows from the facts and the members below */
     struct string_list masks;
     struct text command;
     uint64_t explain_number;   /* the number of the last WIRE_EXPLAIN; 0: none */
@@ -43,17 +43,17 @@ struct client_claim {
 /* Callbacks during the wait. Zeroed memory has none. */
 struct claim_listener {
     void *context;
-    int64_t pause; /* nanoseconds between two requests for news; 0: request none */
+    int64_t pause; /* nanoseconds between two requests for the claim's state; 0: no requests */
 
     /* Called when the wait begins, after each pause, and after a reconnect. Not called for a claim
-     * that is granted at once. A negative code ends claim_wait(); the claim then still waits until
-     * the connection is closed. */
+     * that is granted at once. A negative code ends claim_wait(); the claim then stays in the
+     * queue until the connection is closed. */
     int (*waiting)(void *context, const struct wire_message *waiting, struct berth_error *error);
 };
 
 /* Prepares the claim: chooses its token, and reads the masks and the enclosing lease from the
- * environment. Fails with BERTH_ERROR_IO (BERTH_LEASE is no number; no random bits) or _MEMORY. The
- * caller finishes the claim, also on failure. */
+ * environment. Fails with BERTH_ERROR_IO (BERTH_LEASE is not an id; no random bytes) or _MEMORY.
+ * The caller finishes the claim, also on failure. */
 int claim_init(struct client_claim *claim, const struct claim_facts *facts,
                struct berth_error *error);
 void claim_finish(struct client_claim *claim);
@@ -63,8 +63,8 @@ void claim_finish(struct client_claim *claim);
 int claim_wait(struct client_claim *claim, struct session *session,
                const struct claim_listener *listener, struct berth_error *error);
 
-/* Asks a restarted daemon for the lease that the claim has already. The caller receives the answer:
- * WIRE_GRANTED or WIRE_REFUSED with claim->question.number. */
+/* Requests the lease that the claim already has from a restarted daemon. The caller receives the
+ * answer: WIRE_GRANTED or WIRE_REFUSED with claim->question.number. */
 int claim_resume(struct client_claim *claim, struct session *session, struct berth_error *error);
 
 #endif

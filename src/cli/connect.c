@@ -9,7 +9,7 @@
 static const struct option connect_rows[] = {
     {.name = "inventory",
      .argument = "FILE",
-     .help = "use the pool of this file's devices",
+     .help = "use the pool of this inventory file",
      .offset = offsetof(struct connect_options, inventory),
      .parse = option_type_string},
 };
@@ -25,7 +25,8 @@ int connect_open(struct pool_connection *connection, const char *inventory,
 {
     int code = pool_address_find(inventory, &connection->address, error);
 
-    /* A missing file is wrong usage. A missing daemon, below, has the same code and is not. */
+    /* A missing file is wrong usage. A missing daemon, which session_open() reports with the same
+     * code, is not. */
     if (code == BERTH_ERROR_NOT_FOUND)
         return error_wrap(error, BERTH_ERROR_INVALID, "inventory");
     if (code < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The connection of a command to its pool.
+ * Connects a command to its pool.
  */
 #ifndef CLI_CONNECT_H
 #define CLI_CONNECT_H
@@ -24,7 +24,7 @@ int connect_open(struct pool_connection *connection, const char *inventory,
 void connect_close(struct pool_connection *connection);
 
 /* Does the same for a request. Completes ids in the request that are only an index (--device 0)
- * with the vendor of the pool's device. Fails also with BERTH_ERROR_INVALID where that is
+ * with the vendor of the pool's device. Also fails with BERTH_ERROR_INVALID if that is
  * ambiguous. */
 int connect_open_for_request(struct pool_connection *connection, struct request_options *options,
                              struct berth_error *error);

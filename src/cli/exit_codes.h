@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The exit codes of berth, and which one belongs to which answer of the pool.
+ * The exit codes of berth, and the exit code for each error and each end of a lease.
  */
 #ifndef CLI_EXIT_CODES_H
 #define CLI_EXIT_CODES_H
@@ -20,14 +20,14 @@ enum {
     EXIT_KILLED = 137,         /* 128 + SIGKILL, as shells do */
 };
 
-/* Returns the exit code for an error of the pool, or of connecting to it. */
+/* Returns the exit code for an error from the pool, or a failure to connect to it. */
 int exit_code_of_refusal(int error_code);
 
 /* Returns the exit code for an error of launch_supervisor_start(). */
 int exit_code_of_start(int error_code);
 
-/* Returns the exit code for a claim or lease that ended for this reason, where the command's own
- * exit code is unknown. EXIT_GOOD if the holder released it or exited. */
+/* Returns the exit code for a claim or lease that ended for this reason, if the command's own
+ * exit code is unknown: EXIT_GOOD if the holder released it or exited. */
 int exit_code_of_end(enum lease_end end);
 
 #endif

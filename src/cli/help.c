@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/subcommands.h"
 
-/* Longer lines are hard to read; on shorter ones the words would not fit. */
+/* Longer lines are hard to read; shorter lines have no room for the help texts. */
 enum { WIDTH_MAX = 96, WIDTH_MIN = 50 };
 
 static size_t help_width(void)
@@ -58,7 +58,7 @@ int help_print_all(void)
     size_t width = help_width();
     struct text text = {0};
 
-    text_append(&text, "berth shares GPUs: each job waits its turn and gets its GPUs alone.\n\n"
+    text_append(&text, "berth shares GPUs: each job waits its turn and gets GPUs of its own.\n\n"
                        "Usage: berth VERB [options]\n"
                        "       berth --version\n");
     for (const struct verb *const *verb = verbs; *verb != NULL; verb++) {

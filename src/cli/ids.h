@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operands that are ids of claims and leases.
+ * Parses operands that are ids of claims and leases.
  */
 #ifndef CLI_IDS_H
 #define CLI_IDS_H
@@ -17,8 +17,8 @@ struct id_list {
 /* Parses one id. Fails with BERTH_ERROR_INVALID; *ret_id is untouched then. */
 int id_parse(const char *word, uint64_t *ret_id, struct berth_error *error);
 
-/* Parses argv from `first` on as ids, at least one. Fails with BERTH_ERROR_INVALID or _MEMORY. The
- * caller finishes the list, also on failure. */
+/* Parses argv from `first` on as ids. There must be at least one. Fails with BERTH_ERROR_INVALID or
+ * _MEMORY. The caller finishes the list, also on failure. */
 int ids_parse(int argc, char **argv, int first, struct id_list *ret_ids, struct berth_error *error);
 
 #endif

@@ -79,7 +79,7 @@ int machine_source_sysroot(char **ret_prefix, struct berth_error *error)
     const char *given = getenv("BERTH_SYSROOT");
     char *prefix = given == NULL || *given == '\0' ? strdup("") : realpath(given, NULL);
 
-    /* A directory that does not exist has no files: opening them fails later. */
+    /* Accept a directory that does not exist: opening its files fails later. */
     if (prefix == NULL && given != NULL)
         prefix = strdup(given);
     if (prefix == NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The devices that a command is about: those of an inventory file, or the hardware's.
+ * The devices that a command works with: from an inventory file, or from the hardware.
  */
 #ifndef CLI_MACHINE_SOURCE_H
 #define CLI_MACHINE_SOURCE_H
@@ -24,7 +24,7 @@ struct machine_source {
 
 /* Opens the inventory file `inventory`, or the file that BERTH_INVENTORY names if `inventory` is
  * NULL, and reads it. Without either, opens the hardware. `deadline` is how long a scan of the
- * hardware may take, as the user wrote it (NULL: probe_deadline). Fails where the file or the
+ * hardware may take, as the user wrote it (NULL: probe_deadline). Fails if the file or the
  * deadline is wrong (BERTH_ERROR_INVALID, _SYNTAX, _RANGE, ...), or with BERTH_ERROR_MEMORY; the
  * source is unchanged then. */
 int machine_source_open(struct machine_source *source, const char *inventory, const char *deadline,
@@ -38,11 +38,11 @@ int machine_source_scan(struct machine_source *source, struct machine_report *re
                         struct berth_error *error);
 
 /* Appends one line for each problem: "nvidia: ...", with `prefix` before it. A failed allocation is
- * remembered by `out`. */
+ * recorded in `out`. */
 void machine_source_write_problems(const struct problem_list *problems, const char *prefix,
                                    struct text *out);
 
-/* Finds the directory that goes before each path of the machine: BERTH_SYSROOT as an absolute path
+/* Finds the directory to put before each path of the machine: BERTH_SYSROOT as an absolute path
  * without a slash at its end, or "" for this machine. The caller frees it. Fails with
  * BERTH_ERROR_MEMORY; *ret_prefix is untouched then. */
 int machine_source_sysroot(char **ret_prefix, struct berth_error *error);

@@ -9,13 +9,13 @@
 #include "base/text/utf8.h"
 #include "spec/request_options.h"
 
-/* One option as it was found. */
+/* An option that was found, and the struct that it fills in. */
 struct found_option {
     const struct option *option;
     void *target;
 };
 
-/* argv with the place that has been reached. */
+/* argv, and the position of the next argument. */
 struct argv_cursor {
     int argc;
     char **argv;
@@ -88,7 +88,7 @@ static int fail_unknown_option(const struct option_binding *bindings, size_t cou
                      quote(word).text, nearest.best);
 }
 
-/* Sets the value of an option: the attached one, or else the next word. */
+/* Sets the option to the attached value, or else to the next argument. */
 static int set_value(const struct found_option *found, const char *attached,
                      struct argv_cursor *cursor, struct berth_error *error)
 {
@@ -172,7 +172,7 @@ int options_parse(const struct option_binding *bindings, size_t count, int argc,
     return code;
 }
 
-/* Moves argv[from..to), one or two words, before the `count` words in front of them. */
+/* Moves argv[from..to), one or two arguments, in front of the `count` arguments before them. */
 static void move_before(char **argv, int count, int from, int to)
 {
     char **place = argv + from - count;
@@ -189,7 +189,7 @@ int options_parse_mixed(const struct option_binding *bindings, size_t count, int
 {
     struct argv_cursor cursor = {.argc = argc, .argv = argv, .next = 1};
     int code = OPTIONS_CONTINUE;
-    int operands = 0; /* just before the cursor */
+    int operands = 0; /* number of operands just before the cursor */
     bool ended = false;
 
     while (code == OPTIONS_CONTINUE && !ended && cursor.next < argc) {

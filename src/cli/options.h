@@ -35,15 +35,15 @@ typedef int options_parser(const struct option_binding *bindings, size_t count, 
  * negative code with a message that names the option and suggests the nearest one. */
 options_parser options_parse;
 
-/* Does the same where no command line follows: options may also stand between and after the
- * operands. The operands are moved to the end of argv. */
+/* Does the same for verbs without a command: options may also stand between and after the operands.
+ * The operands are moved to the end of argv. */
 options_parser options_parse_mixed;
 
 /* Appends the options of the set as help text, without the heading, `width` columns wide. */
 void options_describe(const struct option_set *set, size_t width, struct text *out);
 
-/* Appends words wrapped to `width` columns. The cursor is at column `indent` already; further lines
- * are indented by as much. */
+/* Appends words wrapped to `width` columns. The first line continues at column `indent`; further
+ * lines are indented to this column. */
 void options_wrap(const char *words, size_t indent, size_t width, struct text *out);
 
 #endif

@@ -16,7 +16,7 @@ int output_write(const struct text *text);
 /* Prints "berth: <message>" to stderr. Returns EXIT_BERTH if memory ran out, else EXIT_USAGE. */
 int output_error(const struct berth_error *error);
 
-/* Does the same for errors of a verb that talks to the pool. Returns exit_code_of_refusal(). */
+/* Does the same for a verb that uses the pool. Returns exit_code_of_refusal(). */
 int output_refusal(const struct berth_error *error);
 
 #endif

@@ -16,7 +16,7 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 
-/* Alternate screen, no cursor, no line wrap; and back. */
+/* Switches to the alternate screen without a cursor and without line wrap, and back. */
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J";
 static const char leave[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 
@@ -25,7 +25,7 @@ enum { DEFAULT_ROWS = 24 };
 static volatile sig_atomic_t is_dirty;
 static struct text shown;
 
-/* Writes from signal handlers; errors are ignored. */
+/* Writes to the terminal; safe in signal handlers. Ignores errors. */
 static void write_terminal(const char *sequence, size_t length)
 {
     ssize_t written = write(STDOUT_FILENO, sequence, length);
@@ -134,7 +134,8 @@ static size_t measure_next(const char *line, size_t length, size_t *ret_width)
 }
 
 /* Appends one line, cut with a mark in the last column if it is too long, and clears the rest of
- * its row. A line as wide as the screen has no rest, and the cursor stays on its last column. */
+ * its row. Not after a line as wide as the screen: the cursor stays on its last character, which
+ * would be cleared. */
 static void append_line(const char *line, size_t length, const struct terminal *terminal,
                         struct text *out)
 {
@@ -157,8 +158,8 @@ static void append_line(const char *line, size_t length, const struct terminal *
         text_append(out, "\033[K");
 }
 
-/* Appends the picture for the terminal, from its first row on. The last row counts the lines that
- * do not fit, unless it is the only row. */
+/* Appends the picture from the terminal's first row on. The last row counts the lines that do not
+ * fit, unless it is the only row. */
 static void compose_frame(const char *picture, size_t rows, const struct terminal *terminal,
                           struct text *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The terminal while a picture is redrawn in place. It uses the alternate screen without a cursor,
- * and restores the terminal whenever the program ends or stops. For the main thread only.
+ * Redraws a picture in place on the terminal. Uses the alternate screen without a cursor, and
+ * restores the terminal whenever the program ends or stops. For the main thread only.
  */
 #ifndef CLI_SCREEN_H
 #define CLI_SCREEN_H
@@ -11,11 +11,11 @@
 
 #include "base/text/text.h"
 
-/* Returns whether standard output is a terminal that can do this. */
+/* Returns whether standard output is a terminal that supports this. */
 bool screen_is_supported(void);
 
-/* Switches to the alternate screen. From here on SIGINT, SIGTERM, SIGHUP and SIGQUIT restore the
- * terminal before they end the program, and SIGTSTP before it stops. */
+/* Switches to the alternate screen. From then on, SIGINT, SIGTERM, SIGHUP and SIGQUIT restore the
+ * terminal before they end the program, and SIGTSTP before it stops the program. */
 void screen_enter(void);
 void screen_leave(void);
 
@@ -27,7 +27,7 @@ int screen_draw(const struct text *picture);
 bool screen_is_dirty(void);
 
 /* Waits for `time` nanoseconds, until a signal was handled, or until the descriptor is readable
- * (-1: none). Works without a screen, too. Returns false if the reader of standard output is gone.
+ * (-1: none). Also works without a screen. Returns false if the reader of standard output is gone.
  */
 bool screen_pause(int descriptor, int64_t time);
 

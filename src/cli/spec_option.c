@@ -14,7 +14,7 @@ static void clear_text(char **text)
 }
 
 /* Drops fields of the file that the command line replaces or contradicts. Call this before the
- * options are parsed over the file, because lists are appended. */
+ * options are parsed over the file, because parsing appends to lists. */
 static void drop_overridden(struct request *file, const struct request_options *line)
 {
     const struct request *said = &line->request;
@@ -33,7 +33,7 @@ static void drop_overridden(struct request *file, const struct request_options *
         file->opportunistic = false;
 }
 
-/* Drops fields of the file about sharing that do not go with the mode of the options. */
+/* Drops the file's fields about sharing that contradict the sharing mode of the options. */
 static void drop_sharing(struct request *request, const struct request *said)
 {
     if (request->sharing == SHARING_EXCLUSIVE && !said->share.known)

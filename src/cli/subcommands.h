@@ -10,8 +10,8 @@
 /* Returns the last word of the name: "check" of "spec check". */
 const char *subcommand_name(const struct verb *subcommand);
 
-/* Finds the subcommand of the verb that argv[1] names. Returns NULL with the exit code where there
- * is none to run: help was requested and is printed, or the error is, with the nearest name. */
+/* Finds the subcommand of the verb that argv[1] names. Returns NULL with the exit code if there is
+ * none to run, after printing the requested help, or an error with the nearest name. */
 const struct verb *subcommand_find(const struct verb *verb, int argc, char **argv, int *ret_exit);
 
 /* Finds the subcommand and runs it. Returns the exit code. */

@@ -58,7 +58,7 @@ const struct verb *verb_find(const char *name)
     return NULL;
 }
 
-/* Verbs that other tools have, and the verb that does the same here. */
+/* Verbs of other tools, each with the verb of berth that does the same. */
 static const struct {
     const char *foreign;
     const char *verb;
@@ -76,8 +76,7 @@ static const struct {
     {"disable", "drain"},  {"enable", "undrain"}, {"simulate", "sim"},   {"check", "spec"},
 };
 
-/* Returns the verb that a misspelled name, or a verb of another tool, most likely means, or NULL.
- */
+/* Returns the verb that a misspelled name or a verb of another tool most likely means, or NULL. */
 static const char *suggest_verb(const char *name)
 {
     struct suggestion nearest = {.wanted = name};
@@ -161,7 +160,7 @@ size_t verb_bind_request(const struct verb *verb, struct option_binding bindings
     return count;
 }
 
-/* Parses the options, and those of a spec file that they name. */
+/* Parses the options, and the spec file that they name. */
 static bool parse_and_apply_spec(const struct verb *verb, options_parser *parse,
                                  const struct option_binding *bindings, size_t count, int argc,
                                  char **argv, int *ret_operand, int *ret_exit)

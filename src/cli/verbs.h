@@ -25,14 +25,14 @@ enum operand {
 
 struct verb {
     const char *name;
-    const char *usage;                    /* the words after the name: "[options]" */
-    const char *summary;                  /* a line in the list of verbs */
-    const char *description;              /* a paragraph in the verb's own help */
+    const char *usage;                    /* the text after the name: "[options]" */
+    const char *summary;                  /* for the list of verbs */
+    const char *description;              /* for the verb's own help */
     const char *examples;                 /* command lines, each ended by '\n'; NULL: none */
     const struct option_set *const *sets; /* ended by NULL */
     enum operand operand;
 
-    /* The subcommands, ended by NULL; NULL: none. Each is a verb whose name holds both words:
+    /* The subcommands, ended by NULL; NULL: none. Each is a verb whose name has both words:
      * "spec check". */
     const struct verb *const *subcommands;
 
@@ -42,7 +42,7 @@ struct verb {
 
     /* Instead of `run`: the program that berth executes to run the verb. */
     const char *program;
-    /* argv[0] of that program, where it runs several verbs; NULL: `program`. */
+    /* argv[0] of that program, if it runs several verbs; NULL: `program`. */
     const char *program_name;
 };
 
@@ -73,7 +73,7 @@ extern const struct verb verb_web;
 /* All verbs in the order of the help, ended by NULL. */
 extern const struct verb *const verbs[];
 
-/* Returns the verb of this name; NULL: there is none. */
+/* Returns the verb with this name; NULL: there is none. */
 const struct verb *verb_find(const char *name);
 
 /* Prints to stderr that there is no such verb, and suggests the nearest. Returns EXIT_USAGE. */
@@ -92,7 +92,7 @@ size_t verb_bind_request(const struct verb *verb, struct option_binding bindings
                          size_t count, struct request_options *request);
 
 /* Starts a verb: parses its options into the bindings, answers --help, and refuses operands.
- * Returns true where the verb must run; else *ret_exit is the exit code. */
+ * Returns true if the verb must run; otherwise *ret_exit is the exit code. */
 bool verb_begin(const struct verb *verb, const struct option_binding *bindings, size_t count,
                 int argc, char **argv, int *ret_exit);
 

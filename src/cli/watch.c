@@ -60,7 +60,7 @@ static bool wait_for_update(const struct watch_state *state)
     return screen_pause(descriptor, time);
 }
 
-/* Runs the loop. Returns an exit code; with an error, that decides instead. */
+/* Runs the loop. Returns an exit code, which counts only if `error` is not set. */
 static int run_loop(struct watch_state *state, struct berth_error *error)
 {
     const struct watch_subject *subject = state->subject;

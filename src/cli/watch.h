@@ -13,17 +13,17 @@
 
 #include "base/text/text.h"
 
-/* What is watched. All functions are called in the thread that called watch_run(). */
+/* The subject of a watch. All functions are called in the thread that called watch_run(). */
 struct watch_subject {
     void *context;
     bool json; /* never on the screen */
 
-    /* Reads the newest state. Returns 1 where something may have changed, 0 where nothing has, or a
-     * negative code, which ends the watch. */
+    /* Reads the newest state. Returns 1 if something may have changed, 0 if nothing has changed, or
+     * a negative code, which ends the watch. */
     int (*update)(void *context, bool on_screen, struct berth_error *error);
 
-    /* Appends the picture. Appends nothing where there is nothing to show yet or, off the screen,
-     * where nothing has changed since the last call. */
+    /* Appends the picture. Appends nothing if there is nothing to show yet or, without a screen, if
+     * nothing has changed since the last call. */
     void (*write)(void *context, bool on_screen, struct text *out);
 
     /* Returns how long to wait for the next update, in nanoseconds, and the descriptor that ends

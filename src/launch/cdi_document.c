@@ -12,12 +12,12 @@
 
 #define PERMISSION_BITS 07777
 
-/* A device file. Several devices may have it, but it is examined once. */
+/* A device file, which several devices may share. It is examined once. */
 struct cdi_node {
     const char *path;   /* borrowed from the device */
     struct stat status; /* only if is_good */
     bool is_good;
-    size_t entry; /* the last entry that has it */
+    size_t entry; /* the number of the last entry that contains it */
 };
 
 struct cdi_writer {
@@ -206,8 +206,8 @@ static void write_all(struct cdi_writer *writing)
     end_entry(&writing->json);
 }
 
-/* Images for CUDA set NVIDIA_VISIBLE_DEVICES, for which nvidia's runtime hook adds all GPUs to a
- * container. Overrides the variable, so that the hook adds none. */
+/* Overrides NVIDIA_VISIBLE_DEVICES, which images for CUDA set: otherwise nvidia's runtime hook
+ * would add all GPUs to the container. */
 static void write_common_edits(struct json *json)
 {
     json_key(json, "containerEdits");
@@ -242,7 +242,7 @@ static void write_document(struct cdi_writer *writing, const struct device_list 
     json_finish(json);
 }
 
-/* Fails if there is nothing to write. */
+/* Fails if no device file is left to write. */
 static int check_any(const struct cdi_writer *writing, size_t leasable)
 {
     const struct cdi_node *node;

@@ -16,7 +16,7 @@
 
 /* Appends a document of kind CDI_KIND (JSON) with an entry for each device that can be leased,
  * named by its id, and CDI_ALL for all of them. An entry has the device's files, each with the
- * numbers, owner and mode that lstat() finds below the directory `root` ("" for the machine
+ * device numbers, owner and mode that lstat() finds below the directory `root` ("" for the machine
  * itself). Links are not followed, because their targets need not belong to the device.
  *
  * Appends a note for everything that is left out: missing files, files that are not character

@@ -20,12 +20,12 @@ bool launch_pid_list_has(const struct pid_list *list, pid_t pid);
 void launch_pid_list_remove(struct pid_list *list, pid_t pid);
 
 /* Sends the signal to every descendant, except the children in `spared` and their descendants.
- * Signal 0 only counts. Returns the number of descendants. Never signals another process that has
+ * Returns their number; signal 0 only counts them. Never signals another process that has
  * reused a descendant's pid. May miss processes that start meanwhile, or all if memory or
  * descriptors run out. */
 size_t descendants_signal(int signal, const struct pid_list *spared);
 
-/* Appends the children of this process. Fails with BERTH_ERROR_MEMORY. */
+/* Appends the children of this process. Fails with BERTH_ERROR_MEMORY or _IO. */
 int descendants_list_children(struct pid_list *children);
 
 #endif

@@ -12,7 +12,7 @@
 #include "launch/environment_masks.h"
 
 #define MEBIBYTE (UINT64_C(1) << 20)
-/* A share is in millionths, and a percent has 10^4 of them. */
+/* A share is in millionths, and one percent is 10^4 millionths. */
 #define PERCENT_DECIMALS 4
 
 struct environment_builder {
@@ -22,7 +22,8 @@ struct environment_builder {
     struct environment_changes changes;
 };
 
-/* Appends the CDI name of the device. Prefers the vendor's entry, which also adds its libraries. */
+/* Appends the CDI name of the device. Prefers the vendor's entry, which also adds the vendor's
+ * libraries. */
 static void append_cdi_name(const struct environment_builder *building, const struct device *device,
                             struct text *out)
 {
@@ -55,7 +56,7 @@ static void set_ids(struct environment_builder *building)
     }
 }
 
-/* Returns true if an earlier device has the node too. All nvidia devices have /dev/nvidiactl. */
+/* Returns true if an earlier device has the same node: all nvidia devices have /dev/nvidiactl. */
 static bool has_earlier(const struct environment_builder *building, const struct device *device,
                         const char *node)
 {
@@ -129,7 +130,7 @@ static void set_mps(struct environment_changes *changes, const struct mps_facts 
         environment_changes_set(changes, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE,
                                 quantity_format_decimal(share, PERCENT_DECIMALS).text);
     }
-    /* The limit of device 0, the only one that the mask leaves, in mebibytes. */
+    /* The limit, in mebibytes, is for device 0: the mask leaves only one device. */
     if (mps->memory.known) {
         uint64_t mebibytes = mps->memory.value / MEBIBYTE;
         struct text *limit =

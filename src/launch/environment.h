@@ -35,14 +35,14 @@ struct mps_facts {
     struct optional_number memory; /* bytes; unknown: no limit */
 };
 
-/* The facts that the environment of a command is made from. All pointers are borrowed. */
+/* The input for the environment of a command. All pointers are borrowed. */
 struct launch_facts {
     uint64_t lease;               /* 0: no lease, all GPUs are hidden (--or-cpu) */
     const struct device *devices; /* the devices that the command may use */
     size_t device_count;
     uint32_t vendors;      /* bits of enum vendor: the vendors of this host */
     const char *socket;    /* the pool's, for berth inside the command; NULL: as inherited */
-    const char *inventory; /* the same */
+    const char *inventory; /* the pool's; NULL: as inherited */
     bool uuid;             /* use UUIDs instead of indices in the masks */
     bool has_replica;      /* set BERTH_REPLICA */
     uint32_t replica;
@@ -58,7 +58,7 @@ struct launch_facts {
  * is as inherited, but BERTH_DEVICES and similar variables are empty. BERTH_REPLICA is never
  * inherited, because it belongs to another lease.
  *
- * Fails with BERTH_ERROR_INVALID (the UUID is needed for --uuid or a MIG instance, but unknown) or
+ * Fails with BERTH_ERROR_INVALID (a UUID is unknown, but --uuid, MPS or a MIG instance needs it) or
  * _MEMORY. The caller finishes the list, which is untouched on failure. */
 int launch_environment(const struct launch_facts *facts, char *const *inherited,
                        struct string_list *ret_environment, struct berth_error *error);

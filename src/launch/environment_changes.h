@@ -53,7 +53,7 @@ enum variable {
         VARIABLE_COUNT,
 };
 
-/* The change of each variable: as inherited (zeroed memory), removed, or set. */
+/* The change to each variable: none (zeroed memory), removed, or set. */
 struct environment_changes {
     struct environment_change {
         bool is_ours;
@@ -78,8 +78,8 @@ struct text *environment_changes_begin_value(struct environment_changes *changes
 bool environment_changes_is_set(const struct environment_changes *changes, enum variable variable);
 
 /* Appends the inherited environment (ended by NULL) with the changes, and a NULL item. Moves the
- * set values into the list. Fails with BERTH_ERROR_MEMORY, also if making a value had failed; the
- * list may have grown then. */
+ * set values into the list. Fails with BERTH_ERROR_MEMORY, also if memory ran out earlier, when a
+ * value was set; the list may have grown then. */
 int environment_changes_apply(struct environment_changes *changes, char *const *inherited,
                               struct string_list *environment);
 

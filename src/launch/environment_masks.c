@@ -17,9 +17,9 @@ static const struct vendor_masks {
     struct vendor_mask {
         enum variable variable;
         enum naming naming;
-        const char
-            *hidden; /* the value that hides all devices; for some, an empty mask means all */
-        bool mixes;  /* a partition without a UUID may be named by index beside UUIDs */
+        /* The value that hides all devices. For some masks an empty value means all devices. */
+        const char *hidden;
+        bool mixes; /* UUIDs and indices may be mixed: a partition without a UUID has an index */
     } masks[2];
     /* The variable that makes the runtime number devices as berth does. */
     enum variable order;
@@ -74,7 +74,7 @@ struct masking {
     struct environment_changes *changes;
 };
 
-/* Returns true if the masks of this rule contain UUIDs. */
+/* Returns true if a mask of this vendor and naming contains UUIDs. */
 static bool uses_uuids(const struct masking *masking, enum vendor vendor, enum naming naming)
 {
     bool all_known = true;

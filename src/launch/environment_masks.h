@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sets the masks of a lease, such as CUDA_VISIBLE_DEVICES, for all vendors by one table.
+ * Sets the masks of a lease, such as CUDA_VISIBLE_DEVICES. One table describes all vendors.
  */
 #ifndef LAUNCH_ENVIRONMENT_MASKS_H
 #define LAUNCH_ENVIRONMENT_MASKS_H
@@ -12,7 +12,7 @@
 
 /* Sets the masks so that the command sees exactly the lease's devices; without a lease
  * (facts->lease is 0) it sees none. Reads the masks of `inherited` (ended by NULL) for the
- * numbering of tiles. Fails as launch_environment. */
+ * numbering of tiles. Fails as launch_environment does. */
 int environment_masks_set(const struct launch_facts *facts, char *const *inherited,
                           struct environment_changes *changes, struct berth_error *error);
 

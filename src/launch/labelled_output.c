@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "launch/output_queue.h"
 
-/* Timeout in milliseconds for a reader that does not read, if in a hurry. */
+/* Timeout for a reader that does not read, in milliseconds; only with `hurry`. */
 #define TIMEOUT 5000
 
 enum { READ_MAX = 16384 };
@@ -28,8 +28,8 @@ struct stream {
 };
 
 struct labelled_output {
-    struct output_queue
-        queues[2]; /* for standard output and error; both use the first if they are one file */
+    /* For standard output and error; if both are the same file, only the first is used. */
+    struct output_queue queues[2];
     struct output_queue *queue_of[2];
     int poll_index[2]; /* positions of their poll entries; -1: none */
     int width;         /* digits of a number */
@@ -151,7 +151,7 @@ void labelled_output_abandon(struct labelled_output *labels)
         close_end(&labels->streams[i].from);
 }
 
-/* Queues the current line with its label and a newline, if it is not empty. */
+/* Queues the current line with its label and a newline. */
 static void put_line(const struct labelled_output *labels, struct stream *stream)
 {
     struct text *out = &stream->queue->pending;
@@ -210,7 +210,7 @@ static size_t read_stream(const struct labelled_output *labels, struct stream *s
     return 0;
 }
 
-/* Closes the streams whose queue has failed, so that the commands that write notice. */
+/* Closes the streams whose queue has failed, so that their commands notice. */
 static void close_failed(struct labelled_output *labels)
 {
     for (size_t i = 0; i < labels->begun; i++) {
@@ -284,7 +284,7 @@ void labelled_output_drain_pipes(struct labelled_output *labels, bool hurry)
         struct stream *stream = &labels->streams[i];
         int left = 0;
 
-        /* Read only the bytes there now: an unrelated process may still hold the other end. */
+        /* Read only the bytes that are there now: another process may still hold the other end. */
         if (stream->from >= 0 && ioctl(stream->from, FIONREAD, &left) < 0)
             left = 0;
         while (left > 0 && stream->from >= 0) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Labels the output of several commands: each line starts with the number of its command, " 3:
- * line". The commands write into pipes. Whole lines are copied from there to this process's
+ * Labels the output of several commands: each line starts with the number of its command and a
+ * colon. The commands write into pipes. Whole lines are copied from there to this process's
  * standard output and standard error. An incomplete last line gets a newline. A line longer than
  * LABELLED_LINE_MAX is broken into several.
  *
  * A slow reader slows down the commands, as without labels, but not this process: only
- * labelled_output_finish blocks. When the reader is gone, the pipes are
- * closed, so that the commands notice as they would without labels.
+ * labelled_output_finish blocks. When the reader is gone, the pipes are closed, so that the
+ * commands notice as they would without labels.
  */
 #ifndef LAUNCH_LABELLED_OUTPUT_H
 #define LAUNCH_LABELLED_OUTPUT_H
@@ -31,7 +31,7 @@ struct labelled_output_options {
     int error;
 };
 
-/* Fails with BERTH_ERROR_MEMORY. */
+/* Creates the labels without any pipes. Fails with BERTH_ERROR_MEMORY. */
 int labelled_output_create(const struct labelled_output_options *facts,
                            struct labelled_output **ret_labels, struct berth_error *error);
 
@@ -52,7 +52,7 @@ size_t labelled_output_fill_poll(struct labelled_output *labels, struct pollfd *
 /* Reads and writes according to the results of the poll. Does not block. */
 void labelled_output_process(struct labelled_output *labels, const struct pollfd *polls);
 
-/* Reads what is left in the pipes, after the commands have ended. With `hurry`,
+/* Reads the rest of the output from the pipes, after the commands have ended. With `hurry`,
  * labelled_output_finish gives up on a reader that does not read for a while. */
 void labelled_output_drain_pipes(struct labelled_output *labels, bool hurry);
 

@@ -12,9 +12,9 @@
 
 #include "base/error.h"
 
-/* Tries the ports after the default one first. Ephemeral ports, which the kernel chooses, are
- * second choice: the kernel may give such a port to a connection before a rank listens there, and a
- * rank that connects to it may even connect to itself. */
+/* The default port and the ports after it are tried first. Ephemeral ports, which the kernel
+ * chooses, are the second choice: the kernel may give such a port to a connection before a rank
+ * listens there, and a rank that connects to it may even connect to itself. */
 enum { NEIGHBOURS = 100, TRIES = NEIGHBOURS + 20 };
 
 union address {

@@ -18,8 +18,8 @@ enum {
     TERMINAL_MAX = 256,
 };
 
-/* Opens the file again with O_NONBLOCK, because that flag belongs to the shared file description.
- * Works for pipes and terminals, if permitted. */
+/* Opens the file again with O_NONBLOCK: set on the descriptor, the flag would also affect the other
+ * processes that share it. Works for pipes and terminals, if permitted. */
 static void reopen_nonblocking(struct output_queue *queue)
 {
     char path[32];
@@ -127,7 +127,7 @@ static ssize_t write_quietly(const struct output_queue *queue, const char *bytes
     return result;
 }
 
-/* Removes the written bytes, also if the queue is never empty. */
+/* Removes the written bytes. A queue that is never empty would otherwise grow without limit. */
 static void drop_written(struct output_queue *queue)
 {
     struct text *pending = &queue->pending;

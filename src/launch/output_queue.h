@@ -13,14 +13,14 @@
 #include "base/text/text.h"
 
 struct output_queue {
-    int descriptor; /* opened again if possible */
+    int descriptor;
     bool is_open;
-    bool is_own; /* opened again, with O_NONBLOCK */
+    bool is_own; /* the descriptor was opened again, with O_NONBLOCK */
     mode_t mode; /* type of the file */
     dev_t device;
     ino_t inode;
     struct text pending; /* bytes to write */
-    size_t written;      /* bytes of it already written */
+    size_t written;      /* number of these bytes already written */
     int failure;         /* errno that ended writing; 0: none */
 };
 
@@ -36,11 +36,11 @@ bool output_queue_is_open(const struct output_queue *queue);
 /* Returns true if the queue accepts more bytes. */
 bool output_queue_has_room(const struct output_queue *queue);
 
-/* Returns the entry to poll: no events if the queue is empty. */
+/* Returns the entry to poll. Its descriptor is -1 if there is nothing to write. */
 struct pollfd output_queue_poll_entry(const struct output_queue *queue);
 /* Writes a part of the queue. Call it after poll() has reported the descriptor. */
 void output_queue_write(struct output_queue *queue);
-/* Ends writing for this reason, an errno. The first reason counts. */
+/* Ends writing because of this errno, and drops unwritten bytes. The first errno is kept. */
 void output_queue_fail(struct output_queue *queue, int failure);
 
 #endif

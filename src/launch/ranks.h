@@ -38,7 +38,7 @@ struct rank_copy {
 /* Returns the number of copies. */
 uint64_t rank_plan_copies(const struct rank_plan *plan);
 
-/* Returns the copy of this number, which is its rank if there are ranks, else its replica. */
+/* Returns the copy with this number: its rank if there are ranks, else its replica. */
 struct rank_copy rank_plan_copy(const struct rank_plan *plan, uint32_t number);
 
 #endif

@@ -13,7 +13,7 @@
 #include "launch/exec_command.h"
 #include "launch/pin.h"
 
-enum { NEVER_SEEN = 127 }; /* exit code of a child that failed before its exec; not used */
+enum { NEVER_SEEN = 127 }; /* exit code of a child that fails before its exec; ignored */
 
 void spawn_restore_signals(const struct signals_before *before)
 {
@@ -63,7 +63,7 @@ static int read_report(int report)
     return length == sizeof(number) ? number : 0;
 }
 
-/* Sets an error of berth, not of the command, whose codes mean that it cannot be executed. */
+/* Sets an error of berth itself. The codes of exec_command_error would blame the command. */
 static int set_limit_error(struct berth_error *error, const char *wanted, int number)
 {
     if (number == ENOMEM)
@@ -72,7 +72,7 @@ static int set_limit_error(struct berth_error *error, const char *wanted, int nu
                      strerror(number));
 }
 
-/* Starts a copy with a `run` function, which reports no exec. */
+/* Starts a copy that calls its `run` function. Does not wait for an exec. */
 static int spawn_run(const struct launch_copy *copy, const struct signals_before *before,
                      pid_t *ret_pid, struct berth_error *error)
 {

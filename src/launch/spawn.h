@@ -11,7 +11,7 @@
 
 #include "launch/supervise.h"
 
-/* The signal settings of this process before it became a supervisor. The commands get them back. */
+/* This process's signal settings before it became a supervisor. The commands start with them. */
 struct signals_before {
     sigset_t mask;
     struct sigaction child_action; /* the action of SIGCHLD */

@@ -32,7 +32,7 @@ static const int passed_on[] = {
 
 enum copy_state {
     COPY_RUNS,
-    COPY_CONTINUED, /* it continued in this round */
+    COPY_CONTINUED, /* it continued during this call of read_signals() */
     COPY_STOPPED,
     COPY_ENDED, /* its pid may be reused */
 };
@@ -51,7 +51,7 @@ struct launch_supervisor {
     size_t living;             /* running copies */
     bool has_children;         /* copies, or orphaned descendants of copies */
     bool has_failed;
-    bool must_end; /* a signal from another process asks for the end */
+    bool must_end; /* a signal requested the end */
     int exit_code;
     int64_t grace;
     bool stopping; /* all copies are being stopped */
@@ -92,7 +92,7 @@ static int block_signals(struct launch_supervisor *supervisor, struct berth_erro
     return 0;
 }
 
-/* Records existing children: the program that became this one may have started some. */
+/* Records existing children: this process may have started some before its exec. */
 static int record_strangers(struct launch_supervisor *supervisor, struct berth_error *error)
 {
     siginfo_t nothing;
@@ -250,7 +250,7 @@ static bool is_for_copies(struct launch_supervisor *supervisor,
      */
     if (signal->ssi_code == SI_KERNEL)
         return signal->ssi_signo == SIGHUP && getsid(0) == getpid();
-    /* A command that calls `kill 0` signals its own process group, which includes the commands. */
+    /* A command that calls kill(0) signals its process group, which includes all commands. */
     return find_copy(supervisor, (pid_t)signal->ssi_pid) == NULL;
 }
 
@@ -321,8 +321,8 @@ void launch_supervisor_set_grace(struct launch_supervisor *supervisor, int64_t n
     supervisor->grace = nanoseconds;
 }
 
-/* Returns true if this process is a job of a shell, which notices that it stops and can continue
- * it. */
+/* Returns true if this process is a job of a shell: the shell notices when the process stops, and
+ * can continue it. */
 static bool is_job(void)
 {
     pid_t parent = getppid();

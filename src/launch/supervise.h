@@ -22,8 +22,8 @@ struct launch_copy {
     char *const *arguments;   /* ended by NULL; searched in the PATH of the copy's environment */
     char *const *environment; /* ended by NULL */
 
-    /* Instead of both: a function that the copy runs. It becomes a command itself, or returns an
-     * exit code. */
+    /* Instead of both: a function that the copy runs. It executes a command, or returns an exit
+     * code. */
     int (*run)(void *context);
     void *context;
 
@@ -54,9 +54,9 @@ int launch_supervisor_descriptor(const struct launch_supervisor *supervisor);
 int launch_supervisor_start(struct launch_supervisor *supervisor, const struct launch_copy *copy,
                             struct berth_error *error);
 
-/* Handles children that ended or stopped, and forwards signals. Does not block, except that it
- * stops itself when all copies are stopped. When a copy fails (exit code other than 0), the others
- * get SIGTERM, and SIGKILL after the grace period (launch_supervisor_set_grace). */
+/* Handles children that ended or stopped, and forwards signals. Does not block, except that
+ * this process stops when all copies are stopped. When a copy fails (exit code other than 0), the
+ * others get SIGTERM, and SIGKILL after the grace period (launch_supervisor_set_grace). */
 void launch_supervisor_dispatch(struct launch_supervisor *supervisor);
 
 /* Sets the grace period. The default is 10 s. */

@@ -17,9 +17,9 @@
 #include "history/time_argument.h"
 #include "view/pool_view.h"
 
-/* ---- Which file ---- */
+/* ---- The history file ---- */
 
-/* Asks the daemon for the facts of the pool. Connects again if the daemon restarts meanwhile. */
+/* Requests the facts about the pool from the daemon. Reconnects if the daemon restarts. */
 static int query_pool(struct pool_connection *connection, struct wire_message *ret_answer,
                       struct berth_error *error)
 {

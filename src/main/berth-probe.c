@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth-probe: reads the hardware for berth. It is a process of its own, so that a driver call that
+ * berth-probe: reads the hardware for berth. It is a separate process, so that a driver call that
  * hangs or a library that crashes does not affect berth.
  */
 #include <signal.h>
@@ -53,8 +53,7 @@ int main(int argc, char **argv)
         return print_information(argc, argv);
     if (!is_socket(STDIN_FILENO)) {
         fputs("berth-probe: expected a socket as standard input; berth starts this program itself. "
-              "To "
-              "see the devices, run 'berth devices'\n",
+              "To see the devices, run 'berth devices'\n",
               stderr);
         return EXIT_USAGE;
     }

@@ -21,7 +21,7 @@
 
 enum { EXIT_WRONG = 2, EXIT_FAILED = 125 };
 
-/* Drops the capabilities that the daemon has: writing a file needs none. */
+/* Drops the capabilities inherited from the daemon, except for root: writing a file needs none. */
 static void drop_rights(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
     if (read_settings(argc, argv, &settings, &error) < 0)
         return EXIT_WRONG;
     signal(SIGPIPE, SIG_IGN);
-    /* A signal to the daemon's process group or terminal does not end the recorder: it ends after
+    /* Signals to the daemon's process group or terminal must not end the recorder: it ends after
      * the daemon, when the connection closes. */
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);

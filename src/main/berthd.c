@@ -82,8 +82,8 @@ static int check_rules(const struct daemon_options *options)
 
     if (code == 0)
         code = read_rules(path.length > 0 ? path.bytes : NULL, &error);
-    if (code ==
-        0) /* the daemon does not check this at its start: programs may be installed later */
+    /* The daemon does not check this when it starts: programs may be installed later. */
+    if (code == 0)
         code = configuration_check_programs(path.length > 0 ? path.bytes : NULL, &error);
     if (path.length == 0)
         text_append(&message, "configuration file");
@@ -108,7 +108,7 @@ static int open_log(const char *path, int *ret_log, struct berth_error *error)
     return *ret_log < 0 ? error_set_errno(error, errno, "%s", path) : 0;
 }
 
-/* The pool's settings as made from the command line, and the strings that they point to. */
+/* The pool's settings, made from the command line, and the strings that they point to. */
 struct daemon_setup {
     struct text socket;
     struct text rules;
@@ -117,8 +117,8 @@ struct daemon_setup {
     struct pool_settings settings;
 };
 
-/* Opens the log, then becomes the user of --user. In this order, because only root may be able to
- * write to the log's directory. */
+/* Opens the log, then becomes the user of --user. This order matters: often only root can write to
+ * the log's directory. */
 static int become_user(const struct daemon_options *options, const char *socket, int *ret_log,
                        struct berth_error *error)
 {

@@ -8,17 +8,17 @@
 #include "base/text/quote.h"
 #include "spec/document.h"
 
-/* A file that is being read. */
+/* The state of reading one file. */
 struct cdi_reading {
     const struct document *document;
     struct berth_error *error;
     const char *kind;
     struct string_list shared; /* device files that all entries have */
     struct cdi_registry entries;
-    size_t bytes; /* size of the device files' names so far */
+    size_t bytes; /* memory for the entries' paths so far */
 };
 
-/* Sets the error and has the value `code`, so that static analyzers know it. */
+/* Sets the error and evaluates to `code`, so that static analyzers see which value is returned. */
 #define fail(reading, node, code, ...) \
     (document_error((reading)->document, node, (reading)->error, code, __VA_ARGS__), (code))
 
@@ -42,7 +42,7 @@ static int find_member(const struct cdi_reading *reading, const struct document_
     return 0;
 }
 
-/* The same, and requires this kind of node; NULL as above. */
+/* Finds the value as find_member does, and fails if it is not a node of this kind. */
 static int find_kind(const struct cdi_reading *reading, const struct document_node *mapping,
                      const char *key, enum node_kind kind, const struct document_node **ret_value)
 {
@@ -60,7 +60,7 @@ static int find_kind(const struct cdi_reading *reading, const struct document_no
     return 0;
 }
 
-/* Requires a text without zero bytes. */
+/* Finds the value, which must be a text of 1 to CDI_TEXT_MAX bytes without zero bytes. */
 static int need_text(const struct cdi_reading *reading, const struct document_node *mapping,
                      const char *key, const struct document_node **ret_value)
 {
@@ -83,7 +83,8 @@ static int need_text(const struct cdi_reading *reading, const struct document_no
     return 0;
 }
 
-/* Returns whether the text consists of letters, digits and, between them, these characters. */
+/* Returns whether the text has only letters, digits and the characters in `between`, and begins and
+ * ends with a letter or digit. */
 static bool is_name(const char *text, size_t length, const char *between)
 {
     if (length == 0 || !isalnum((unsigned char)text[0]) ||
@@ -105,8 +106,8 @@ static bool is_kind(const char *kind)
            is_name(class, strlen(class), "_-") && isalpha((unsigned char)class[0]);
 }
 
-/* Returns the path of a device file on the host. A driver in its own directory has its own /dev
- * below it, with the same files. */
+/* Returns the path of a device file on the host: the part from the last /dev/ on. A driver that is
+ * installed in a directory of its own has a copy of /dev there. */
 static const char *host_path(const struct document_node *path)
 {
     const char *below = path->text;
@@ -116,8 +117,8 @@ static const char *host_path(const struct document_node *path)
     return below;
 }
 
-/* Appends the path within CDI_BYTES_MAX: a short file can get large, because shared paths are
- * copied to each entry. */
+/* Appends the path. Refuses more than CDI_BYTES_MAX: shared paths are copied to each entry, so even
+ * a short file can need much memory. */
 static int keep_path(struct cdi_reading *reading, const char *path, struct string_list *nodes)
 {
     reading->bytes += strlen(path) + sizeof(char *) + 1;

@@ -29,7 +29,7 @@ struct yaml_source {
     const char *text;
     size_t length;
     size_t given;
-    bool stopped; /* for its directives */
+    bool stopped; /* it has too many %TAG lines */
 };
 
 static struct text_position position_of(yaml_mark_t mark)
@@ -46,7 +46,7 @@ static int fail_directives(const struct yaml_builder *builder, yaml_mark_t mark)
                    DOCUMENT_DIRECTIVES_MAX);
 }
 
-/* Keeps the anchor's name. Refuses tags, which have no meaning here. */
+/* Records the node's anchor. Refuses tags, which have no meaning here. */
 static int read_properties(struct yaml_builder *builder, struct document_node *node,
                            const yaml_char_t *anchor, const yaml_char_t *tag, yaml_mark_t mark)
 {
@@ -102,7 +102,7 @@ static int open_collection(struct yaml_builder *builder, enum node_kind kind,
     return code;
 }
 
-/* Returns the node of an alias: that of the last anchor with this name before the alias. */
+/* Returns the node that an alias refers to: the last one with this anchor; NULL: none. */
 static const struct document_node *find_anchored(const struct yaml_builder *builder,
                                                  const char *name)
 {
@@ -127,7 +127,7 @@ static int add_alias(struct yaml_builder *builder, const yaml_event_t *event)
                        "expected an anchor before its alias, got none for %s", quote(name).text);
     if (target->open)
         return fail_at(builder, event->start_mark, BERTH_ERROR_SYNTAX,
-                       "expected an alias to something complete, got %s within itself",
+                       "expected an alias to a complete value, got %s within itself",
                        quote(name).text);
     node = document_builder_create_node(&builder->to, target->kind, position_of(event->start_mark));
     if (node == NULL)
@@ -258,8 +258,8 @@ static int fail_parser(const struct yaml_builder *builder, const struct yaml_sou
         return fail_reader(builder, source);
     if (parser->buffer.pointer != NULL && *parser->buffer.pointer == '\t' &&
         strstr(problem, "cannot start any token") != NULL)
-        problem = "found a tab, wanted spaces to indent";
-    /* The start of the construct is more useful than the end of the text. */
+        problem = "use spaces to indent, not a tab";
+    /* Also name the start of the construct: the problem may be found only much later. */
     if (parser->context != NULL && parser->context_mark.index < parser->problem_mark.index)
         return fail_at(builder, parser->problem_mark, BERTH_ERROR_SYNTAX,
                        "expected YAML or JSON: %s (%s from %zu:%zu on)", problem, parser->context,

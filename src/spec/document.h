@@ -14,11 +14,10 @@
 
 #include "base/vector.h"
 
-#define DOCUMENT_BYTES_MAX                                                                     \
-    (64U << 20)                    /* bytes, of the file and of texts with aliases written out \
-                                    */
-#define DOCUMENT_DEPTH_MAX      32 /* levels of lists and mappings */
-#define DOCUMENT_VALUES_MAX     4000000 /* values, with aliases written out */
+/* The maximum size of a file, and of its texts with expanded aliases, in bytes. */
+#define DOCUMENT_BYTES_MAX      (64U << 20)
+#define DOCUMENT_DEPTH_MAX      32      /* levels of lists and mappings */
+#define DOCUMENT_VALUES_MAX     4000000 /* values, with expanded aliases */
 #define DOCUMENT_ANCHORS_MAX    256
 #define DOCUMENT_ALIASES_MAX    100000
 #define DOCUMENT_DIRECTIVES_MAX 64 /* %TAG lines */
@@ -41,8 +40,8 @@ struct document_node {
     size_t bytes;    /* size of the texts with expanded aliases */
     char *text;      /* of a scalar, with a terminator; it may contain zero bytes */
     size_t length;
-    VECTOR_OF(struct document_node
-                  *); /* of a list: its values; of a mapping: key, value, key, value … */
+    /* A list's values, or a mapping's keys and values: key, value, key, value ... */
+    VECTOR_OF(struct document_node *);
 };
 
 struct document_node_list {
@@ -57,7 +56,7 @@ struct document {
 
 /* Reads `length` bytes of text. `file` is the name used in messages and must live as long as the
  * document. Fails with BERTH_ERROR_SYNTAX, BERTH_ERROR_LIMIT or BERTH_ERROR_MEMORY and a message
- * "file:line:column: …"; nothing needs finishing then. Never blocks. */
+ * "file:line:column: …"; *ret_document is untouched then. Never blocks. */
 int document_parse(struct document *ret_document, const char *file, const char *text, size_t length,
                    struct berth_error *error);
 

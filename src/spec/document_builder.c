@@ -99,7 +99,7 @@ void document_builder_open(struct document_builder *builder, struct document_nod
     builder->path[builder->depth++] = node;
 }
 
-/* Computes weight and height of the collection, which is complete now. */
+/* Computes the weight, size and height of the collection, which is complete now. */
 void document_builder_close(struct document_builder *builder)
 {
     struct document_node *node = builder->path[--builder->depth];

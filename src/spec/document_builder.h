@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Builds a document, value by value and within the limits. For the parsers of JSON and YAML.
+ * Builds a document value by value and checks its limits. For the parsers of JSON and YAML.
  */
 #ifndef SPEC_DOCUMENT_BUILDER_H
 #define SPEC_DOCUMENT_BUILDER_H
@@ -35,7 +35,7 @@ int document_builder_fail(const struct document_builder *builder, struct text_po
 struct document_node *document_builder_create_node(struct document_builder *builder,
                                                    enum node_kind kind, struct text_position place);
 
-/* The same for a scalar, with a copy of the text. */
+/* Returns a new scalar in the same way, with a copy of the text. */
 struct document_node *document_builder_create_scalar(struct document_builder *builder,
                                                      struct text_position place, const char *text,
                                                      size_t length, bool quoted);
@@ -50,8 +50,8 @@ void document_builder_open(struct document_builder *builder, struct document_nod
 void document_builder_close(struct document_builder *builder);
 
 /* Parses the text as strict JSON (RFC 8259) with a list or a mapping at the top. Returns 1 if it is
- * JSON, and 0 if it is not; the document is incomplete then. Fails as document_builder_attach. JSON
- * allows what YAML does not: any character in a text, and surrogate pairs. */
+ * JSON, and 0 if it is not; the document is incomplete then. Fails as document_builder_attach.
+ * Unlike YAML, JSON allows any character in a text, and surrogate pairs. */
 int document_json_read(struct document_builder *builder, const char *text, size_t length);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parses JSON. Most JSON is also YAML, but not all of it, and libyaml reports other positions.
+ * Parses JSON. libyaml cannot do this: some JSON is not YAML, and libyaml reports other positions.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -75,7 +75,7 @@ extern const struct field_type field_text;
  * Some versions of YAML read numbers with leading zeros as octal. */
 extern const struct field_type field_number;
 
-/* uint32_t: the same; `max` must fit into it. */
+/* uint32_t: a number as in field_number; `max` must fit into 32 bits. */
 extern const struct field_type field_number32;
 
 /* struct optional_number: a size from `min` to `max` bytes (0: INT64_MAX). */

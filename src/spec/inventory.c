@@ -39,7 +39,7 @@ static int parse_device_id(const struct field *field, const char *text, void *ta
     return device_id_parse(text, target, error);
 }
 
-/* Reads a CPU list and writes it in the form of the kernel. */
+/* Reads a list of CPUs and stores it in the kernel's notation. */
 static int parse_cpus(const struct field *field, const char *text, void *target,
                       struct berth_error *error)
 {

@@ -16,7 +16,7 @@
  * untouched then. May block while it reads the file. */
 int inventory_read(const char *path, struct machine *ret_machine, struct berth_error *error);
 
-/* The same for a text in memory; `file` is the name for messages. Never blocks. */
+/* Reads an inventory from a text in memory; `file` is the name for messages. Never blocks. */
 int inventory_parse(const char *file, const char *text, size_t length, struct machine *ret_machine,
                     struct berth_error *error);
 

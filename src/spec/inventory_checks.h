@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Checks the rules between fields, devices and links of an inventory, and resolves links from ids
- * to slots. All of it takes O(n log n), because the inventory of a cluster is long.
+ * to slots. Each check takes O(n log n) time, because the inventory of a cluster is long.
  */
 #ifndef SPEC_INVENTORY_CHECKS_H
 #define SPEC_INVENTORY_CHECKS_H
@@ -20,13 +20,13 @@ struct described_link_list {
     VECTOR_OF(struct described_link);
 };
 
-/* The contents of the file; links have device ids. */
+/* The contents of the file. Its links name devices by id, not by slot. */
 struct described_machine {
     struct device_list devices;
     struct described_link_list links;
 };
 
-/* Checks for struct record. */
+/* The `check` functions of the records. */
 int inventory_check_device(const struct field_reading *reading, const struct document_node *node,
                            void *target);
 int inventory_check_link(const struct field_reading *reading, const struct document_node *node,
@@ -36,7 +36,7 @@ int inventory_check_machine(const struct field_reading *reading, const struct do
                             void *target);
 
 /* Fills machine->links; machine->devices must be complete. Fails with BERTH_ERROR_SYNTAX for an
- * unknown device or a pair given twice, or with BERTH_ERROR_MEMORY. */
+ * unknown device or a repeated pair, or with BERTH_ERROR_MEMORY. */
 int inventory_checks_resolve_links(const struct field_reading *reading,
                                    const struct described_machine *described,
                                    struct machine *machine);

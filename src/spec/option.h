@@ -30,7 +30,7 @@ struct option {
 /* Options that are listed under one heading. */
 struct option_set {
     const char *heading;
-    const char *verbs; /* the verbs that take these options, for messages; NULL: not said */
+    const char *verbs; /* the verbs that take these options, for messages; NULL: not in messages */
     const struct option *options;
     size_t count;
 };

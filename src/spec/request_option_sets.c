@@ -41,7 +41,7 @@ const struct choice backend_names[] = {
 };
 
 /* Returns whether the value of --gpus is a model without a number, such as A100: it begins with a
- * letter, which no number does, and is not "all" in any spelling. */
+ * letter, has no colon, and is not "all" in any spelling. */
 static bool is_model_alone(const char *value)
 {
     return isalpha((unsigned char)*value) && strchr(value, ':') == NULL &&
@@ -155,12 +155,12 @@ static const struct option device_rows[] = {
      .parse = parse_gpus},
     {.name = "device",
      .argument = "ID,...",
-     .help = "only these devices",
+     .help = "use only these devices",
      REQUEST(wanted),
      .parse = option_type_ids},
     {.name = "avoid",
      .argument = "ID,...",
-     .help = "not these devices, if others match",
+     .help = "use these devices only if no others match",
      REQUEST(avoided),
      .parse = option_type_ids},
     {.name = "vendor",
@@ -171,7 +171,7 @@ static const struct option device_rows[] = {
      .parse = parse_vendor},
     {.name = "model",
      .argument = "TEXT",
-     .help = "models whose name contains this; A|B: either one",
+     .help = "only models whose name contains this; A|B: either",
      REQUEST(model),
      .parse = option_type_text},
     {.name = "min-free",
@@ -196,7 +196,7 @@ static const struct option device_rows[] = {
      .parse = option_type_text},
     {.name = "affinity",
      .argument = "KEY",
-     .help = "prefer devices that served this key last",
+     .help = "prefer devices whose last job had this key",
      REQUEST(affinity),
      .parse = option_type_text},
 };

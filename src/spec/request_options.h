@@ -45,8 +45,8 @@ struct request_options {
     char *interface;      /* for NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME; NULL: neither is set */
 
     /* Only a spec file sets these. */
-    enum scheduling default_scheduling; /* for a request without scheduling and ranks */
-    struct string_list command;         /* the words of the command; empty: none */
+    enum scheduling default_scheduling; /* for a request with neither scheduling nor ranks */
+    struct string_list command;         /* the command with its arguments; empty: none */
     struct string_list notes;           /* about fields without effect, each with its position */
 };
 
@@ -82,7 +82,7 @@ void request_options_finish(struct request_options *options);
 int request_options_resolve(const struct request_options *options, struct request *ret_request,
                             struct berth_error *error);
 
-/* The same with other names for the fields. On failure *ret_field is the name of the field at
+/* Does the same with other names for the fields. On failure *ret_field is the name of the field at
  * fault, as with request_validate_named. */
 int request_options_resolve_named(const struct request_options *options,
                                   const struct request_names *names, struct request *ret_request,

@@ -12,7 +12,7 @@
 #include "base/text/suggest.h"
 #include "base/text/utf8.h"
 
-/* The vendor in a file that allows several vendors in one replica. */
+/* The value of `vendor` that allows several vendors in one replica. */
 static const char any_vendor[] = "any";
 
 static void finish_workload(struct workload *workload)
@@ -22,7 +22,7 @@ static void finish_workload(struct workload *workload)
     free(workload->time_slicing_config_path);
 }
 
-/* Puts the vendor's name into the request. */
+/* Sets the request's vendor from the name in the file. */
 static void apply_vendor(struct workload *workload)
 {
     const char *name = workload->vendor == NULL ? vendor_name(VENDOR_NVIDIA) : workload->vendor;
@@ -177,7 +177,7 @@ static int find_gpu_block(const struct field_reading *reading, const struct docu
     return 0;
 }
 
-/* Checks that the fields go together. A message has the position of the field at fault. */
+/* Checks that the fields are consistent. A message has the position of the field at fault. */
 static int validate_workload(const struct field_reading *reading, const struct document_node *root,
                              const struct document_node *gpu, const struct workload *workload)
 {

@@ -29,7 +29,7 @@ extern const struct record workload_record;
 /* A note about a field of the block `gpu` that is accepted but has no effect. */
 struct workload_note {
     const char *field;
-    bool is_empty; /* only if the field has no value; otherwise only if it has one */
+    bool is_empty; /* true: for a field without a value; false: for a field with one */
     const char *sentence;
 };
 

@@ -50,7 +50,7 @@ static const struct field distributed_fields[] = {
      .example = "one"},
 };
 
-/* Requests ranks: the block does so even if it is empty. */
+/* Requests ranks, even if the block is empty ({}). */
 static int apply_distributed(const struct field_reading *reading, const struct document_node *node,
                              void *target)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device ids, directories and commands.
+ * Types of values in spec files: device ids, directories and commands.
  */
 #include <stdlib.h>
 #include <string.h>

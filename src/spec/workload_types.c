@@ -12,7 +12,7 @@
 
 static const char digits[] = "0123456789";
 
-/* Returns whether the number has a leading zero: versions of YAML read 010 as 10 or as 8. */
+/* Returns whether the number has a leading zero. Some versions of YAML read 010 as 8. */
 static bool leads_with_zero(const char *number)
 {
     return number[0] == '0' && strspn(number, digits) > 1;
@@ -174,7 +174,7 @@ static int parse_size(const struct field *field, const char *text, void *target,
                          quote(text).text);
     if (decimals > WORKLOAD_FRACTION_DIGITS)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "expected a size with at most %d digits behind the point, got %s",
+                         "expected a size with at most %d digits after the point, got %s",
                          WORKLOAD_FRACTION_DIGITS, quote(text).text);
     if (whole > digits_before_unit(unit))
         return fail_size(text, error);
@@ -248,14 +248,14 @@ static int check_duration(const char *text, struct berth_error *error)
         return fail_leading_zeros(text, error);
     if (strchr(text, ':') != NULL && clock_has_many_digits(text))
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "expected two digits behind each '-' or ':', got %s", quote(text).text);
+                         "expected two digits after each '-' or ':', got %s", quote(text).text);
     if (point != NULL && point[1 + decimals] == '\0')
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "expected whole seconds, or a unit behind the fraction, got %s",
+                         "expected whole seconds, or a unit after the fraction, got %s",
                          quote(text).text);
     if (decimals > WORKLOAD_FRACTION_DIGITS)
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "expected a duration with at most %d digits behind the point, got %s",
+                         "expected a duration with at most %d digits after the point, got %s",
                          WORKLOAD_FRACTION_DIGITS, quote(text).text);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The types of values that only spec files use. Regular expressions can describe all of them, so
- * that the schema accepts the same values.
+ * The types of values that only spec files use. Regular expressions can describe all values, so the
+ * schema accepts the same values.
  */
 #ifndef SPEC_WORKLOAD_TYPES_H
 #define SPEC_WORKLOAD_TYPES_H
@@ -18,16 +18,17 @@
 #define WORKLOAD_DAYS_DIGITS  4U
 #define WORKLOAD_HOURS_DIGITS 5U
 /* The maximum number of digits of each part of a duration, from the largest unit to the smallest,
- * ended by a part without a unit. All parts together fit into 64 bits of nanoseconds. */
+ * ended by a part without a unit. All parts together, in nanoseconds, fit into 64 bits. */
 struct workload_part {
     const char *unit;
     unsigned digits;
 };
 extern const struct workload_part workload_parts[];
-/* The maximum length of a text with device ids, in bytes. It has fewer than DEVICE_ID_LIST_MAX
- * ids. */
+/* The maximum length of a text with device ids, in bytes. Such a text has fewer than
+ * DEVICE_ID_LIST_MAX ids. */
 #define WORKLOAD_IDS_MAX 4095
-/* The maximum number of words of a command, and the maximum length of a word on Linux. */
+/* The maximum number of words in a command (program and arguments), and the maximum length of a
+ * word on Linux, in bytes. */
 #define WORKLOAD_ARGUMENTS_MAX 4096
 #define WORKLOAD_ARGUMENT_MAX  131071
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * support/daemons/scripted_probe.py in the place of berth-probe, for tests in C. They run in a directory of
+ * daemons/scripted_probe.py in the place of berth-probe, for tests in C. They run in a directory of
  * their own (support/temporary_directory.h), where the script is.
  */
 #ifndef TESTS_SCRIPTED_PROBE_H

@@ -31,12 +31,12 @@ static const struct option cdi_rows[] = {
     {.name = "arguments",
      .argument = "HOW",
      .choices = cdi_arguments_names,
-     .help = "within a lease, print options for podman run and docker run: cdi or nodes",
+     .help = "print podman and docker options for the enclosing lease",
      .offset = offsetof(struct cdi_options, arguments),
      .parse = option_type_choice},
     {.name = "inventory",
      .argument = "FILE",
-     .help = "use the devices of this file, not the hardware",
+     .help = "use the devices in this file, not the hardware",
      .offset = offsetof(struct cdi_options, inventory),
      .parse = option_type_string},
 };
@@ -182,10 +182,10 @@ const struct verb verb_cdi = {
     .usage = "[--output DIR | --arguments cdi|nodes] [--inventory FILE]",
     .summary = "write CDI files, and options for podman and docker",
     .description =
-        "Writes a CDI file, by which container runtimes give devices to containers: each device "
-        "under its id, as in podman run --device berth/gpu=nvidia0, and all devices as "
+        "Writes a CDI file, which container runtimes read to give devices to containers. It names "
+        "each device by its id, as in podman run --device berth/gpu=nvidia0, and all devices "
         "berth/gpu=all. With --arguments it prints the options that give a container the devices "
-        "of the enclosing lease: cdi names the devices, nodes lists their files for runtimes "
+        "of the enclosing lease: cdi names the devices; nodes lists their files, for runtimes "
         "without CDI.",
     .examples = "berth cdi --output /etc/cdi\n"
                 "berth run -- sh -c 'exec podman run $(berth cdi --arguments cdi) IMAGE'\n",

@@ -16,8 +16,8 @@ const struct choice cdi_arguments_names[] = {
     {NULL, 0},
 };
 
-/* The variables of a lease that the container gets. By BERTH_LEASE the pool recognizes its
- * processes. */
+/* The variables of a lease that the container gets. BERTH_LEASE lets the pool recognize the
+ * container's processes. */
 static const char *const passed_variables[] = {
     "BERTH_LEASE",
     "BERTH_SOCKET",
@@ -64,7 +64,7 @@ static void append_variables(struct text *out)
     text_append(out, "--env=NVIDIA_VISIBLE_DEVICES=void\n");
 }
 
-/* Appends a --device for each item of a list. On this machine, the files are below `prefix`. */
+/* Appends a --device for each item of a list. On the host, the files are below `prefix`. */
 static int append_devices(const char *list, char separator, const char *prefix, struct text *out,
                           struct berth_error *error)
 {
@@ -109,8 +109,8 @@ static int append_nodes(struct text *out, struct berth_error *error)
     return code;
 }
 
-/* Appends what a program needs to reach the MPS server: its pipes and shared memory. Without them
- * the program would use the device directly, without limits. */
+/* Appends the options that let a program reach the MPS server, through its pipes and shared memory.
+ * Without them the program would use the device directly, without limits. */
 static int append_mps(struct text *out, struct berth_error *error)
 {
     const char *pipes = get_variable("CUDA_MPS_PIPE_DIRECTORY");
@@ -131,7 +131,7 @@ static int check_lease(enum cdi_arguments how, struct berth_error *error)
 {
     const char *devices = getenv("BERTH_DEVICES");
 
-    /* The variable is empty where a command runs on the CPU (--or-cpu). */
+    /* The variable is empty if the command runs on the CPU (--or-cpu). */
     if (devices == NULL)
         return error_set(error, BERTH_ERROR_INVALID,
                          "not inside a lease (no BERTH_DEVICES); use it as in: berth run -- sh -c "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The devices of the enclosing lease as options for `podman run` and `docker run`.
+ * Writes the devices of the enclosing lease as options for `podman run` and `docker run`.
  */
 #ifndef CLI_DEVICES_CDI_ARGUMENTS_H
 #define CLI_DEVICES_CDI_ARGUMENTS_H
@@ -22,8 +22,8 @@ extern const struct choice cdi_arguments_names[];
 /* Appends the options, one per line: a --device for each device or device file of the lease in the
  * environment, the options that MPS needs, and an --env for each variable of the lease. A value
  * with characters that are special to a shell is left out: the runtime then takes it from its own
- * environment. Fails with BERTH_ERROR_INVALID where there is no lease, or where a device's name has
- * such characters, or with BERTH_ERROR_MEMORY. */
+ * environment. Fails with BERTH_ERROR_INVALID if there is no lease, or if a device's name has such
+ * characters, or with BERTH_ERROR_MEMORY. */
 int cdi_arguments_write(enum cdi_arguments how, struct text *out, struct berth_error *error);
 
 #endif

@@ -30,7 +30,7 @@ struct devices_options {
 
 static const struct option devices_rows[] = {
     {.name = "watch",
-     .help = "keep showing it, updated every second; Ctrl-C ends",
+     .help = "show continuously, updated every second; Ctrl-C ends",
      .offset = offsetof(struct devices_options, watch),
      .parse = option_type_flag},
     {.name = "inventory",
@@ -40,7 +40,7 @@ static const struct option devices_rows[] = {
      .parse = option_type_string},
     {.name = "deadline",
      .argument = "DURATION",
-     .help = "how long reading the hardware may take (3s)",
+     .help = "time limit for reading the hardware (default 3s)",
      .offset = offsetof(struct devices_options, deadline),
      .parse = option_type_string},
     {.name = "json",
@@ -63,7 +63,7 @@ struct devices_watcher {
     bool json;
     bool repeats;        /* --watch */
     int64_t scan_at;     /* when the next scan is due; 0: the first scan is not shown yet */
-    struct text printed; /* what was printed last, without the time above it */
+    struct text printed; /* the last output, without the time above it */
 };
 
 static void write_nothing_found(const struct devices_scan *scan, struct text *out)
@@ -75,7 +75,8 @@ static void write_nothing_found(const struct devices_scan *scan, struct text *ou
         devices_scan_write_hidden(scan, out);
         text_append(out, ".\n");
     } else if (scan->report.problems.count > 0) {
-        text_append(out, "No GPU found on this machine, but reading some of it failed.\n");
+        text_append(out,
+                    "No GPU found on this machine, but reading some of the hardware failed.\n");
     } else {
         text_append(out,
                     "No GPU found on this machine. To try berth without one: --inventory FILE\n");
@@ -155,8 +156,8 @@ static int show_once(struct devices_scan *scan, bool json)
     return code;
 }
 
-/* watch_subject.update. The first scan is there already. A scan that fails may work again later:
- * until then the last one is shown and marked as old. */
+/* watch_subject.update. The first scan was made before. If a later scan fails, the last one is
+ * shown and marked as old until a scan succeeds again. */
 static int update_scan(void *context, bool on_screen, struct berth_error *error)
 {
     struct devices_watcher *watcher = context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of `berth devices`: tables and JSON. A failed allocation is remembered by `out`.
+ * Writes the parts of `berth devices`: tables and JSON. A failed allocation is recorded in `out`.
  */
 #ifndef CLI_DEVICES_DEVICES_OUTPUT_H
 #define CLI_DEVICES_DEVICES_OUTPUT_H
@@ -15,11 +15,11 @@
 /* The input of all functions here. It borrows all that it points to. */
 struct devices_picture {
     const struct machine_report *report;
-    const struct optional_number *slots; /* of the report's devices; NULL: their order */
+    const struct optional_number *slots; /* by device of the report; NULL: the device's position */
     struct user_names *users;
     struct terminal terminal;
-    int64_t now;    /* nanoseconds since 1970; the age of values counts from here */
-    bool pool_says; /* the facts about processes include those of the pool */
+    int64_t now;    /* nanoseconds since 1970; the ages of values are relative to this */
+    bool pool_says; /* the report contains the pool's facts about processes */
 };
 
 /* Appends the berth.devices/1 document. */
@@ -30,8 +30,8 @@ void devices_write_json(const struct devices_picture *picture, enum json_layout 
  * links, fitted to the terminal. */
 void devices_write_table(const struct devices_picture *picture, struct text *out);
 
-/* Append the last two parts of devices_write_table(), each after an empty line. Append nothing
- * where there are no processes or links. */
+/* Append the last two parts of devices_write_table(), each after an empty line. Append nothing if
+ * there are no processes or links. */
 void devices_write_processes(const struct devices_picture *picture, struct text *out);
 void devices_write_links(const struct machine *machine, const struct terminal *terminal,
                          struct text *out);

@@ -8,10 +8,10 @@
 #include "base/system/process_stat.h"
 #include "base/text/quantity.h"
 
-/* More ancestors than a process can reasonably have. */
+/* The maximum number of ancestors to search: more than any real process has. */
 enum { ANCESTORS_MAX = 256 };
 
-/* How long a pool that did not answer in time is not asked again. */
+/* After a timeout, the pool is not queried again for this long. */
 static const int64_t silence = 10 * DURATION_SECOND;
 
 static void close_session(struct devices_pool *pool)
@@ -83,7 +83,8 @@ int devices_pool_index(struct devices_pool *pool)
     return 0;
 }
 
-/* Fetches the view. The devices of an inventory are others, even with the same names. */
+/* Fetches the view. Fails if the pool has an inventory: its devices are others, even with equal
+ * ids. */
 static bool fetch_view(struct devices_pool *pool)
 {
     if (pool_view_fetch_within(&pool->session, DEVICES_POOL_TIMEOUT, &pool->view, NULL) < 0)

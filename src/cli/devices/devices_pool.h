@@ -21,12 +21,12 @@ struct devices_pool_holder {
     uint64_t lease;
 };
 
-/* Zeroed memory has not asked yet. */
+/* Zeroed memory is valid: the pool was not queried yet. */
 struct devices_pool {
     struct pool_address address;
     struct session session;
     bool is_connected;
-    int64_t silent_until; /* CLOCK_MONOTONIC: after a timeout, do not ask before */
+    int64_t silent_until; /* after a timeout: no query before this time (CLOCK_MONOTONIC) */
     struct pool_view view;
     bool is_known; /* the view is from the last query */
     struct {
@@ -34,17 +34,18 @@ struct devices_pool {
     } holders;
 };
 
-/* Asks the pool; blocks for about DEVICES_POOL_TIMEOUT at most. Failures leave nothing known. */
+/* Queries the pool. Blocks for at most about twice DEVICES_POOL_TIMEOUT. After a failure,
+ * `is_known` is false. */
 void devices_pool_query(struct devices_pool *pool);
 void devices_pool_finish(struct devices_pool *pool);
 
 /* Fills `holders` from the view; public for tests. Returns 0 or BERTH_ERROR_MEMORY. */
 int devices_pool_index(struct devices_pool *pool);
 
-/* Returns the slot of a device in the pool; unknown if it has none. */
+/* Returns the slot of a device in the pool; unknown if the pool does not have it. */
 struct optional_number devices_pool_slot(const struct devices_pool *pool, struct device_id id);
 
-/* Returns the device as the pool knows it; NULL: the pool does not have it. */
+/* Returns the pool's copy of the device; NULL: the pool does not have it. */
 const struct device *devices_pool_device(const struct devices_pool *pool, struct device_id id);
 
 /* Returns the lease of a process of this machine: the youngest lease that the process holds, or

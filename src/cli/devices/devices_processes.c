@@ -23,7 +23,7 @@ static const struct table_column columns[] = {
     {.heading = "COMMAND", .priority = 95, .min = 12, .hide_unknown = true},
 };
 
-/* The columns to show, by the processes that there are. */
+/* The columns to show, depending on the processes. */
 struct process_columns {
     bool any;
     bool lease;
@@ -46,7 +46,7 @@ static struct process_columns find_columns(const struct device_list *devices)
     return columns_shown;
 }
 
-/* Adds an empty cell to a column that is shown, an unknown one to a column that is not. */
+/* Adds an empty cell if the column is shown, or an unknown cell, which keeps the column hidden. */
 static void add_empty(struct table *table, bool columns_shown)
 {
     table_cell(table, columns_shown ? "" : NULL);

@@ -40,7 +40,7 @@ void devices_scan_close(struct devices_scan *scan)
     text_finish(&scan->hidden_by);
 }
 
-/* Fills the slots: those of the pool if it is known, else the order of the report. */
+/* Fills in the slots: the pool's if the pool is known, else the positions in the report. */
 static int find_slots(struct devices_scan *scan, struct berth_error *error)
 {
     const struct device_list *devices = &scan->report.machine.devices;
@@ -54,7 +54,7 @@ static int find_slots(struct devices_scan *scan, struct berth_error *error)
     return 0;
 }
 
-/* Returns whether the machine is a recorded one, whose processes do not run here. */
+/* Returns whether this is a recorded machine, whose processes do not run here. */
 static bool is_recorded(void)
 {
     const char *root = getenv("BERTH_SYSROOT");
@@ -111,7 +111,8 @@ static int find_visible_by(const struct devices_scan *scan, const char *mask,
     return code;
 }
 
-/* Lists the masks that hide devices by themselves, or `all` masks if none does. */
+/* Lists the masks that hide a device on their own. If there is none, or with `all`, lists all
+ * masks. */
 static int name_masks(struct devices_scan *scan, bool all, struct berth_error *error)
 {
     const struct machine *machine = &scan->report.machine;
@@ -157,7 +158,7 @@ static int keep_visible(struct devices_scan *scan, const struct bitset *visible,
     return code;
 }
 
-/* Removes the devices that the masks hide from the report. */
+/* Removes hidden devices from the report. */
 static int hide_masked_devices(struct devices_scan *scan, struct berth_error *error)
 {
     struct machine *machine = &scan->report.machine;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scans of the devices for `berth devices`: the hardware or an inventory, without the devices that
- * masks of the environment hide, with the facts of the pool.
+ * Scans the devices for `berth devices`: of the hardware or of an inventory. Removes the devices
+ * that masks in the environment hide, and adds the pool's facts.
  */
 #ifndef CLI_DEVICES_DEVICES_SCAN_H
 #define CLI_DEVICES_DEVICES_SCAN_H
@@ -30,7 +30,7 @@ int devices_scan_open(struct devices_scan *scan, const char *inventory, const ch
 void devices_scan_close(struct devices_scan *scan);
 
 /* Scans the devices; blocks as machine_source_scan() does. An inventory is read once, and masks do
- * not hide it. Fails as machine_source_scan(); on BERTH_ERROR_IO the last report stays. */
+ * not hide its devices. Fails as machine_source_scan(); on BERTH_ERROR_IO the last report stays. */
 int devices_scan_update(struct devices_scan *scan, struct berth_error *error);
 
 /* Marks the devices of the last report as old, and adds the reason to its problems. */

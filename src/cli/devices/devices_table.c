@@ -7,7 +7,7 @@
 #include "cli/devices/devices_output.h"
 #include "view/view_facts.h"
 
-/* Where there is too little room, columns that change least are dropped first. */
+/* If the terminal is too narrow, the columns that change least are dropped first. */
 static const struct table_column columns[] = {
     {.heading = "ID", .priority = TABLE_ALWAYS},
     {.heading = "MODEL", .priority = 90, .min = 20},
@@ -23,7 +23,7 @@ static const struct table_column columns[] = {
     {.heading = "NOTE", .priority = 87, .min = 24, .hide_unknown = true},
 };
 
-/* Adds a figure, which counts parts of a unit, in whole units. */
+/* Adds a figure, rounded to whole units. `unit` is the figure's value for one unit. */
 static void add_figure(struct table *table, const struct figure *figure, int64_t unit,
                        const char *suffix)
 {

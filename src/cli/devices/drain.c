@@ -38,7 +38,7 @@ static int parse_reason(const struct option *option, void *member, const char *v
 static const struct option drain_rows[] = {
     {.name = "reason",
      .argument = "TEXT",
-     .help = "why; berth status shows it",
+     .help = "the reason, which berth status shows",
      .offset = offsetof(struct drain_options, reason),
      .parse = parse_reason},
 };
@@ -68,8 +68,8 @@ static int parse_device_ids(int argc, char **argv, int first, struct device_id_l
     return code;
 }
 
-/* Appends the leases that must end first, and returns their number. Leases within others end with
- * these. */
+/* Appends the leases that must end first, and returns their number. Leases inside other leases are
+ * left out: they end with those. */
 static size_t append_leases(const struct pool_view *view, size_t slot, struct user_names *users,
                             struct text *out)
 {
@@ -138,7 +138,7 @@ static int print_devices(struct session *session, const struct device_id_list *i
     return code;
 }
 
-/* Returns the exit code, or a negative error code. */
+/* Sends the request and prints the devices. Returns the exit code, or a negative error code. */
 static int request_and_print(struct session *session, struct wire_message *question,
                              struct berth_error *error)
 {
@@ -157,9 +157,9 @@ static int fail_verb(const struct verb *verb, struct berth_error *error)
     return output_refusal(error);
 }
 
-/* Sends the question about the devices that argv names from `first` on. Each word is one id, or
- * several with commas between. Returns the exit code: EXIT_USAGE for a word that is no id,
- * EXIT_BERTH where the pool refused. */
+/* Sends the request about the devices in argv from `first` on. Each argument is one id, or several
+ * separated by commas. Returns the exit code: EXIT_USAGE for an invalid id, EXIT_BERTH if the pool
+ * refuses. */
 static int change_devices(const struct verb *verb, struct wire_message question,
                           const char *inventory, int argc, char **argv, int first)
 {
@@ -178,7 +178,7 @@ static int change_devices(const struct verb *verb, struct wire_message question,
     vector_finish(&question.device_ids);
     if (code >= 0)
         return code;
-    /* The words were valid: a refusal by the pool is not wrong usage. */
+    /* The arguments were valid: a refusal by the pool is not wrong usage. */
     fail_verb(verb, &error);
     return EXIT_BERTH;
 }
@@ -218,8 +218,8 @@ const struct verb verb_drain = {
     .name = "drain",
     .usage = "DEVICE... [--reason TEXT]",
     .summary = "take devices out of service",
-    .description = "Takes devices out of service: they are not granted any more, and leases on "
-                   "them go on until they end. Then it prints the state of each device. 'berth "
+    .description = "Takes devices out of service: they are no longer granted, and leases on them "
+                   "continue until they end. Then it prints the state of each device. 'berth "
                    "undrain' puts them back into service. Only root, the owner of the pool and its "
                    "admins may do this.",
     .examples = "berth drain nvidia3 --reason 'fan is loud'\n"
@@ -233,9 +233,10 @@ const struct verb verb_undrain = {
     .name = "undrain",
     .usage = "DEVICE...",
     .summary = "put devices back into service",
-    .description = "Puts devices back into service that 'berth drain', or the pool after a failed "
-                   "check, took out. Then it prints the state of each device. Only root, the owner "
-                   "of the pool and its admins may do this.",
+    .description =
+        "Puts devices back into service after 'berth drain', or after the pool took them "
+        "out because a check failed. Then it prints the state of each device. Only root, "
+        "the owner of the pool and its admins may do this.",
     .examples = "berth undrain nvidia3\n"
                 "berth undrain nvidia0,nvidia1\n",
     .sets = undrain_sets,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How drain and undrain describe a device.
+ * Describes a device for drain and undrain.
  */
 #ifndef CLI_DEVICES_DRAIN_H
 #define CLI_DEVICES_DRAIN_H
@@ -9,7 +9,7 @@
 #include "view/user_names.h"
 
 /* Appends the state of a device: "nvidia3: out of service once lease 12 (alice) ends\n". A failed
- * allocation is remembered by `out`. */
+ * allocation is recorded in `out`. */
 void drain_describe(const struct pool_view *view, struct device_id id, struct user_names *users,
                     struct text *out);
 

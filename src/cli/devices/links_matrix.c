@@ -11,8 +11,8 @@
 
 enum {
     MATRIX_MAX = 64,           /* rows; a larger matrix is unreadable */
-    MATRIX_BY_DEVICE_MAX = 16, /* up to here each device has a row, if that fits */
-    MATRIX_DEVICES_MAX = 512,  /* devices that are grouped */
+    MATRIX_BY_DEVICE_MAX = 16, /* up to this many devices, each has a row, if that fits */
+    MATRIX_DEVICES_MAX = 512,  /* maximum number of devices to group */
 };
 
 static const struct {
@@ -40,7 +40,7 @@ struct link_groups {
     size_t count;
     size_t *of;     /* by device */
     size_t *first;  /* by group: the first device */
-    size_t *second; /* by group: the next; the first where there is none */
+    size_t *second; /* by group: the second device, or the first if there is no second */
 };
 
 static int matrix_init(struct matrix *matrix, const struct machine *machine)
@@ -147,7 +147,7 @@ static void write_device_rows(const struct matrix *matrix, const struct link_gro
     print_table(&table, terminal, out);
 }
 
-/* A, B, ... Z, AA, AB, ... */
+/* The name of a group: A, B, ... Z, AA, AB, ... */
 struct letters {
     char text[4];
 };
@@ -248,8 +248,8 @@ static bool is_same_link(const struct link *one, const struct link *other)
     return one->kind == other->kind && one->lanes == other->lanes;
 }
 
-/* Returns whether two devices have the same link to every third one. If that holds for a and b, and
- * for b and c, it holds for a and c, and the three links between them are the same. */
+/* Returns whether two devices have the same links to all other devices. If that holds for a and b,
+ * and for b and c, then it holds for a and c, and the three links between them are the same. */
 static bool are_alike(const struct matrix *matrix, size_t one, size_t other)
 {
     for (size_t i = 0; i < matrix->size; i++) {
@@ -298,7 +298,7 @@ static int groups_init(struct link_groups *groups, const struct matrix *matrix)
     return 0;
 }
 
-/* Returns whether all lines fit. After a failed allocation the last line may have no end. */
+/* Returns whether all lines fit. After a failed allocation the last line may lack a newline. */
 static bool lines_fit(const struct text *out, const struct terminal *terminal)
 {
     const char *line = text_string(out);
@@ -316,7 +316,7 @@ static bool lines_fit(const struct text *out, const struct terminal *terminal)
 typedef void write_rows(const struct matrix *matrix, const struct link_groups *groups,
                         const struct terminal *terminal, struct text *out);
 
-/* Writes the matrix with its legend if it fits. Returns whether it does. */
+/* Writes the matrix and its legend if the matrix fits. Returns whether it fits. */
 static bool write_if_it_fits(write_rows *write, const struct matrix *matrix,
                              const struct link_groups *groups, const struct terminal *terminal,
                              struct text *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * berth release and berth cancel: end leases, and remove claims from the queue. Both take several
- * ids. An id that fails is reported on its own line, and the other ids go on.
+ * ids. An id that fails is reported on its own line, and the other ids are still handled.
  */
 #include "base/error.h"
 #include "cli/connect.h"
@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 
-/* Does something to one id. Returns 0 or a negative code with an error. */
+/* An action on one id. Returns 0 or a negative code with an error. */
 typedef int id_action(struct session *session, uint64_t id, struct berth_error *error);
 
 static int cancel_claim(struct session *session, uint64_t id, struct berth_error *error)
@@ -69,7 +69,7 @@ static bool act_on_ids(const struct verb *verb, id_action *action, struct sessio
     return good;
 }
 
-/* Returns the exit code, or a negative error code. */
+/* Applies all actions to all ids. Returns the exit code, or a negative error code. */
 static int run_actions(const struct verb *verb, const struct connect_options *options,
                        struct id_list *ids, id_action *const *actions, struct berth_error *error)
 {
@@ -113,7 +113,7 @@ static int run_id_verb(const struct verb *verb, int argc, char **argv, id_action
 
 static int run_release_verb(int argc, char **argv)
 {
-    /* Stops all leases before it waits for the first. */
+    /* Stop all leases before waiting for the first. */
     static id_action *const actions[] = {stop_lease, wait_for_end, NULL};
 
     return run_id_verb(&verb_release, argc, argv, actions);

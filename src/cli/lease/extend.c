@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 
-/* Returns 0 with the lease's new end, or a negative error code. */
+/* Extends the lease. Returns 0 with its new end, or a negative error code. */
 static int extend_lease(const char *inventory, uint64_t id, int64_t duration,
                         struct optional_number *ret_expires, struct berth_error *error)
 {

@@ -37,7 +37,7 @@ static const struct option daemon_rows[] = {
      .parse = option_type_string},
     {.name = "user",
      .argument = "NAME",
-     .help = "run as this user, but with the rights to manage all processes",
+     .help = "run as this user; can still manage all processes",
      OPTION(user),
      .parse = option_type_string},
     {.name = "idle",

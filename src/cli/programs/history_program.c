@@ -116,8 +116,8 @@ static void add_duration(struct table *table, int64_t nanoseconds)
                    .text);
 }
 
-/* "died" only says that the holder ended without a message. berth run becomes its command, so this
- * is how most leases end. */
+/* Returns how the lease ended. "died" only means that the holder ended without a message. This is
+ * how most leases end, because berth run becomes its command. */
 static const char *describe_end(const struct history_lease *lease)
 {
     if (lease->end == NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options of verbs that are programs of their own: berth daemon, berth top and berth web. The
- * tables are part of berth, so that its help and its completion know them. A member is NULL or
+ * The options of verbs that are separate programs: berth daemon, berth top and berth web. The
+ * tables are part of berth, because its help and its completion use them. A member is NULL or
  * unknown if the option was not given.
  */
 #ifndef CLI_PROGRAMS_PROGRAM_OPTIONS_H

@@ -30,8 +30,8 @@ struct sim_place_work {
     struct progress progress;
     const char *policy; /* of the current replay */
     uint64_t seed;
-    uint64_t done; /* replays */
-    uint64_t of;
+    uint64_t done; /* number of finished replays */
+    uint64_t of;   /* number of all replays */
 };
 
 static void show_progress(void *context, size_t done, size_t of)
@@ -97,7 +97,7 @@ static int replay_all(struct sim_place_work *work, const struct typical_pods *ty
     return code;
 }
 
-/* Replaces the content of an open file by the chart. */
+/* Replaces the content of an open file with the chart. */
 static int write_chart(const struct place_report *report, const char *path, int descriptor,
                        struct berth_error *error)
 {
@@ -200,7 +200,7 @@ static int check_policies(const struct string_list *policies, struct berth_error
     return 0;
 }
 
-/* Checks the options together and fills in defaults. */
+/* Checks that the options are consistent, and fills in defaults. */
 static int check_options(struct sim_place_options *options, struct berth_error *error)
 {
     int code = check_policies(&options->policies, error);

@@ -142,7 +142,7 @@ static const struct option place_rows[] = {
     {.name = "ties",
      .argument = "name|seed",
      .choices = ties_names,
-     .help = "order of equal nodes: by name (default), or drawn from the seed",
+     .help = "order of equal nodes: by name (default) or by seed",
      OPTION(ties),
      .parse = option_type_choice},
     {.name = "scale",
@@ -176,9 +176,9 @@ const struct verb verb_sim_place = {
     .description =
         "Replays a trace of pods with the engine that allocates devices. The pods arrive one by "
         "one in a random order, then more pods drawn from the trace, until the demand exceeds the "
-        "cluster. Pods never leave. A pod that does not fit is dropped. Prints the allocated part "
-        "of the GPUs when 60 to 130 % of them are requested, the dropped pods, the part of the "
-        "GPUs that is free but that typical pods cannot use, and the time of a decision.",
+        "cluster. Pods never leave. A pod that does not fit is dropped. Prints how much of the "
+        "GPUs is allocated when 60 to 130 % of them are requested, how many pods were dropped, how "
+        "much of the GPUs is free but unusable for typical pods, and how long one decision takes.",
     .examples = "berth sim place --nodes nodes.csv --pods pods.csv --policy first,frag\n"
                 "berth sim place --nodes nodes.csv --pods pods.csv --seeds 42-51 --json\n",
     .sets = place_sets,

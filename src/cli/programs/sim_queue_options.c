@@ -38,17 +38,13 @@ static const struct option queue_rows[] = {
     {.name = "order",
      .argument = "ORDER",
      .choices = queue_order_names,
-     .help = "easy: as in a pool, with reservations and backfill (default); fifo: the same without "
-             "backfill; skip: every job that fits, in order of arrival; sjf: every job that fits, "
-             "the shortest first",
+     .help = "order of the jobs: easy (default), fifo, skip or sjf",
      OPTION(order),
      .parse = option_type_choice},
     {.name = "estimate",
      .argument = "HOW",
      .choices = queue_estimate_names,
-     .help =
-         "time limits of the jobs: exact, three times too long, or half; a job that reaches its "
-         "limit is stopped and requeued for the rest",
+     .help = "time limits of the jobs: exact (default), over3 or under",
      OPTION(estimate),
      .parse = option_type_choice},
     {.name = "policy",
@@ -76,8 +72,9 @@ const struct verb verb_sim_queue = {
     .summary = "measure how long jobs wait",
     .description = "Replays a trace of jobs on a cluster of equal nodes with the engine that "
                    "allocates devices, in simulated time. Prints how long the jobs wait, and how "
-                   "many start later than promised.",
+                   "many start later than promised. berth-sim(1) explains the orders and the time "
+                   "limits.",
     .examples = "berth sim queue --jobs jobs.csv --nodes 90 --gpus-per-node 8\n"
-                "berth sim queue --jobs jobs.csv --nodes 90 --order easy --estimate over3\n",
+                "berth sim queue --jobs jobs.csv --nodes 90 --gpus-per-node 8 --order fifo\n",
     .sets = queue_sets,
 };

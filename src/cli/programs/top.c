@@ -26,7 +26,7 @@ static const struct option top_rows[] = {
      .parse = option_type_duration},
     {.name = "inventory",
      .argument = "FILE",
-     .help = "use the pool of this file's devices",
+     .help = "use the pool of this inventory file",
      .offset = offsetof(struct top_options, inventory),
      .parse = option_type_string},
 };
@@ -46,7 +46,7 @@ const struct verb verb_top = {
     .description =
         "Shows devices with their load, leases and the queue, and updates them until you "
         "press q. Keys sort and filter the rows, and release or cancel your own jobs "
-        "after a question. The key h lists all keys.",
+        "after you confirm. The key h lists all keys.",
     .examples = "berth top\n"
                 "berth top --sort memory --filter alice\n",
     .sets = top_sets,

@@ -24,7 +24,7 @@ static const struct option web_rows[] = {
      .parse = option_type_string},
     {.name = "token",
      .argument = "FILE",
-     .help = "require the token in this file; needed unless ADDRESS is loopback",
+     .help = "require this file's token; needed unless ADDRESS is loopback",
      .offset = offsetof(struct web_options, token),
      .parse = option_type_string},
     {.name = "host",
@@ -39,7 +39,7 @@ static const struct option web_rows[] = {
      .parse = option_type_string},
     {.name = "inventory",
      .argument = "FILE",
-     .help = "use the pool of this file's devices",
+     .help = "use the pool of this inventory file",
      .offset = offsetof(struct web_options, inventory),
      .parse = option_type_string},
 };
@@ -58,9 +58,8 @@ const struct verb verb_web = {
     .summary = "serve the pool as a web page, and metrics for Prometheus",
     .description =
         "Serves a live page of devices, leases and the queue, and metrics for Prometheus at "
-        "/metrics, "
-        "until Ctrl-C. The page cannot change the pool. At a loopback address every user of this "
-        "machine can read it; other addresses need a token.",
+        "/metrics, until Ctrl-C. The page cannot change the pool. At a loopback address every user "
+        "of this machine can read it; other addresses need a token.",
     .examples = "berth web\n"
                 "berth web --listen 0.0.0.0:7411 --token token.txt\n",
     .sets = web_sets,

@@ -52,8 +52,8 @@ static const struct option_set *const plan_sets[] = {
     &request_mps_set, &request_queue_set,  &request_file_set,    NULL,
 };
 
-/* Returns the slots of these ids, all of which must be present, as a set. The caller finishes it,
- * also on failure. */
+/* Finds the slots of these ids. Fails if an id is not present. The caller finishes the set, also on
+ * failure. */
 static int find_slots(const struct machine *machine, const struct device_id_list *present,
                       struct device_id_list *ids, const char *option, struct bitset *ret_slots,
                       struct berth_error *error)
@@ -309,9 +309,9 @@ const struct verb verb_plan = {
     .usage = "[options] [request]",
     .summary = "show which devices a request would get, and why",
     .description = "A dry run: shows the devices that a request would get now and why, or why it "
-                   "must wait. Takes nothing and starts no daemon. If a daemon runs, its leases "
-                   "and its queue count. The exit code is 0, or 120 if this pool can never "
-                   "satisfy the request.",
+                   "must wait. Allocates nothing and starts no daemon. If a daemon runs, its "
+                   "leases and its queue are taken into account. The exit code is 0, or 120 if "
+                   "this pool can never satisfy the request.",
     .examples = "berth plan -n 2\n"
                 "berth plan -n 4 --busy nvidia0 --json\n",
     .sets = plan_sets,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reasons of a live pool in a plan: earlier claims, and the holders of blocking devices.
+ * Adds a live pool's reasons to a plan: earlier claims, and the holders of blocking devices.
  */
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
@@ -10,10 +10,10 @@
 #include "view/user_names.h"
 #include "view/view_facts.h"
 
-/* How many leases or claims are named; the rest is counted. */
+/* The maximum number of leases or claims to name; the rest is counted. */
 enum { NAMED_MAX = 4 };
 
-/* Removes the devices from the placement: none are granted now. */
+/* Removes all devices from the placement: none is granted now. */
 static void forget_devices(struct placement *placement)
 {
     placement->now = false;
@@ -27,7 +27,7 @@ static void append_user(struct text *out, struct user_names *users, uint32_t uid
     utf8_append_inert(out, user_names_find(users, uid));
 }
 
-/* Returns whether the lease holds this slot, which the request could use. */
+/* Returns whether the lease holds this slot and the request could otherwise use it. */
 static bool is_blocking(const struct plan_pool *pool, const struct placement_question *question,
                         const struct lease_info *lease, size_t slot)
 {
@@ -96,7 +96,7 @@ static void append_holders(const struct plan_pool *pool, const struct placement_
     text_finish(&devices);
 }
 
-/* Appends the claims that wait already, or the pool's reason if there are none. */
+/* Appends the claims that already wait, or the pool's reason if there are none. */
 static void append_queue(const struct plan_pool *pool, struct user_names *users, struct text *out)
 {
     const struct claim_info *claim;

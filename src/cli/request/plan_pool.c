@@ -11,7 +11,7 @@
 #include "engine/placement/filter.h"
 #include "launch/masks/inherited_masks.h"
 
-/* Returns whether the machine has the pool's devices in the pool's order: the inventory has not
+/* Returns whether the machine has the pool's devices in the pool's order. If not, the inventory has
  * changed since the pool was opened. */
 static bool is_same_machine(const struct machine *machine, const struct pool_view *view)
 {
@@ -23,7 +23,8 @@ static bool is_same_machine(const struct machine *machine, const struct pool_vie
     return same;
 }
 
-/* Copies the links and hosts of devices that both machines have. The wire does not carry them. */
+/* Copies the links and moves the hosts of devices that both machines have: the wire does not carry
+ * them. */
 static int copy_links_and_hosts(struct machine *to, struct machine *from, struct berth_error *error)
 {
     const struct link *link;
@@ -53,8 +54,8 @@ static int copy_links_and_hosts(struct machine *to, struct machine *from, struct
     return 0;
 }
 
-/* Replaces the machine by the pool's devices. They leave the view except for their ids. Links and
- * hosts of the same devices are kept. */
+/* Replaces the machine's devices with the pool's, which are moved out of the view: it keeps only
+ * their ids. Keeps the links and hosts of devices that both have. */
 static int move_devices(struct machine *machine, struct pool_view *view, struct berth_error *error)
 {
     struct machine taken = {0};
@@ -76,7 +77,7 @@ static int move_devices(struct machine *machine, struct pool_view *view, struct 
     return code;
 }
 
-/* Returns a lease on the slot that competes with the request, both within `parent`; NULL: none. */
+/* Returns the first lease on the slot with the request's own parent; NULL: none. */
 static const struct lease_info *find_blocking_lease(const struct plan_pool *pool, size_t *use,
                                                     size_t slot)
 {
@@ -90,9 +91,10 @@ static const struct lease_info *find_blocking_lease(const struct plan_pool *pool
     return NULL;
 }
 
-/* Returns whether the memory that tenants have reserved leaves too little for the request. A lease
- * without a reservation may still require free memory, which the wire does not carry. Then more is
- * reserved than the leases say, and only the pool knows whether the sampled value counts. */
+/* Returns whether the tenants leave too little memory for the request. The sampled free memory
+ * counts if a lease reserves nothing. But such a lease may have required free memory, which the
+ * pool counts as used and the wire does not carry. Then only the pool can tell whether the sample
+ * counts. */
 static bool lacks_memory(const struct plan_pool *pool, size_t slot, const struct device *device,
                          const struct request *request)
 {
@@ -130,9 +132,9 @@ static bool is_held_by_another_user(const struct plan_pool *pool, size_t slot)
            pool->view.snapshot.leases.items[pool->view.uses.items[use].lease].uid != geteuid();
 }
 
-/* Returns the reason against one more tenant on a shared device. Not all of them are known here.
- * The pool's limit on tenants is unknown, so the default limit counts only where the pool refuses.
- */
+/* Returns why a shared device cannot take one more tenant. Not all reasons are known here. The
+ * pool's limit on tenants is unknown, so the default limit counts only if the pool refused the
+ * request. */
 static enum filter_verdict check_shared_slot(const struct plan_pool *pool, size_t slot,
                                              const struct device *device,
                                              const struct request *request)
@@ -166,7 +168,7 @@ static enum filter_verdict check_slot(const struct plan_pool *pool, size_t slot,
     return check_shared_slot(pool, slot, device, request);
 }
 
-/* Returns whether the enclosing lease has the slot; true where there is none. */
+/* Returns whether the enclosing lease has the slot; true if there is no enclosing lease. */
 static bool is_in_parent_lease(const struct plan_pool *pool, size_t slot)
 {
     size_t use = pool_view_first_use(&pool->view, slot);
@@ -234,7 +236,8 @@ static int find_busy(struct plan_pool *pool, const struct machine *machine,
     return 0;
 }
 
-/* Asks whether the request would be granted at once. A refusal is no error; it is kept. */
+/* Queries whether the pool would grant the request at once. A refusal is not an error: it is stored
+ * in `pool`. */
 static int test_request(struct plan_pool *pool, struct session *session,
                         struct wire_message *question, struct berth_error *error)
 {
@@ -256,8 +259,8 @@ static int test_request(struct plan_pool *pool, struct session *session,
     return 0;
 }
 
-/* Replaces the machine by the pool's. If the hardware was scanned and the pool has an inventory, no
- * device is the same, whatever its name. */
+/* Replaces the machine with the pool's. If the hardware was scanned but the pool has an inventory,
+ * no device is the same, even with an equal id. */
 static int replace_machine(struct machine *machine, bool is_virtual, struct pool_view *view,
                            struct berth_error *error)
 {
@@ -268,12 +271,12 @@ static int replace_machine(struct machine *machine, bool is_virtual, struct pool
     return move_devices(machine, view, error);
 }
 
-/* Fetches the pool, asks for its verdict, and replaces the machine by the pool's. */
+/* Fetches the pool, queries its verdict, and replaces the machine with the pool's. */
 static int query_live_pool(const struct request_options *options, struct session *session,
                            struct machine *machine, bool is_virtual, struct plan_pool *pool,
                            struct berth_error *error)
 {
-    struct request request = options->request; /* borrows */
+    struct request request = options->request; /* borrows its strings and lists */
     const struct claim_facts facts = {
         .request = &request,
         .inventory = session->address->inventory,
@@ -281,7 +284,7 @@ static int query_live_pool(const struct request_options *options, struct session
     struct client_claim claim;
     int code = claim_init(&claim, &facts, error);
 
-    /* Best effort makes a claim of its own for each replica. */
+    /* Best-effort scheduling makes one claim per replica. */
     if (request.scheduling == SCHEDULING_BEST_EFFORT)
         request.replicas = 1;
     request.nonblock = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * berth spec and berth spec schema.
+ * berth spec, and berth spec schema, which prints the JSON Schema.
  */
 #include "cli/request/spec.h"
 

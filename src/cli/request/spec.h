@@ -4,7 +4,7 @@
 
 #include "cli/verbs.h"
 
-/* berth spec check. */
+/* The verb `berth spec check`. */
 extern const struct verb verb_spec_check;
 
 /* The text of src/spec/workload.schema.json, which tools/embed.c puts into the program. */

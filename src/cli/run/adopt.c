@@ -55,7 +55,7 @@ static const struct option_set *const adopt_sets[] = {
 struct adopted {
     pid_t pid;
     uint64_t started;
-    struct text command; /* shown in status; empty: not known */
+    struct text command; /* shown in status; empty: unknown */
 };
 
 /* Returns true if a number of devices was given. Before parsing, the number is 0, which no option
@@ -114,7 +114,7 @@ static void find_command(struct adopted *adopted)
     utf8_append_inert(&adopted->command, line);
 }
 
-/* Finds the pid: the operand, or that of the container's first process. */
+/* Finds the pid: the operand, or the pid of the container's first process. */
 static int find_pid(const char *container, int count, char **operands, pid_t *ret_pid,
                     struct berth_error *error)
 {
@@ -235,10 +235,9 @@ const struct verb verb_adopt = {
     .summary = "put a running process under a lease",
     .description =
         "Claims devices for a process that berth did not start, and prints the id of the lease. "
-        "The "
-        "lease ends with the process. By default it covers the devices that the process already "
-        "uses. The process itself does not change: it still sees the same devices. The exit codes "
-        "are those of 'berth run'.",
+        "The lease ends with the process. By default it covers the devices that the process "
+        "already uses. The process itself does not change: it still sees the same devices. The "
+        "exit codes are those of 'berth run'.",
     .examples = "berth adopt 4711\n"
                 "berth adopt --container 3f2a9c -n 2 --time 8h\n",
     .sets = adopt_sets,

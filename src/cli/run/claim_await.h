@@ -11,11 +11,11 @@
 
 struct claim_await_options {
     bool verbose;
-    bool quiet; /* show no waiting line, because another process shows one; verbose wins */
+    bool quiet; /* another process shows the waiting line; ignored if `verbose` is set */
     struct notify_options notify;
 };
 
-/* Works as claim_wait. Fails also as notify_init. */
+/* Waits and fails as claim_wait does. Also fails as notify_init. */
 int claim_await(struct client_claim *claim, struct session *session,
                 const struct claim_await_options *how, struct berth_error *error);
 

@@ -157,7 +157,7 @@ static struct launch_facts make_facts(const struct command_launch *launch,
     return facts;
 }
 
-/* Makes the environment of a copy that shares its only device by MPS. */
+/* Makes the environment of a copy that shares its only device through MPS. */
 static int make_mps_environment(const struct command_launch *launch, struct launch_facts *facts,
                                 struct string_list *ret_environment, struct berth_error *error)
 {

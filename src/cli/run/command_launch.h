@@ -58,14 +58,14 @@ struct prepared_copy {
     struct bitset cpus;
 };
 
-/* Prepares the copy of this number. Fails as launch_environment, or with BERTH_ERROR_SYNTAX. A copy
- * that cannot be pinned runs unpinned; a verbose launch prints the reason. */
+/* Prepares the copy with this number. Fails as launch_environment, or with BERTH_ERROR_SYNTAX. A
+ * copy that cannot be pinned runs unpinned; a verbose launch prints the reason. */
 int command_launch_prepare(const struct command_launch *launch, uint32_t number,
                            struct prepared_copy *ret_prepared, struct berth_error *error);
 void command_launch_finish_copy(struct prepared_copy *prepared);
 
-/* Becomes the command, if there is one copy. Returns only on failure: prints the error and returns
- * the exit code. */
+/* Becomes the command. The launch must have one copy. Returns only on failure: prints the error and
+ * returns the exit code. */
 int command_launch_exec(const struct command_launch *launch);
 
 /* Prints why the command cannot be started. Returns the exit code. */

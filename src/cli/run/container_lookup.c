@@ -23,7 +23,7 @@ void container_lookup_finish(struct container_process_list *list)
     vector_finish(list);
 }
 
-/* ---- Which container ---- */
+/* ---- The container ---- */
 
 static bool is_digits(const char *text)
 {
@@ -36,7 +36,7 @@ static bool begins_with(const char *container, const char *wanted)
            strncmp(container, wanted, strlen(wanted)) == 0;
 }
 
-/* Returns how many characters of both ids show that they differ. */
+/* Returns how many characters of the two ids must be shown to tell them apart. */
 static int distinct_length(const char *one, const char *other)
 {
     int shown = 0;
@@ -76,7 +76,7 @@ static const char *find_container(const struct container_process_list *list, con
     return other == NULL ? found : NULL;
 }
 
-/* ---- Which process ---- */
+/* ---- The first process ---- */
 
 static bool is_in_container(const struct container_process_list *list, pid_t pid,
                             const char *container)

@@ -15,8 +15,8 @@
 struct container_process {
     pid_t pid;
     pid_t parent;
-    uint64_t started; /* process_stat_started */
-    char *container;  /* base/system/container.h */
+    uint64_t started; /* from process_stat_started() */
+    char *container;  /* its id or name (base/system/container.h) */
 };
 
 struct container_process_list {
@@ -25,8 +25,8 @@ struct container_process_list {
 
 void container_lookup_finish(struct container_process_list *list);
 
-/* Chooses the first process of the container `wanted`: a whole id, a unique prefix of an id with at
- * least four digits, or the name of a machine (systemd-nspawn). The first process is the oldest one
+/* Chooses the first process of the container `wanted`: a whole id, a unique prefix with at least
+ * four digits, or the name of a machine (systemd-nspawn). The first process is the oldest one
  * whose parent is outside the container. Fails with BERTH_ERROR_NOT_FOUND, also if several
  * containers match. Reads only its arguments. */
 int container_lookup_choose(const struct container_process_list *list, const char *wanted,

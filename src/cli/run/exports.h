@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes a change of the environment as shell commands.
+ * Writes changes to the environment as shell commands.
  */
 #ifndef CLI_RUN_EXPORTS_H
 #define CLI_RUN_EXPORTS_H

@@ -16,9 +16,9 @@
 /* The first of this many attempts also starts a private daemon if none runs. Not every attempt
  * does, because waiting for a daemon that does not start blocks the supervision. */
 #define RECONNECTS_PER_START 10
-/* Time between SIGTERM and SIGKILL when the lease no longer exists. */
+/* Time between SIGTERM and SIGKILL if the lease no longer exists, or a copy cannot be started. */
 #define GRACE (10 * DURATION_SECOND)
-/* Timeout of the answer to WIRE_RELEASE. */
+/* Timeout for the answer to WIRE_RELEASE. */
 #define RELEASE_TIMEOUT (2 * DURATION_SECOND)
 
 /* Positions in the list of polled descriptors. */
@@ -110,7 +110,7 @@ static bool is_disconnected(const struct leased_command *command)
     return command->claim != NULL && command->session->socket < 0;
 }
 
-/* Handles all messages of the daemon that have arrived. */
+/* Handles all messages that have arrived from the daemon. */
 static void receive_messages(struct leased_command *command)
 {
     struct wire_message message;
@@ -164,7 +164,7 @@ static void poll_once(struct leased_command *command)
     if (labels != NULL)
         count += labelled_output_fill_poll(labels, polls + POLL_LABELS);
     poll(polls, count, poll_timeout(command));
-    /* Read the output first, so that nothing printed before the last end is lost. */
+    /* Read the output first, so that the last output of a command that has ended is not lost. */
     if (labels != NULL)
         labelled_output_process(labels, polls + POLL_LABELS);
     launch_supervisor_dispatch(command->supervisor);

@@ -19,8 +19,8 @@ struct command_copies {
     struct labelled_output *labels; /* NULL: none */
     const void *context;
 
-    /* Starts one copy; `streams` has only its streams set. Returns 0, or prints the error and
-     * returns an exit code. */
+    /* Starts one copy. `streams` contains only the descriptors for its output. Returns 0, or prints
+     * the error and returns an exit code. */
     int (*start)(const void *context, struct launch_supervisor *supervisor, uint32_t number,
                  const struct launch_copy *streams);
 };
@@ -40,12 +40,12 @@ int leased_command_run(const struct command_launch *launch, struct labelled_outp
  * `exit_code`, or that of the error if `exit_code` is EXIT_GOOD. The verb is for messages. */
 int leased_command_finish_labels(const char *verb, struct labelled_output *labels, int exit_code);
 
-/* Releases the lease after all its processes have ended. Waits shortly for the answer: without one,
- * the daemon notices when this process ends. */
+/* Releases the lease after all its processes have ended. Waits a short time for the answer: without
+ * one, the daemon notices when this process ends. */
 void leased_command_release(const struct client_claim *claim, struct session *session,
                             int exit_code);
 
-/* Appends the line that a WIRE_WARNING prints. */
+/* Appends the line to print for a WIRE_WARNING. */
 void leased_command_describe_warning(const struct wire_message *warning, struct text *out);
 
 #endif

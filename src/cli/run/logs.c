@@ -125,7 +125,7 @@ static int64_t choose_timeout(const struct following *following, const struct wi
     return is_late || answer->end == LEASE_END_DIED ? 0 : EXIT_FILE_TIMEOUT;
 }
 
-/* Handles the daemon's messages that have arrived. */
+/* Handles the messages that have arrived from the daemon. */
 static int receive_messages(struct following *following, struct berth_error *error)
 {
     struct session *session = following->session;
@@ -133,7 +133,7 @@ static int receive_messages(struct following *following, struct berth_error *err
     int code;
 
     while ((code = session_receive(session, 0, &message, error)) == SESSION_MESSAGE) {
-        /* WIRE_ENDED, or WIRE_REFUSED: it ended long ago. */
+        /* WIRE_ENDED, or WIRE_REFUSED: the job ended long ago. */
         if (message.number == following->question.number && !following->over) {
             following->over = true;
             following->give_up_at = clock_after(clock_now(), choose_timeout(following, &message));
@@ -202,7 +202,7 @@ static int follow_log(struct session *session, uint64_t id, const struct state_f
     return code;
 }
 
-/* Prints the log, and follows it if wanted. */
+/* Prints the log, and follows it if `following` is set. */
 static int print_log(struct session *session, uint64_t id, const struct state_files *files,
                      bool following, struct berth_error *error)
 {

@@ -35,7 +35,7 @@ const struct option_set notify_option_set = {
     .count = COUNT(notify_rows),
 };
 
-/* One notification. */
+/* The contents of one notification. */
 struct notify_event {
     const char *kind;
     uint64_t id; /* 0: none */
@@ -128,7 +128,7 @@ static int make_input(const struct notify_event *event)
     return descriptor;
 }
 
-/* Runs the user's command. Does not wait for it, and ignores its failure: the claim goes on. */
+/* Runs the user's command. Does not wait for it, and ignores its failure: the claim continues. */
 static void run_command(const struct notify *notify, const struct notify_event *event)
 {
     char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)notify->command, NULL};
@@ -172,7 +172,7 @@ static void print_line(const struct notify_event *event)
     struct text line = {0};
 
     text_append_format(&line, "%s\n", text_string(&event->line));
-    /* Ignore a failure to write: the claim goes on. */
+    /* Ignore a failure to write: the claim continues. */
     if (!text_failed(&event->line) && !text_failed(&line) && may_print() &&
         write(STDERR_FILENO, line.bytes, line.length) < 0)
         text_clear(&line);

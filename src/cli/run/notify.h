@@ -23,8 +23,8 @@ struct notify {
     bool is_sent;
 };
 
-/* Starts without a notification sent. `name` is the request's name. The minimum wait is 1 minute,
- * or BERTH_NOTIFY_AFTER. Fails with BERTH_ERROR_INVALID if that is not a duration. */
+/* Initialises the struct. `name` is the request's name. The minimum wait is 1 minute, or
+ * BERTH_NOTIFY_AFTER. Fails with BERTH_ERROR_INVALID if the variable is not a duration. */
 int notify_init(struct notify *notify, const struct notify_options *options, const char *name,
                 struct berth_error *error);
 
@@ -35,7 +35,7 @@ int64_t notify_pause(const struct notify *notify);
 void notify_waiting(struct notify *notify, const struct client_claim *claim,
                     const struct wire_message *waiting);
 
-/* Notifies of the grant, unless a notification was sent before. */
+/* Notifies of the grant, unless the wait was short or a notification was sent before. */
 void notify_granted(struct notify *notify, const struct client_claim *claim);
 
 /* Notifies that a tested request can be granted now, after `waited` nanoseconds. */

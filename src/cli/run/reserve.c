@@ -190,8 +190,7 @@ const struct verb verb_reserve = {
     .usage = "--for DURATION [options] [request]",
     .summary = "hold devices without a command",
     .description = "Waits for devices and holds them until the time limit or 'berth release'. "
-                   "Prints the id of "
-                   "the lease. Ctrl-C while waiting cancels the claim.",
+                   "Prints the id of the lease. Ctrl-C while waiting cancels the claim.",
     .examples = "berth reserve --for 4h -n 2\n"
                 "eval \"$(berth reserve --for 1h --export)\"\n",
     .sets = reserve_sets,

@@ -15,7 +15,7 @@
 #include "cli/run/command_launch.h"
 #include "cli/run/leased_command.h"
 
-/* Which best-effort replica this process is, if it is one. */
+/* The best-effort replica that this process runs, if any. */
 struct started_replica {
     bool is_replica;
     uint32_t number;

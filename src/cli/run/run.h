@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the verbs that run a command: the command line, errors, and best-effort replicas.
+ * Code that the verbs with a request share: the command line, errors, and best-effort replicas.
  */
 #ifndef CLI_RUN_RUN_H
 #define CLI_RUN_RUN_H
@@ -15,15 +15,15 @@ struct run_line {
     struct notify_options notify;
     bool verbose;
     bool warns; /* print the pool's warnings: verbose, or standard error is a terminal */
-    char *
-        *argv; /* CMD..., ended by NULL; points into main's argv or into the spec file's command */
+    /* CMD..., ended by NULL. Points into main's argv or into the spec file's command. */
+    char **argv;
 };
 
 /* The option -v, --verbose. The target is a struct run_line. */
 extern const struct option_set run_option_set;
 
-/* Parses the command line by the verb's sets, which may be run_option_set, notify_option_set and
- * the sets of a request. Returns true with a complete request, or false with the exit code in
+/* Parses the command line with the verb's sets: run_option_set, notify_option_set and the sets of a
+ * request. Returns true with a complete request, or false with the exit code in
  * *ret_exit. The caller finishes the line in both cases. */
 bool run_line_parse(const struct verb *verb, struct run_line *line, int argc, char **argv,
                     int *ret_exit);

@@ -13,8 +13,8 @@
 #include "cli/run/run.h"
 #include "launch/supervise.h"
 
-/* Asks the daemon whether one replica can ever be granted, so that a refusal is printed once and
- * not by each replica. */
+/* Tests with the daemon whether one replica can ever be granted, so that a refusal is printed once
+ * and not by each replica. */
 static int test_one_replica(struct run_line *line, struct berth_error *error)
 {
     struct request one;

@@ -69,7 +69,7 @@ static int append_state_home(struct text *out, struct berth_error *error)
     return 0;
 }
 
-/* Makes the name directory/ID.ending. Returns NULL without memory. */
+/* Makes the name directory/ID.ending. Returns NULL if memory runs out. */
 static char *name_file(const char *directory, uint64_t id, const char *ending)
 {
     struct text name = {0};

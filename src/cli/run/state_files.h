@@ -18,19 +18,20 @@ struct state_files {
     char *exit;
 };
 
-/* Asks the daemon for the name of its pool, because ids are unique only within a pool. The caller
- * frees *ret_pool, which is untouched on failure. Fails as session_request, or with
- * BERTH_ERROR_SYNTAX for a name that cannot be a directory's. */
+/* Requests the pool's name from the daemon: ids are unique only within a pool. The caller frees
+ * *ret_pool, which is untouched on failure. Fails as session_request, or with BERTH_ERROR_SYNTAX
+ * for a name that is unsafe as a directory name. */
 int state_files_pool(struct session *session, char **ret_pool, struct berth_error *error);
 
-/* Makes the names of a job's files, but no files. The caller finishes them. Fails, untouched, with
- * BERTH_ERROR_NOT_FOUND (neither XDG_STATE_HOME nor HOME) or _MEMORY. */
+/* Makes the names of a job's files, but no files. The caller finishes *ret_files, which is
+ * untouched on failure. Fails with BERTH_ERROR_NOT_FOUND (neither XDG_STATE_HOME nor HOME) or
+ * _MEMORY. */
 int state_files_find(const char *pool, uint64_t id, struct state_files *ret_files,
                      struct berth_error *error);
 void state_files_finish(struct state_files *files);
 
-/* Creates the log and its missing directories, accessible only to the user.
- * *ret_descriptor appends to it, and is close-on-exec. Fails with BERTH_ERROR_PERMISSION or _IO. */
+/* Creates the log and its missing directories, accessible only to the user. *ret_descriptor appends
+ * to the log, and is close-on-exec. Fails with BERTH_ERROR_PERMISSION or _IO. */
 int state_files_create_log(const struct state_files *files, int *ret_descriptor,
                            struct berth_error *error);
 

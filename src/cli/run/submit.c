@@ -25,16 +25,16 @@
 
 enum { REPORT_DESCRIPTOR = 3 };
 
-/* The report of the job's process to the calling process, as one packet. */
+/* The report from the job's process to the calling process, sent as one packet. */
 struct job_report {
     uint64_t id; /* 0: failed, see error */
     struct berth_error error;
 };
 
-/* Which best-effort replica this job is. */
+/* The best-effort replica that this job runs, if any. */
 struct submitted_replica {
     uint32_t number;
-    uint32_t count; /* 0: the job is no best-effort replica */
+    uint32_t count; /* 0: the job is not a best-effort replica */
 };
 
 /* The state of the job's process. */
@@ -44,8 +44,8 @@ struct submission {
     struct client_claim claim;
     struct notify notify;
     char *pool;
-    struct state_files files; /* set when reported */
-    bool reported;
+    struct state_files files; /* set if `reported` is true */
+    bool reported;            /* the calling process has the id */
 };
 
 static int job_report_send(const struct job_report *report)
@@ -324,12 +324,10 @@ const struct verb verb_submit = {
     .summary = "run a command in the background and print its id",
     .description =
         "Works like 'berth run', but prints the id and returns as soon as the claim is in the "
-        "queue. "
-        "The command keeps running after you log out. 'berth logs ID' prints its output, 'berth "
-        "wait ID' waits for its end and returns its exit code, 'berth cancel ID' (queued) or "
-        "'berth "
-        "release ID' (running) ends it. With best-effort scheduling, each replica is a job with an "
-        "id of its own.",
+        "queue. The command keeps running after you log out. 'berth logs ID' prints its output, "
+        "'berth wait ID' waits for its end and returns its exit code, 'berth cancel ID' (queued) "
+        "or 'berth release ID' (running) ends it. With best-effort scheduling, each replica is a "
+        "job with an id of its own.",
     .examples = "berth submit -n 2 python train.py\n"
                 "berth wait $(berth submit -n 1 ./eval.sh)\n",
     .sets = submit_sets,

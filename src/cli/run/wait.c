@@ -56,9 +56,9 @@ static int wait_for_request(struct pool_connection *connection, struct wait_opti
     return code;
 }
 
-/* Reads the exit code from the job's file, for jobs that the daemon has forgotten or got no exit
- * code for. Returns the exit code, EXIT_KILLED if there is only a log, or BERTH_ERROR_NOT_FOUND if
- * there is no such job. */
+/* Reads the exit code from the job's file, for jobs that the daemon no longer knows or whose exit
+ * code it did not get. Returns the exit code, EXIT_KILLED if there is only a log, or
+ * BERTH_ERROR_NOT_FOUND if there is no such job. */
 static int read_exit_code(struct session *session, uint64_t id, struct berth_error *error)
 {
     struct state_files files;
@@ -89,7 +89,7 @@ static int guess_exit_code(struct session *session, const struct wire_message *e
 
     if (code == EXIT_GOOD)
         code = read_exit_code(session, ended->id, error);
-    /* Not a submitted job, so its exit code is not recorded. */
+    /* The job was not submitted, so its exit code is not recorded. */
     return code == BERTH_ERROR_NOT_FOUND ? EXIT_GOOD : code;
 }
 
@@ -190,10 +190,9 @@ const struct verb verb_wait = {
     .summary = "wait until a job ends, or until a request can be granted",
     .description =
         "With an id: waits until the job, lease or claim ends, and returns the job's exit code. "
-        "With "
-        "a request: waits until it can be granted at once, but allocates nothing. The exit code is "
-        "then 0, or 120 if no device can ever match, or 123 if --wait or --nonblock ended the "
-        "wait.",
+        "With a request: waits until it can be granted at once, but allocates nothing. The exit "
+        "code is then 0, or 120 if no device can ever match, or 123 if --wait or --nonblock ended "
+        "the wait.",
     .examples = "berth wait 12\n"
                 "berth wait -n 4 --wait 30m && echo now\n",
     .sets = wait_sets,

@@ -67,7 +67,7 @@ static void append_times(const struct waiting_line_parts *parts, struct text *ou
         text_append_format(out, " (%s so far)", quantity_format_duration(parts->so_far).text);
 }
 
-/* The most important parts come first, because the end may be cut. */
+/* Appends the most important parts first, because the end may be cut. */
 void waiting_line_describe(const struct waiting_line_parts *parts, struct text *out)
 {
     const struct wire_message *waiting = parts->waiting;
@@ -168,7 +168,7 @@ static int update_line(void *context, const struct wire_message *waiting, struct
     if (first)
         line->since = clock_now();
     parts.so_far = clock_now() - line->since;
-    /* The first message has no reason yet; the claim asks for it. */
+    /* The first message has no reason yet; claim_wait() requests it. */
     if (first && waiting->text == NULL)
         return 0;
     waiting_line_describe(&parts, &out);

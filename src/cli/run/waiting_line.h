@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shows on standard error why a claim waits: one line that updates itself on a terminal, a line per
- * change with --verbose, nothing otherwise.
+ * change with --verbose or on a simple terminal, nothing otherwise.
  */
 #ifndef CLI_RUN_WAITING_LINE_H
 #define CLI_RUN_WAITING_LINE_H
@@ -29,7 +29,7 @@ void waiting_line_init(struct waiting_line *line, bool verbose);
 /* Clears the line if it is on the screen. */
 void waiting_line_finish(struct waiting_line *line);
 
-/* Returns the claim's listener that updates the line, which must outlive it. */
+/* Returns a listener for the claim that updates the line. The line must outlive the listener. */
 struct claim_listener waiting_line_listener(struct waiting_line *line);
 
 /* The parts of a waiting line. */

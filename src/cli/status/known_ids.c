@@ -18,7 +18,7 @@ const struct choice known_ids_names[] = {
     {0},
 };
 
-/* How long to wait for an answer of the daemon, and for the hardware. */
+/* The timeouts for an answer of the daemon, and for the hardware. */
 static const int64_t timeout = DURATION_SECOND / 2;
 static const char deadline[] = "1s";
 
@@ -105,7 +105,7 @@ static bool append_from_pool(enum known_ids which, const char *inventory, struct
     return known;
 }
 
-/* Appends the devices of the machine, for when no daemon runs. */
+/* Appends the devices of the machine. Used if no daemon answers. */
 static void append_from_machine(const char *inventory, struct text *out)
 {
     struct machine_source source = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ids for the completion of shells. Completion runs between two keys: it starts no daemon, gives up
- * early, and prints no errors.
+ * Prints ids for shell completion. Completion runs between two key presses: it starts no daemon,
+ * gives up early, and prints no errors.
  */
 #ifndef CLI_STATUS_KNOWN_IDS_H
 #define CLI_STATUS_KNOWN_IDS_H
@@ -20,7 +20,7 @@ extern const struct choice known_ids_names[];
 
 /* Prints a line for each id: the id, a tab, and its name or command. Leases and claims are those of
  * the user; root gets all of them. `inventory` is the value of --inventory; NULL: none. Blocks for
- * about a second at most. Returns the exit code. */
+ * about two seconds at most. Returns the exit code. */
 int known_ids_print(enum known_ids which, const char *inventory);
 
 #endif

@@ -21,7 +21,7 @@
 #include "view/pool_fingerprint.h"
 #include "view/pool_json.h"
 
-/* The shortest time between two updates. */
+/* The minimum time between two updates. */
 #define SHOW_INTERVAL (DURATION_SECOND / 5)
 /* How long a watch tries to reconnect to a daemon that is gone. */
 #define RECONNECT_TIMEOUT (30 * DURATION_SECOND)
@@ -35,12 +35,12 @@ struct status_options {
 
 static const struct option status_rows[] = {
     {.name = "watch",
-     .help = "keep showing it, and redraw on changes; Ctrl-C ends",
+     .help = "show continuously, updated on changes; Ctrl-C ends",
      .offset = offsetof(struct status_options, watch),
      .parse = option_type_flag},
     {.name = "inventory",
      .argument = "FILE",
-     .help = "use the pool of this file's devices",
+     .help = "use the pool of this inventory file",
      .offset = offsetof(struct status_options, inventory),
      .parse = option_type_string},
     {.name = "json",
@@ -71,7 +71,7 @@ struct status_watcher {
     uint64_t printed; /* the fingerprint of the last printed view */
     bool has_printed;
     enum follower_state state; /* as of the last update */
-    int64_t gone_since;        /* when the daemon went away; 0: it is there */
+    int64_t gone_since;        /* when the daemon went away; 0: it is running */
 };
 
 static int show_once(const struct status_options *options, struct pool_connection *connection)
@@ -106,8 +106,8 @@ static int show_once(const struct status_options *options, struct pool_connectio
     return code;
 }
 
-/* Notes since when the daemon is gone, and says so once where no screen does. Fails once
- * RECONNECT_TIMEOUT is over. */
+/* Records when the daemon went away, and prints this once if there is no screen. Fails after
+ * RECONNECT_TIMEOUT. */
 static int check_connection(struct status_watcher *watcher, bool on_screen,
                             struct berth_error *error)
 {

@@ -29,7 +29,7 @@ static const struct table_column columns[] = {
     {.heading = "COMMAND", .priority = 90, .min = 12, .hide_unknown = true},
 };
 
-/* The columns to show, by the processes that there are. */
+/* The columns to show, depending on the processes. */
 struct blocker_columns {
     bool any;
     bool container;
@@ -85,7 +85,7 @@ static void add_process(struct table *table, const struct status_picture *pictur
     table_cell(table, process->command);
 }
 
-/* Writes words wrapped to the width of the terminal. */
+/* Writes the text, wrapped to the width of the terminal. */
 static void write_wrapped(const struct status_picture *picture, enum style style,
                           const struct text *words, struct text *out)
 {

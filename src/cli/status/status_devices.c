@@ -11,7 +11,8 @@
 #include "base/text/table.h"
 #include "cli/status/status_output.h"
 
-/* Columns of any length come last. Where there is too little room, the load goes first. */
+/* Columns of any length come last. If the terminal is too narrow, columns with a low priority are
+ * dropped first. */
 static const struct table_column columns[] = {
     {.heading = "DEVICE", .priority = TABLE_ALWAYS},
     {.heading = "MODEL", .priority = 74, .min = 10, .hide_unknown = true},
@@ -28,7 +29,7 @@ static const struct table_column columns[] = {
     {.heading = "JOB", .priority = 90, .min = 10, .hide_unknown = true},
 };
 
-/* The columns that have a value in some row. All cells of another column are unknown, which hides
+/* The columns that have a value in some row. In all other columns each cell is unknown, which hides
  * the column. */
 struct device_columns {
     bool model;
@@ -47,7 +48,7 @@ static bool same_name(const char *one, const char *other)
     return one != NULL && other != NULL && strcmp(one, other) == 0;
 }
 
-/* Returns whether add_note() has something to say about the lease. */
+/* Returns whether add_note() has a note for the lease. */
 static bool has_note(const struct lease_info *lease)
 {
     return lease->end != 0 || lease->draining || lease->opportunistic || lease->adopted ||
@@ -80,7 +81,7 @@ static struct device_columns find_columns(const struct pool_view *view)
     return shown;
 }
 
-/* Adds an empty cell to a column that is shown, an unknown one to a column that is not. */
+/* Adds an empty cell if the column is shown, or an unknown cell, which keeps the column hidden. */
 static void add_empty(struct table *table, bool shown)
 {
     table_cell(table, shown ? "" : NULL);
@@ -108,7 +109,7 @@ static void add_state(struct table *table, const struct slot_info *slot, bool pr
                           choice_name(slot_state_names, (int)slot->state));
 }
 
-/* Adds the columns about the device. `preparing`: the prolog runs for its first lease. */
+/* Adds the columns about the device. `preparing` means that the prolog runs for its first lease. */
 static void add_device(struct table *table, const struct device_columns *shown,
                        const struct slot_info *slot, bool preparing)
 {

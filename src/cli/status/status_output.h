@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of `berth status` as text. A failed allocation is remembered by `out`.
+ * Writes the parts of `berth status` as text. A failed allocation is recorded in `out`.
  */
 #ifndef CLI_STATUS_STATUS_OUTPUT_H
 #define CLI_STATUS_STATUS_OUTPUT_H
@@ -16,7 +16,7 @@
 /* The input of all functions here. It borrows all that it points to. */
 struct status_picture {
     const struct pool_view *view;
-    const struct pool_address *address; /* the address that was asked for */
+    const struct pool_address *address; /* the pool's address */
     struct user_names *users;
     int64_t now; /* by the daemon's clock */
     struct terminal terminal;
@@ -28,7 +28,7 @@ struct status_picture {
  * terminal. */
 void status_write(const struct status_picture *picture, struct text *out);
 
-/* The parts of status_write(). The last three append nothing where there are no blockers, claims or
+/* The parts of status_write(). The last three append nothing if there are no blockers, claims or
  * problems. Blockers begin with an empty line. */
 void status_write_headline(const struct status_picture *picture, struct text *out);
 void status_write_devices(const struct status_picture *picture, struct text *out);

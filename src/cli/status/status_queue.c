@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The queue of a pool in its order. Where every line fits the terminal, the reason why a claim
- * waits is the last column. Elsewhere the reason follows in lines of its own, wrapped and never
+ * Writes the queue of a pool in its order. If every line fits the terminal, the reason why a claim
+ * waits is the last column. Otherwise the reason follows in lines of its own, wrapped and never
  * cut.
  */
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum {
     WRAP_WIDTH_MIN = 40
 };
 
-/* The last column is shown only where it fits. */
+/* The last column is shown only if all lines fit. */
 static const struct table_column columns[] = {
     {.heading = "QUEUE", .priority = 40, .right = true},
     {.heading = "CLAIM", .priority = TABLE_ALWAYS, .right = true},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `berth status` as text: the headline, then the other parts.
+ * Writes `berth status` as text: the headline, then the other parts.
  */
 #include <stdint.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void append_waiting(size_t count, struct text *out)
         text_append_format(out, ", %zu %s waiting", count, count == 1 ? "claim" : "claims");
 }
 
-/* Returns the model of all devices; NULL where they differ or one is unknown. */
+/* Returns the model of all devices; NULL if they differ or one is unknown. */
 static const char *common_model(const struct pool_view *view)
 {
     const struct slot_info *slot;

@@ -25,18 +25,18 @@ struct resolving {
     bool has_mask;
 };
 
-/* When a mask counts beside the other masks. */
+/* The condition for a mask to count if there are other masks. */
 enum mask_condition {
     ALWAYS,
-    UNLESS_REPEATED, /* unless it equals the vendor's first mask, as batch systems set it */
-    WITHOUT_HIP,     /* the same, and only if HIP has no mask of its own and CUDA no device */
+    UNLESS_REPEATED, /* not if it equals the vendor's first mask, as batch systems set it */
+    WITHOUT_HIP,     /* as above, and only without a HIP mask and without an nvidia device */
 };
 
 static const struct mask_rule {
     const char *name;
     enum vendor vendor;
     bool is_first;      /* the vendor's other masks number the devices that it leaves */
-    bool by_ordinal;    /* numbers refer to that order; otherwise to indices of devices */
+    bool by_ordinal;    /* numbers are positions among those devices, not indices of devices */
     bool empty_is_none; /* an empty mask hides all devices; otherwise it is ignored */
     bool by_tile;       /* parsed by tile_mask.h */
     bool of_container;  /* a mask of the container runtime */
@@ -52,7 +52,7 @@ static const struct mask_rule {
     {"ZE_AFFINITY_MASK", VENDOR_INTEL, .by_tile = true},
 };
 
-/* The settings for the numbering of masks. */
+/* Variables that set how masks number devices. */
 #define HIERARCHY "ZE_FLAT_DEVICE_HIERARCHY"
 #define PCI_ORDER "ZE_ENABLE_PCI_ID_DEVICE_ORDER"
 static const char *const meanings[] = {HIERARCHY, PCI_ORDER};
@@ -80,7 +80,7 @@ bool inherited_masks_is_setting(const char *assignment)
     return false;
 }
 
-/* Returns the name of the mask or setting that is assigned, or NULL if it is neither. */
+/* Returns the name of the mask or setting that is assigned, or NULL for any other variable. */
 static const char *mask_name(const char *assignment)
 {
     for (size_t i = 0; i < COUNT(rules); i++) {
@@ -126,7 +126,7 @@ static bool is_named(const struct mask_named *named, const struct device *device
 }
 
 /* Returns the position in the view of the device that an entry names, or of its first partition.
- * Returns the view's count if it names no device, or if several UUIDs have its prefix. */
+ * Returns the view's count if the entry names no device, or is a prefix of several UUIDs. */
 static size_t find_named(const struct resolving *resolving, const struct mask_rule *rule,
                          const struct mask_named *named)
 {
@@ -165,7 +165,7 @@ static int select_place(const struct resolving *resolving, size_t place,
     return 0;
 }
 
-/* Selects the device that was found; a GPU with all its partitions. */
+/* Selects the device that was found, and all partitions of a GPU. */
 static int select_found(const struct resolving *resolving, size_t found,
                         const struct mask_named *named, struct selection *selection)
 {
@@ -202,9 +202,9 @@ static int select_listed(const struct resolving *resolving, const struct mask_ru
     return code;
 }
 
-/* Returns true if a list names, by numbers, exactly as many GPUs as there are here, but other
- * numbers. Then a container runtime has chosen GPUs of its host, and exactly these are visible
- * here. */
+/* Returns true if a list has only numbers, as many as there are GPUs here, but not all of them
+ * exist here. Then a container runtime has chosen GPUs by their numbers on the host, and exactly
+ * those are visible here. */
 static bool is_chosen_already(const struct resolving *resolving, const struct mask_rule *rule,
                               const char *list)
 {
@@ -319,7 +319,8 @@ struct slot_order {
     bool integrated_last;
 };
 
-/* Compares by index, then MIG number. A GPU comes before its partitions. */
+/* Compares by index, then MIG number: a GPU comes before its partitions. With `integrated_last`,
+ * all integrated GPUs come last. */
 static int compare_slots(const void *one, const void *other, void *context)
 {
     const struct slot_order *ordering = context;

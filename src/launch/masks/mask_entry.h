@@ -32,8 +32,8 @@ struct mask_named {
     struct mask_entry uuid; /* the prefix */
 };
 
-/* Parses GPU-... or MIG-..., a number, or a number, the mark and the number of a part (mark 0: no
- * parts). Numbers are at most DEVICE_INDEX_MAX. Returns false for anything else. */
+/* Parses an entry: a UUID (GPU-... or MIG-...), a number, or NUMBER MARK PART (mark 0: no parts).
+ * Numbers are at most DEVICE_INDEX_MAX. Returns false for anything else. */
 bool mask_entry_parse(struct mask_entry entry, char part_mark, struct mask_named *ret_named);
 
 #endif

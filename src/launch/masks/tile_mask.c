@@ -28,7 +28,7 @@ struct tile_mask tile_mask_read(const char *affinity, const char *hierarchy)
     };
 }
 
-/* Returns the tiles that one entry names. */
+/* Returns the tiles of the card at `place` that one entry names. */
 static uint32_t find_named(const struct tile_mask *mask, const struct mask_named *named,
                            struct tiles_position place, uint32_t tiles)
 {

@@ -29,7 +29,7 @@ struct tile_mask tile_mask_read(const char *affinity, const char *hierarchy);
 uint32_t tile_mask_visible(const struct tile_mask *mask, struct tiles_position place,
                            uint32_t tiles);
 
-/* Appends the mask's names of these tiles of a card, separated by commas. */
+/* Appends the names of these tiles of a card as in a mask, separated by commas. */
 void tile_mask_append(const struct tile_mask *mask, struct tiles_position place, uint32_t tiles,
                       uint32_t chosen, struct text *out);
 

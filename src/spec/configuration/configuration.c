@@ -108,7 +108,8 @@ static const struct field configuration_fields[] = {
     {"history_keep", &field_duration, MEMBER(history_keep), .min = DURATION_SECOND},
 };
 
-/* Refuses a default_time above the maximum: it would refuse all requests without a time limit. */
+/* Refuses a default_time above the maximum: the pool would refuse every request without a time
+ * limit. */
 static int check_default_time(const struct field_reading *reading, const struct document_node *node,
                               const struct configuration *configuration)
 {
@@ -125,7 +126,7 @@ static int check_default_time(const struct field_reading *reading, const struct 
                           quantity_format_duration(configuration->default_time).text);
 }
 
-/* Refuses to end a lease before its user is warned. */
+/* Refuses an idle_reclaim that ends a lease before its user is warned. */
 static int check_idle_times(const struct field_reading *reading, const struct document_node *node,
                             const struct configuration *configuration)
 {

@@ -11,7 +11,7 @@
  *                                   # a standard directory
  *     default_time: 8h              # for requests without a time limit
  *     longest_time: 2d              # for all users but root and the pool's owner
- *     time_warning: 5m              # warn holders so long before their time limit; 0s: never
+ *     time_warning: 5m              # warn holders this long before their time limit; 0s: never
  *     admins: {users: [ann], groups: [gpu-admins]} # have the rights of the pool's owner
  *     high: {users: [alice, 1001], groups: [staff]} # may use --priority high, as admins may
  *     limits:                       # maximum number of devices at once, and maximum time
@@ -22,18 +22,18 @@
  *     preferred: [nvidia4, nvidia5] # allocated first among equal devices, in this order
  *     reserved: {nvidia7: {users: [alice]}} # only for these users; nobody: for no user
  *     squatters: avoid              # do not grant a device that a squatter uses; or: ignore
- *     squatters_except: [compositor] # programs that are no squatters, besides the built-in ones
- *     idle_warning: 30m             # mark a lease that is not used for so long; warn its user
- *     idle_reclaim: 2h              # end a lease that is not used for so long
+ *     squatters_except: [compositor] # more programs that are not squatters
+ *     idle_warning: 30m             # mark a lease that is unused for this long; warn its user
+ *     idle_reclaim: 2h              # end a lease that is unused for this long
  *     prolog: {command: [/opt/gpu-check, --quick], deadline: 30s} # runs per device before use
  *     epilog: {command: /opt/gpu-clean, deadline: 1m}             # runs per device after use
  *     notify: /opt/berth-mail       # a program that gets the messages for users and admins
  *     history: yes                  # keep ended leases; no: do not; /FILE: keep them in this file
- *     history_keep: 90d             # delete ended leases so long after their end
+ *     history_keep: 90d             # delete ended leases this long after their end
  *
  * Users and groups are a mapping as above; a list means users. A limit is a number of devices or a
- * mapping. A command is a list of words, or one word. Its program is an absolute path, because a
- * daemon cannot trust PATH.
+ * mapping. A command is a list of a program and its arguments, or a program alone. The program is
+ * an absolute path, because a daemon cannot trust PATH.
  */
 #ifndef SPEC_CONFIGURATION_CONFIGURATION_H
 #define SPEC_CONFIGURATION_CONFIGURATION_H
@@ -81,7 +81,7 @@ enum {
 
 struct allowance {
     uint64_t devices;     /* millionths of devices; DEVICES_UNLIMITED */
-    int64_t longest_time; /* nanoseconds; 0: the next more general limit applies */
+    int64_t longest_time; /* nanoseconds; 0: the more general limit applies */
 };
 
 struct device_limit {
@@ -94,7 +94,7 @@ struct limit_list {
     VECTOR_OF(struct device_limit);
 };
 
-/* The limits of each user at the daemon. Root and the pool's owner have higher limits. */
+/* The daemon's limits for each user. Root and the pool's owner have higher limits. */
 struct bounds {
     uint32_t connections; /* at once */
     uint32_t messages;    /* per second; further messages are read later */
@@ -144,7 +144,7 @@ struct configuration {
     uint32_t mps_tenants;
     char *mps_control;    /* NULL: search the standard directories */
     int64_t default_time; /* 0: none */
-    int64_t longest_time; /* 0: any */
+    int64_t longest_time; /* 0: no maximum */
     int64_t time_warning; /* 0: none */
     struct people admins;
     struct people high;
@@ -168,9 +168,9 @@ struct configuration {
 bool configuration_number_list_has(const struct number_list *list, uint32_t number);
 
 /* Reads `length` bytes of text; `file` is the name for messages. Looks up the names of users and
- * groups, which may block. Fails with BERTH_ERROR_SYNTAX, _INVALID, _RANGE (file:line:column:
- * message, the nearest known name), _LIMIT or _MEMORY. The caller finishes *ret_configuration,
- * which is untouched on failure. */
+ * groups, which may block. Fails with BERTH_ERROR_SYNTAX, _INVALID or _RANGE and a message
+ * "file:line:column: ...", or with _LIMIT or _MEMORY. The caller finishes *ret_configuration, which
+ * is untouched on failure. */
 int configuration_parse(const char *file, const char *text, size_t length,
                         struct configuration *ret_configuration, struct berth_error *error);
 
@@ -184,8 +184,8 @@ int configuration_read(const char *path, struct configuration *ret_configuration
 const char *configuration_program_fault(const char *path);
 
 /* Checks that the programs of mps_control, prolog, epilog and notify exist and that some user can
- * run them. configuration_read must have accepted the file; a path of NULL or of no file passes. A
- * program in a directory that we cannot read passes. Fails with BERTH_ERROR_INVALID and a message
+ * run them. configuration_read must have accepted the file; NULL or a path without a file passes. A
+ * program in a directory that we cannot search passes. Fails with BERTH_ERROR_INVALID and a message
  * "file:line:column: key: path: reason", and as configuration_read does. */
 int configuration_check_programs(const char *path, struct berth_error *error);
 

@@ -62,7 +62,8 @@ static bool is_reserved(const struct reserved_list *list, struct device_id id)
     return false;
 }
 
-/* Returns whether a device is reserved for no user. A user called nobody is written in a list. */
+/* Returns whether the value is `nobody`: the device is reserved for no user. A user called nobody
+ * must be in a list. */
 static bool is_nobody(const struct document_node *node)
 {
     return node->kind == NODE_SCALAR && strcmp(node->text, "nobody") == 0 &&
@@ -102,7 +103,7 @@ static int read_reserved(const struct field_reading *reading, const struct field
 
     if (node->kind != NODE_MAPPING)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
-                              "%s: expected a mapping of device ids to people, got %s", field->name,
+                              "%s: expected a mapping of device ids to users, got %s", field->name,
                               document_node_describe(node).text);
     if (node->count / 2 > DEVICE_ID_LIST_MAX)
         return document_error(reading->document, node, reading->error, BERTH_ERROR_LIMIT,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many devices people may hold at once, and for how long.
+ * Reads `limits`: how many devices a user may hold at once, and for how long.
  */
 #include "base/count.h"
 #include "base/error.h"

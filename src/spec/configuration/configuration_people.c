@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Users and groups, by name or number.
+ * Reads users and groups, by name or number.
  */
 #include <grp.h>
 #include <pwd.h>
@@ -14,8 +14,8 @@
 #include "base/text/suggest.h"
 #include "spec/configuration/configuration_types.h"
 
-/* The maximum number of known names to compare for a suggestion. Directories of large organisations
- * are too long to read them all. */
+/* The maximum number of names to compare for a suggestion. The user database of a large
+ * organisation is too long to read in full. */
 enum { NAMES_MAX = 10000 };
 
 /* The database of users or of groups. */
@@ -164,7 +164,7 @@ static const struct field people_fields[] = {
 };
 
 static const struct record people_record = {
-    .what = "a mapping of people",
+    .what = "a mapping of users and groups",
     .fields = people_fields,
     .field_count = COUNT(people_fields),
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs that are named, and those that are run.
+ * Reads names of programs and commands, and checks that the programs can be run.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "base/text/quote.h"
 #include "spec/configuration/configuration_types.h"
 
-/* The maximum length of a path. */
+/* The maximum length of a path or an argument, in bytes. */
 enum { WORD_MAX = 4095 };
 
 /* ---- Names ---- */
@@ -138,7 +138,7 @@ const char *configuration_program_fault(const char *path)
     return (status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0 ? "is not executable" : NULL;
 }
 
-/* Returns the node of the program in a command that was accepted; NULL: no program. */
+/* Returns the node of the program in the command `key`, which must be valid; NULL: no command. */
 static const struct document_node *find_program(const struct document_node *root, const char *key)
 {
     const struct document_node *value = field_record_value(root, key);

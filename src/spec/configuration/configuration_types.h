@@ -21,7 +21,7 @@ extern const struct field_type configuration_limits;
 /* struct device_id_list: without repeated ids. */
 extern const struct field_type configuration_device_ids;
 
-/* struct reserved_list: a mapping of device ids to people or to `nobody`. */
+/* struct reserved_list: a mapping of device ids to users and groups, or to `nobody`. */
 extern const struct field_type configuration_reserved;
 
 /* struct string_list: names of programs. */

@@ -118,7 +118,7 @@ static void bad_ones_are_refused(void **state)
 
         if (history_parse_time(strings[i], NOW, &time, &error) == 0)
             fail_msg("'%s' was taken", strings[i]);
-        assert_int_equal(strncmp(error.message, "expected so long ago (7d, 24h)", 28), 0);
+        assert_int_equal(strncmp(error.message, "expected a duration (7d, 24h)", 28), 0);
         assert_int_equal(time, 4711);
     }
 }

@@ -73,7 +73,7 @@ static void misshapen_texts_are_refused(void **state)
         {BYTES("a: 1\n b: 2"), ":2:3: " NOT_YAML "mapping values are not allowed in this context"},
         {BYTES("- a\nb: c"), ":2:1: " NOT_YAML "did not find expected '-' indicator (while parsing "
                              "a block collection from 1:1 on)"},
-        {BYTES("a:\n\t- b"), ":2:1: " NOT_YAML "found a tab, wanted spaces to indent"},
+        {BYTES("a:\n\t- b"), ":2:1: " NOT_YAML "use spaces to indent, not a tab"},
         {BYTES("ä: @x"), ":1:4: " NOT_YAML "found character that cannot start any token"},
         {BYTES("a: \"\\q\""), ":1:5: " NOT_YAML "found unknown escape character (while parsing a "
                               "quoted scalar from 1:4 on)"},
@@ -162,10 +162,10 @@ static void aliases_need_a_complete_anchor(void **state)
     static const struct refusal refusals[] = {
         {BYTES("a: *b"), ":1:4: expected an anchor before its alias, got none for 'b'"},
         {BYTES("[*b, &b x]"), ":1:2: expected an anchor before its alias, got none for 'b'"},
-        {BYTES("&a [*a]"), ":1:5: expected an alias to something complete, got 'a' within itself"},
-        {BYTES("&a {b: [{c: *a}]}"), ":1:13: expected an alias to something complete, got 'a' "
+        {BYTES("&a [*a]"), ":1:5: expected an alias to a complete value, got 'a' within itself"},
+        {BYTES("&a {b: [{c: *a}]}"), ":1:13: expected an alias to a complete value, got 'a' "
                                      "within itself"},
-        {BYTES("[&a x, &a [*a]]"), ":1:12: expected an alias to something complete, got 'a' within "
+        {BYTES("[&a x, &a [*a]]"), ":1:12: expected an alias to a complete value, got 'a' within "
                                    "itself"},
     };
 

@@ -356,7 +356,7 @@ static const struct {
     {"grace: [", BERTH_ERROR_SYNTAX,
      "2:1: expected YAML or JSON: did not find expected node content"},
     {"high: &a [*a]", BERTH_ERROR_SYNTAX,
-     "1:11: expected an alias to something complete, got 'a' within itself"},
+     "1:11: expected an alias to a complete value, got 'a' within itself"},
 };
 
 static void bad_ones_are_refused(void **state)
