@@ -16,11 +16,13 @@ SUPERVISED = ("--time", "1h")
 
 @pytest.fixture
 def newer(sandbox):
-    """Another build: copies of these programs in another directory."""
+    """Another build: copies of these programs in another directory. BERTH_NEWER_BUILD names the
+    build directory of another version, to try a real upgrade."""
     place = sandbox.directory / "newer"
     place.mkdir()
+    build = os.environ.get("BERTH_NEWER_BUILD") or os.path.dirname(os.environ["BERTH"])
     for name in ("berth", "berthd"):
-        shutil.copy2(os.path.join(os.path.dirname(os.environ["BERTH"]), name), place)
+        shutil.copy2(os.path.join(build, name), place)
     return place
 
 
