@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic and the output of bench/run, with made-up rows."""
+import importlib
 import json
+import os
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -162,3 +165,21 @@ def test_real_rows_are_well_formed(harness, source_root):
     for real in harness.load_rows(source_root / "bench"):
         assert real.better in ("lower", "higher")
         assert real.goal >= 0
+
+
+@pytest.mark.parametrize(
+    ("group", "function"),
+    [
+        ("group_daemon", "client"),
+        ("group_daemon", "ping_pong"),
+        ("group_local", "ours"),
+        ("group_placement_scan", "program"),
+        ("group_placement_topology", "program"),
+        ("group_web", "program"),
+    ],
+)
+def test_programs_compile(harness, group, function):
+    build = Path(os.environ["BERTH_BUILD_ROOT"])
+    module = importlib.import_module(group)
+    program = getattr(module, function)(build)
+    assert os.access(program, os.X_OK)
