@@ -28,7 +28,7 @@ setup_options := $(if $(SAN),-Db_sanitize=$(SAN) -Db_lundef=false)
 TEST_OPTIONS ?= --no-suite soak
 TIMEOUTS ?= $(if $(SAN),5,1)
 
-# Ninja uses all cores by itself. Two targets at once would only wait for the same build directory.
+# Ninja already uses all cores. Two targets at once would only wait for the same build directory.
 .NOTPARALLEL:
 .PHONY: all help deps run test bench soak fuzz check coverage docs picture install fresh clean
 

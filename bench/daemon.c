@@ -43,7 +43,7 @@ static int connect_to(const char *path)
         give_up("the path of the socket is too long");
     memcpy(name.sun_path, path, strlen(path));
     if (connected < 0 || connect(connected, (struct sockaddr *)&name, sizeof(name)) < 0)
-        give_up("%s: no connection", path);
+        give_up("cannot connect to %s", path);
     return connected;
 }
 
@@ -51,9 +51,9 @@ static void send_message(struct client *client, size_t connection, struct wire_m
 {
     text_clear(&client->out);
     if (wire_encode(message, &client->out, NULL) < 0)
-        give_up("a message could not be encoded");
+        give_up("cannot encode a message");
     if (send(client->sockets[connection], client->out.bytes, client->out.length, MSG_NOSIGNAL) < 0)
-        give_up("the daemon takes no message");
+        give_up("cannot send a message to the daemon");
 }
 
 /* Receives the next message; the caller finishes it. A refusal ends the program. */
@@ -119,7 +119,7 @@ static int64_t run_claim(void *data, uint64_t count)
     return now() - begin;
 }
 
-/* The same, but releases want no answer. */
+/* The same, but releases request no answer. */
 static int64_t run_ahead(void *data, uint64_t count)
 {
     struct client *client = data;
@@ -205,7 +205,7 @@ static struct queue open_queue(struct client *client, size_t waiting)
 
     queue.ids = calloc(queue.count, sizeof(*queue.ids));
     if (queue.ids == NULL || queue.count % CONNECTIONS != 0)
-        give_up("expected a number of claims that %d divides, and memory for them", CONNECTIONS);
+        give_up("expected a multiple of %d claims, and memory for them", CONNECTIONS);
     queue_up(&queue);
     return queue;
 }
@@ -230,7 +230,7 @@ static double bytes_resident(const char *pid)
     snprintf(path, sizeof(path), "/proc/%s/statm", pid);
     file = fopen(path, "re");
     if (file == NULL || fscanf(file, "%*u %zu", &pages) != 1)
-        give_up("%s cannot be read", path);
+        give_up("cannot read %s", path);
     fclose(file);
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
@@ -251,7 +251,7 @@ static double memory_of_claim(struct client *client, size_t waiting, const char 
 
 struct mode {
     const char *name;
-    int words;                                    /* after its name */
+    int words;                                    /* number of arguments after its name */
     int64_t (*run)(void *client, uint64_t count); /* timed by quickest(); NULL: `measure` */
     double (*measure)(struct client *client, size_t waiting, const char *pid);
 };

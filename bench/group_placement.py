@@ -67,7 +67,7 @@ def replay(build, trace, policy, first, last, *options):
 
 @functools.cache
 def qualities(build, trace, policy, first, last, *options):
-    """The same in two processes: the results do not depend on the time they take."""
+    """Return the same runs, computed by two processes: their results do not depend on their speed."""
     middle = (first + last) // 2
     with concurrent.futures.ThreadPoolExecutor(2) as both:
         halves = both.map(

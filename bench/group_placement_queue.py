@@ -47,7 +47,7 @@ def broken(estimate):
     def measure(build):
         found = replay(build, 90, "easy", estimate)
         if found["reservations"] == 0:
-            raise RuntimeError("nobody was promised anything")
+            raise RuntimeError("expected reservations, got none")
         return [found["broken_reservations"]] * ROUNDS, [replay(build, 90, "skip", estimate)["broken_reservations"]] * ROUNDS
 
     return measure

@@ -93,7 +93,7 @@ COUNT = f"i=0; while [ $i -lt {JOBS} ]; do i=$((i + 1));"
 
 
 def jobs(script):
-    """The script stands for 500 jobs; BERTH in it stands for the program."""
+    """Compare a script that runs 500 jobs with tsp. BERTH in the script stands for the program."""
 
     def measure(build):
         with servers.pool(build) as pool, spooler(8) as spooling:
@@ -127,11 +127,11 @@ class Holder:
         self.first_word = self.process.stderr.readline()
 
     def started(self):
-        """Wait until its command has started, and return when, in nanoseconds."""
+        """Wait until its command has started. Return the time of the start, in nanoseconds."""
         return int(self.process.stdout.readline())
 
     def kill(self):
-        """Kill it, and return when that was."""
+        """Kill it. Return the time just before, in nanoseconds."""
         time_of_it = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         self.process.send_signal(signal.SIGKILL)
         return time_of_it
@@ -150,7 +150,7 @@ def hand_over(pool, stamp):
         for _ in range(KILLS):
             following = Holder(pool, stamp)
             if "waiting" not in following.first_word:
-                raise RuntimeError(f"expected a claim that waits, found: {following.first_word}")
+                raise RuntimeError(f"expected a claim that waits, got: {following.first_word}")
             before = holder.kill()
             started = following.started()
             holder.close()

@@ -24,10 +24,9 @@ class Skipped(Exception):
 class Row:
     """`measure(build)` returns two lists of the same length, with berth's value and the peer's
     value for each round. A row without a peer returns None for the second; its goal is then in
-    its unit, not a ratio. The goal is also in the unit if `goal_is_ratio` is false, where the
-    peer is only shown, and if `near` is true, where the goal is the largest difference from the
-    peer to either side. `better` is "lower" or "higher". `middle` computes the value for all
-    rounds."""
+    its unit, not a ratio. If `goal_is_ratio` is false, the goal is also in the unit, and the peer
+    is only shown. If `near` is true, the goal is the largest difference from the peer, in the
+    unit. `better` is "lower" or "higher". `middle` computes the value for all rounds."""
 
     name: str
     group: str
@@ -77,7 +76,7 @@ def one_cpu():
 
 
 def interleave(ours, peer, rounds=ROUNDS):
-    """Call both in turn, and in the other order every second round; return the two lists."""
+    """Call both once in each round, in the other order every second round. Return the two lists."""
     values = ([], [])
     for number in range(rounds):
         for side in (0, 1) if number % 2 == 0 else (1, 0):
@@ -86,7 +85,7 @@ def interleave(ours, peer, rounds=ROUNDS):
 
 
 def spread_of(values):
-    """Return the distance of the quartiles as a part of the median, or as it is if the median is
+    """Return the distance of the quartiles divided by the median, or undivided if the median is
     0."""
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
     return (high - low) / (middle or 1.0)

@@ -5,9 +5,9 @@
  *     local [shared] MODE [COUNT]
  *
  * Prints one number: nanoseconds per operation, unless the mode says otherwise. The comments of the
- * functions describe the modes. A `shared` pool was used by a second thread before: a pool may be
- * faster as long as there is only one. It uses only berth/berth.h. Run it on one CPU, as bench/run
- * does (by hand: taskset -c 0). */
+ * functions describe the modes. With `shared`, a second thread uses the pool first: a pool may be
+ * faster as long as only one thread uses it. The program uses only berth/berth.h. Run it on one
+ * CPU, as bench/run does (by hand: taskset -c 0). */
 #include <berth/berth.h>
 #include <errno.h>
 #include <malloc.h>
@@ -40,7 +40,7 @@ static struct berth_pool *open_pool(size_t device_count)
     struct berth_pool *pool;
     struct berth_error error = BERTH_ERROR_INIT;
     if (berth_pool_open_devices(devices, device_count, NULL, &pool, &error) != 0)
-        give_up("no pool: %s", error.message);
+        give_up("cannot open a pool: %s", error.message);
     return pool;
 }
 
@@ -70,7 +70,7 @@ static void share(struct berth_pool *pool)
     pthread_t thread;
     claim_once(pool);
     if (pthread_create(&thread, NULL, claim_once, pool) != 0)
-        give_up("no thread");
+        give_up("cannot start a thread");
     pthread_join(thread, NULL);
 }
 
@@ -219,7 +219,7 @@ static struct task *pop(struct handoff *handoff)
 {
     struct task *task = handoff->first;
     if (task == NULL)
-        give_up("all tasks wait, and nobody has a device");
+        give_up("all tasks wait, but none has a device");
     handoff->first = task->next;
     if (handoff->first == NULL)
         handoff->last = &handoff->first;
@@ -242,7 +242,7 @@ static void start_claim(struct task *task)
     struct berth_ticket ticket;
     task->has_yielded = false;
     if (berth_claim_start(task->handoff->pool, NULL, &options, &ticket, NULL) != 0)
-        give_up("a claim did not start");
+        give_up("cannot start a claim");
 }
 
 /* There are more tasks than devices: every release hands its device to a waiting task. Timing
@@ -283,7 +283,7 @@ static double time_of_handoff(struct berth_pool *pool, size_t task_count)
 {
     struct task *tasks = calloc(task_count, sizeof(*tasks));
     if (tasks == NULL)
-        give_up("no memory for the tasks");
+        give_up("cannot allocate the tasks");
     struct handoff handoff = {.pool = pool, .tasks = tasks, .task_count = task_count};
     for (size_t i = 0; i < task_count; i++)
         tasks[i].handoff = &handoff;
@@ -312,7 +312,7 @@ static size_t bytes_resident(void)
     size_t pages = 0, shared_pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
     if (file == NULL || fscanf(file, "%*u %zu %zu", &pages, &shared_pages) != 2)
-        give_up("/proc/self/statm cannot be read");
+        give_up("cannot read /proc/self/statm");
     fclose(file);
     return (pages - shared_pages) * (size_t)sysconf(_SC_PAGESIZE);
 }
@@ -324,14 +324,14 @@ static double memory_of_waiter(struct berth_pool *pool, size_t waiters)
 {
     struct berth_request *request;
     if (berth_request_create(&request, NULL) != 0)
-        give_up("no request");
+        give_up("cannot create a request");
     size_t resident = bytes_resident();
     size_t allocated = bytes_allocated();
     for (size_t i = 0; i < waiters; i++) {
         struct berth_claim_options options = {.size = sizeof(options), .done = ignore};
         struct berth_ticket ticket;
         if (berth_claim_start(pool, request, &options, &ticket, NULL) != 0)
-            give_up("a claim did not start");
+            give_up("cannot start a claim");
     }
     allocated = bytes_allocated() - allocated;
     resident = bytes_resident() - resident;
@@ -360,7 +360,7 @@ static double futex(struct berth_pool *pool, size_t count)
 struct mode {
     const char *name;
     size_t devices;
-    size_t held;                                /* run before the measurement */
+    size_t held;                                /* devices to claim before the measurement */
     size_t min_count;                           /* 0: it takes no count */
     int64_t (*run)(void *pool, uint64_t count); /* timed by quickest(); NULL: `measure` */
     double (*measure)(struct berth_pool *pool, size_t count);

@@ -110,11 +110,11 @@ static int64_t run_game(void *data, uint64_t count)
     struct player players[2] = {{game, 0}, {game, 1}};
     for (unsigned i = 0; i < 2; i++)
         if (pthread_create(&threads[i], NULL, player_thread, &players[i]) != 0)
-            give_up("no thread");
+            give_up("cannot start a thread");
     for (unsigned i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
 
-    /* A turn before which no thread slept was no wake-up. */
+    /* A turn without a sleep before it was no wake-up. */
     if ((double)game->sleeps < 0.95 * (double)count)
         give_up("expected a sleep for each turn, got %llu for %llu",
                 (unsigned long long)game->sleeps, (unsigned long long)count);
@@ -130,7 +130,7 @@ static double time_of_game(struct game *game)
         give_up("expected one CPU to run on: taskset -c 0 COMMAND");
     const struct sched_param parameters = {.sched_priority = 0};
     if (sched_setscheduler(0, SCHED_BATCH, &parameters) != 0)
-        give_up("no SCHED_BATCH here");
+        give_up("cannot set SCHED_BATCH");
     return quickest(run_game, game);
 }
 

@@ -2,7 +2,8 @@
  *
  * The cost of writing a pool for Prometheus. `metrics scrape DEVICES` writes six figures per
  * device, of which utilization, memory, temperature and power differ each time; `metrics copy
- * DEVICES` copies the same bytes. Prints the microseconds of the quickest run of many.
+ * DEVICES` copies the same bytes. Both print the microseconds of the quickest run of many. `metrics
+ * bytes DEVICES` prints the number of bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static void make_device(struct slot_info *slot, uint32_t index)
     char uuid[48];
 
     if (device == NULL)
-        give_up("no memory");
+        give_up("out of memory");
     snprintf(uuid, sizeof(uuid), "GPU-%08x-6c2f-4b7e-9d51-%012x", index * 2654435761U, index);
     device->id = (struct device_id){VENDOR_NVIDIA, index, DEVICE_NO_MIG};
     device->name = strdup("NVIDIA H100 80GB HBM3");
@@ -36,7 +37,7 @@ static void make_view(struct pool_view *view, uint32_t count)
         struct pool_use *use = i % 2 == 0 ? vector_append(&view->uses) : NULL;
 
         if (slot == NULL || (i % 2 == 0 && use == NULL))
-            give_up("no memory");
+            give_up("out of memory");
         make_device(slot, i);
         if (use != NULL)
             use->slot = i;
@@ -60,14 +61,14 @@ static void sample(struct pool_view *view, uint32_t round)
     }
 }
 
-/* Copies into memory that was written before, like the scrape's. */
+/* Copies into memory that an earlier round has written, as a scrape does. */
 static double copy(const struct text *from)
 {
     char *to = malloc(from->length);
     int64_t best = INT64_MAX;
 
     if (to == NULL)
-        give_up("no memory");
+        give_up("out of memory");
     for (int i = 0; i < TIMES; i++) {
         int64_t begun = now();
         int64_t took;
@@ -113,7 +114,7 @@ int main(int argc, char **argv)
     sample(&view, 0);
     metrics_write(&metrics, &view, NULL, &out);
     if (text_failed(&out))
-        give_up("no memory");
+        give_up("out of memory");
     if (strcmp(argv[1], "scrape") == 0)
         time = scrape(&metrics, &view, &out);
     else if (strcmp(argv[1], "copy") == 0)

@@ -19,7 +19,7 @@ def compiler_command(build):
     commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
     for entry in commands:
         if entry["file"].endswith("src/main/berth.c"):
-            # The words after -MD name the files of this one compilation.
+            # The arguments after -MD name the files of this one compilation.
             words = shlex.split(entry["command"])
             return words[: words.index("-MD")]
     raise Skipped("the build directory does not say how berth is compiled")

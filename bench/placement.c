@@ -2,8 +2,8 @@
  *
  * The cost of one placement decision over many devices: 8 on each node, two thirds of them in use.
  *
- *     placement scan POLICY NODES    nanoseconds for a decision that asks every node
- *     placement kept POLICY NODES    for a claim and a release with kept ratings
+ *     placement scan POLICY NODES    nanoseconds for a decision that rates every node
+ *     placement kept POLICY NODES    for a claim and a release with cached ratings
  *     placement read NODES           for one pass over the facts of a decision
  *     placement memory POLICY NODES  bytes for each device
  */
@@ -77,7 +77,7 @@ static struct engine_request *open_request(struct engine *engine, const struct r
     return opened;
 }
 
-/* Leases that fill two thirds: whole devices, pairs and shares in turn. */
+/* Leases two thirds of the devices: whole devices, pairs and shares in turn. */
 static void fill(struct engine *engine, size_t devices)
 {
     struct engine_request *requests[3];
@@ -104,7 +104,7 @@ static void fill(struct engine *engine, size_t devices)
     }
 }
 
-/* A request that uses every filter. */
+/* Initialises a request that uses every filter. */
 static void ask_for_all(struct request *request)
 {
     request_init(request);
@@ -168,7 +168,7 @@ static int64_t claim_and_release(void *data, uint64_t count)
     return now() - start;
 }
 
-/* Sums up what a decision reads of each device and its host. */
+/* Sums up the fields of each device and its host that a decision reads. */
 static int64_t read_fields(void *data, uint64_t count)
 {
     const struct bench *bench = data;
@@ -198,7 +198,8 @@ static int64_t read_fields(void *data, uint64_t count)
     return now() - start;
 }
 
-/* The quickest of a few passes: one pass takes longer than a run. */
+/* Returns the nanoseconds of the quickest of a few passes. A pass takes longer than a run of
+ * quickest(). */
 static double quickest_pass(int64_t (*run)(void *data, uint64_t count), void *data)
 {
     int64_t best = INT64_MAX;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers beside a measurement: berth's daemon and other servers, each in a private directory.
-This module starts and ends them."""
+"""Starts and ends the servers that measurements need: berth's daemon and others, each in a private
+directory."""
 import contextlib
 import dataclasses
 import os
@@ -75,13 +75,13 @@ def own_pool(build, place, own, options, variables):
     ) as process:
         said = process.stdout.readline().strip()
         if said != "ready":
-            raise RuntimeError(f"berthd does not start: {said}")
+            raise RuntimeError(f"cannot start berthd: {said}")
         yield Pool(build / "berth", process.pid, own / "berth.sock", environment)
 
 
 @contextlib.contextmanager
 def pool(build):
-    """A pool of eight devices from an inventory."""
+    """Start a pool of eight devices from an inventory."""
     require_berth(build)
     with directory() as place:
         inventory = place / "inventory.yaml"
@@ -113,7 +113,7 @@ def nvml_double(build, place, count):
 
 @contextlib.contextmanager
 def hardware_pool(build):
-    """A pool of eight GPUs of the double, found by the probe."""
+    """Start a pool of eight GPUs of the double, which the probe finds."""
     require_berth(build)
     with directory() as place:
         with own_pool(build, place, place, [], nvml_double(build, place, 8)) as made:
@@ -121,8 +121,8 @@ def hardware_pool(build):
 
 
 def redis_server():
-    """Return the redis-server program. It behaves by its name, and packages install it under more
-    than one."""
+    """Return the redis-server program. Packages install it under several names; the name in argv[0]
+    selects its behaviour."""
     server = shutil.which("redis-server") or shutil.which("redis-check-rdb")
     if server is None:
         raise Skipped("redis is not installed: redis-tools")
@@ -146,5 +146,5 @@ def wait_until(is_so, what):
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_so():
         if time.monotonic() > deadline:
-            raise RuntimeError(f"{what}: nothing within {PATIENCE_SECONDS} s")
+            raise RuntimeError(f"{what}: timeout after {PATIENCE_SECONDS} s")
         time.sleep(0.001)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records when it started, as now() tells it, and waits until it is ended.
+ * Prints the time of its start, as now() returns it, and waits until it is killed.
  */
 #include <inttypes.h>
 #include <unistd.h>

@@ -21,10 +21,10 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)((chance >> 33) % below);
 }
 
-/* A way to link devices: fills in a link, or returns false for none. */
+/* A way to link devices. link() fills in the link of two devices, or returns false for none. */
 struct way {
     enum vendor vendor;
-    uint32_t parts; /* of a GPU; 0: devices are whole */
+    uint32_t parts; /* devices of one GPU; 0: each device is a whole GPU */
     bool (*link)(uint32_t one, uint32_t other, struct link *link);
 };
 
@@ -90,7 +90,7 @@ static void add_device(struct machine *machine, const struct way *way, uint32_t 
     char parent[16];
 
     if (device == NULL)
-        give_up("no memory");
+        give_up("out of memory");
     device->id = (struct device_id){.vendor = way->vendor, .index = index, .mig = DEVICE_NO_MIG};
     device->numa = optional_number_of(index / 32);
     if (way->parts == 0)
@@ -115,12 +115,12 @@ static struct engine *make_engine(const struct way *way, uint32_t count)
                 continue;
             place = vector_append(&machine.links);
             if (place == NULL)
-                give_up("no memory");
+                give_up("out of memory");
             *place = link;
         }
     }
     if (engine_create(&machine, NULL, &engine, NULL) < 0)
-        give_up("no engine");
+        give_up("cannot create an engine");
     machine_finish(&machine);
     return engine;
 }
@@ -139,10 +139,10 @@ static int64_t time_of(struct engine *engine, uint32_t wanted)
     request.gpus = (struct device_count){.min = wanted, .max = wanted};
     request.policy = strdup("topology");
     if (engine_request_open(engine, &request, &party, NULL, &compiled, NULL) < 0)
-        give_up("no request");
+        give_up("cannot open a request");
     begin = now();
     if (engine_try(engine, compiled, &lease, NULL) != CLAIM_GRANTED)
-        give_up("no grant");
+        give_up("a claim was not granted");
     taken = now() - begin;
     engine_release(engine, lease, NULL);
     engine_request_close(engine, compiled);
@@ -150,7 +150,7 @@ static int64_t time_of(struct engine *engine, uint32_t wanted)
     return taken;
 }
 
-/* The work is the same each time; the load of the machine is not. */
+/* Returns the shortest of three times. The work is the same, but the load of the machine varies. */
 static int64_t quickest_time_of(struct engine *engine, uint32_t wanted)
 {
     int64_t best = INT64_MAX;

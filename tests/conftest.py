@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of all tests that are written in Python."""
+"""Fixtures for all tests in Python."""
 import os
 import pwd
 import signal
@@ -49,13 +49,13 @@ def sandbox():
 
 @pytest.fixture
 def pool_of(sandbox):
-    """Makes the sandbox's pool: pool_of(2) has two equal devices, pool_of(text) has those of an inventory.
+    """Makes the sandbox's pool: pool_of(2) has two equal devices, pool_of(text) has the devices of an inventory.
 
     The daemon ends with the test; see support/daemons/pool.py."""
     pools = []
 
     def make(devices):
-        assert not pools, "a sandbox has one pool"
+        assert not pools, "a sandbox can have only one pool"
         pools.append(Pool(sandbox, inventory_of(devices) if isinstance(devices, int) else devices))
         return pools[0]
 
@@ -66,11 +66,11 @@ def pool_of(sandbox):
 
 @pytest.fixture
 def hardware_of(sandbox):
-    """Makes the sandbox's pool from hardware that a script describes; see support/daemons/hardware_pool.py."""
+    """Makes the sandbox's pool of hardware that a script describes; see support/daemons/hardware_pool.py."""
     pools = []
 
     def make(devices=(), **script):
-        assert not pools, "a sandbox has one pool"
+        assert not pools, "a sandbox can have only one pool"
         pools.append(HardwarePool(sandbox, devices, **script))
         return pools[0]
 
@@ -81,13 +81,13 @@ def hardware_of(sandbox):
 
 @pytest.fixture
 def shared_machine_of(sandbox):
-    """A machine that people share, whose daemon is the test's to start: shared_machine_of(4) has four equal devices,
-    shared_machine_of() those of the hardware; see support/daemons/shared_machine.py."""
+    """A machine that several users share. shared_machine_of(4) has four equal devices, shared_machine_of() has those of
+    the hardware. The test starts the daemon; see support/daemons/shared_machine.py."""
     needs_root()
     machines = []
 
     def make(devices=None):
-        assert not machines, "a sandbox has one shared_machine"
+        assert not machines, "a sandbox can have only one shared machine"
         arguments = []
         if devices is not None:
             inventory = sandbox.directory / "inventory.yaml"
@@ -103,7 +103,7 @@ def shared_machine_of(sandbox):
 
 @pytest.fixture
 def daemon(sandbox):
-    """A daemon that answers as the test says, where berth looks for one; see support/daemons/scripted_daemon.py."""
+    """A daemon that sends the messages that the test chooses; see support/daemons/scripted_daemon.py."""
     scripted = ScriptedDaemon(sandbox)
     yield scripted
     scripted.close()
@@ -117,7 +117,8 @@ def site(sandbox):
 
 @pytest.fixture
 def machine(sandbox):
-    """A made-up machine, still without devices, that berth reads instead of this one; see support/machines/fake_machine.py."""
+    """A made-up machine, at first without devices, which berth reads instead of the real one; see
+    support/machines/fake_machine.py."""
     made = FakeMachine(sandbox.directory / "machine")
     sandbox.environment["BERTH_SYSROOT"] = str(made.root)
     sandbox.environment.setdefault("BERTH_PROBE_DEADLINE", "9s")
@@ -132,8 +133,8 @@ def impatient(sandbox):
 
 @pytest.fixture
 def nvml(machine, sandbox):
-    """Adds NVIDIA GPUs to that machine, by the double of NVML. nvml(2, (1, FUNCTION, "hang")) adds two; the function
-    hangs for the second. None instead of 1 stands for both; see support/machines/nvml_machine.py."""
+    """Adds NVIDIA GPUs to that machine, with the double of NVML. nvml(2, (1, FUNCTION, "hang")) adds two GPUs; the
+    function hangs for the second, or with None instead of 1 for both; see support/machines/nvml_machine.py."""
 
     def make(count, *faults):
         double = nvml_machine.Machine()
@@ -177,7 +178,7 @@ def namespace_pool(sandbox, namespace):
 
 @pytest.fixture(scope="module")
 def shared_container_machine():
-    """A machine with GPUs and podman that all tests of a file share; see support/machines/container_machine.py."""
+    """A machine with GPUs and podman, which all tests of a file share; see support/machines/container_machine.py."""
     made = ContainerMachine()
     yield made
     made.close()
@@ -185,7 +186,7 @@ def shared_container_machine():
 
 @pytest.fixture
 def container_machine(shared_container_machine):
-    """The same machine. It fails a test that leaves something on it."""
+    """The same machine. It fails a test that leaves a process, a container or a lease."""
     yield shared_container_machine
     shared_container_machine.check()
 
@@ -215,7 +216,7 @@ def mps(sandbox):
 
 @pytest.fixture
 def nobody():
-    """An ordinary user that every machine has."""
+    """The ordinary user `nobody`, which every machine has."""
     try:
         return pwd.getpwnam("nobody")
     except KeyError:
@@ -233,7 +234,7 @@ def mps_pool(pool_of, mps):
 
 @pytest.fixture
 def pool_with(hardware_of):
-    """A pool with a running daemon that has seen these devices."""
+    """Makes a pool of these devices with a running daemon: pool_with([0, 1])."""
 
     def start(devices, configuration=""):
         pool = hardware_of(devices)

@@ -45,7 +45,7 @@ static const char *type_of(const char *path)
         if (strcmp(types[i].ending, ending) == 0)
             return types[i].type;
     }
-    give_up(path, "expected a kind of file whose type is known");
+    give_up(path, "unknown type of file");
     return NULL;
 }
 
@@ -58,14 +58,14 @@ static size_t print_bytes(const char *path, unsigned number, uint64_t *ret_hash)
     int byte;
 
     if (file == NULL)
-        give_up(path, "cannot be opened");
+        give_up(path, "cannot open the file");
     printf("static const unsigned char bytes_%u[] = {", number);
     while ((byte = getc(file)) != EOF) {
         printf("%s%d,", count++ % 24 == 0 ? "\n" : "", byte);
         hash = (hash ^ (unsigned char)byte) * UINT64_C(0x100000001B3);
     }
     if (ferror(file) || fclose(file) != 0)
-        give_up(path, "cannot be read");
+        give_up(path, "cannot read the file");
     /* An array has at least one item. */
     printf("0};\n");
     *ret_hash = hash;
@@ -78,7 +78,7 @@ static int print_assets(int argc, char **argv)
     uint64_t *hashes = calloc((size_t)argc, sizeof(*hashes));
 
     if (lengths == NULL || hashes == NULL)
-        give_up("memory", "there is none left");
+        give_up("assets", "out of memory");
     printf("#include \"web/assets.h\"\n\n");
     for (int i = 1; i < argc; i++)
         lengths[i] = print_bytes(argv[i], (unsigned)i, &hashes[i]);

@@ -43,7 +43,7 @@ int main(void)
     pid_t pid;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) < 0 || (pid = fork()) < 0)
-        give_up("no second process");
+        give_up("cannot start a second process");
     if (pid == 0) {
         close(sockets[0]);
         echo(sockets[1]);

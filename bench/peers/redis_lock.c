@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A lock in Redis, as programs that share a machine's GPUs make it: SET with NX and PX takes it,
- * DEL gives it back. Prints nanoseconds for both together, over one connection.
+ * A lock in Redis, as programs use it to share a machine's GPUs: SET with NX and PX takes it, DEL
+ * releases it. Prints the nanoseconds of both together, over one connection.
  *
  *     redis_lock SOCKET */
 #include <hiredis/hiredis.h>
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     redisContext *context = argc == 2 ? redisConnectUnix(argv[1]) : NULL;
 
     if (context == NULL || context->err != 0)
-        give_up("usage: redis_lock SOCKET, of a server that runs");
+        give_up("usage: redis_lock SOCKET (of a running server)");
     printf("%.3f\n", quickest(run_lock, context));
     redisFree(context);
     return 0;

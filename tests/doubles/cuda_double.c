@@ -212,7 +212,7 @@ EXPORTED int cuDevicePrimaryCtxRetain(void **context, int device)
     return call_end(&call, 0);
 }
 
-/* Works as long as it is retained, even if it was reset since. */
+/* Releases a primary context. This works as long as it is retained, even after a reset. */
 static int release(const char *name, int device)
 {
     struct call call;

@@ -6,13 +6,14 @@
  *
  * The first retain creates a primary context, the last release destroys it. A reset destroys it as
  * well, but the retains stay counted, and each must be released. Its handle never changes; its
- * flags end with it. A call in a destroyed context gives 709, a call without a current context 201.
+ * flags end with it. A call in a destroyed context returns 709, a call without a current context
+ * returns 201.
  * cuDevicePrimaryCtxSetFlags_v2 changes the flags of an active context; the first version of that
  * call refuses to (708). After a fault, every call in the context gives the same error until it is
  * destroyed, and so does retaining it.
  *
- * Tests get the functions below with cuda_double_open(). A unit is a GPU or an instance, by its
- * position in the file from 0, whatever order CUDA shows them in. A call is a function's name. Any
+ * Tests get the functions below with cuda_double_open(). A unit is the position of a GPU or an
+ * instance in the file, from 0; CUDA's order does not change it. A call is a function's name. Any
  * thread may call all functions.
  */
 #ifndef TESTS_CUDA_DOUBLE_H
@@ -24,7 +25,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Stands for all units, and for calls that are about none. */
+/* Stands for all units, and for calls that are about no unit. */
 #define CUDA_DOUBLE_ANY (-1)
 /* Stands for a number of times. */
 #define CUDA_DOUBLE_ALWAYS (-1)
@@ -34,7 +35,7 @@ struct cuda_double_counts {
     unsigned retains; /* successful ones; also below */
     unsigned releases;
     unsigned resets;
-    unsigned lives;      /* how often it was created */
+    unsigned lives;      /* how often the context was created */
     unsigned references; /* retains that were not released */
     unsigned flags;
     bool is_active; /* it exists */
@@ -57,7 +58,7 @@ struct cuda_double_counts {
     X(lie, void, (const char *call, int unit, int64_t number, int times))                        \
     /* The work in the unit's context fails with this status, and so do all later calls. */      \
     X(fault, void, (int unit, int status))                                                       \
-    /* The same, and a reset does not help; 0: it helps again. */                                \
+    /* The same, but new contexts of the unit fail as well, until this is called with 0. */      \
     X(ruin, void, (int unit, int status))                                                        \
     /* Work is running in the unit's context: cuStreamQuery returns 600 meanwhile. */            \
     X(run, void, (int unit, bool is_running))                                                    \

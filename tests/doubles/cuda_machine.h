@@ -4,7 +4,7 @@
  * of a line are ignored; # begins a comment line. Statements after `gpu` or `instance` are about
  * it:
  *
- *     version 12040                # of cuDriverGetVersion
+ *     version 12040                # the result of cuDriverGetVersion
  *     init 803                     # the status of cuInit
  *     many-instances               # CUDA shows all MIG instances beside whole GPUs
  *     gpu                          # the next GPU
@@ -13,7 +13,7 @@
  *       name NVIDIA T4             # to the end of the line
  *       memory 100 60              # total, free
  *       speed 5                    # a larger number is faster; 0 by default
- *       instance 1 0               # a MIG instance of it: GPU instance, compute instance
+ *       instance 1 0               # a MIG instance of the GPU: GPU instance, compute instance
  *         uuid MIG-...
  *         memory 50 20
  */
@@ -45,11 +45,12 @@ struct machine {
     bool many_instances;
     unsigned count;
     struct machine_unit units[MACHINE_UNITS];
-    unsigned shown; /* how many of them CUDA shows, and which, in its order */
-    unsigned order[MACHINE_UNITS];
+    unsigned shown;                /* number of units that CUDA shows */
+    unsigned order[MACHINE_UNITS]; /* these units, in CUDA's order */
 };
 
-/* Reads the file and the variables. An invalid file ends the program with a message. */
+/* Reads the file, and the variables of cuda_visible.h. An invalid file ends the program with a
+ * message. */
 void machine_read(struct machine *ret_machine);
 
 /* Gets the 16 bytes of a UUID's text, after GPU- or MIG-. */

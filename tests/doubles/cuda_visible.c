@@ -53,7 +53,8 @@ static void list_gpus(const struct machine *machine, struct list *list)
     }
 }
 
-/* CUDA cannot compute on a GPU that has instances. */
+/* Returns the GPU's first instance, or the GPU if it has none: CUDA cannot compute on a GPU that
+ * has instances. */
 static unsigned first_instance(const struct machine *machine, unsigned gpu)
 {
     return machine->units[gpu].has_instances ? gpu + 1 : gpu;
@@ -134,7 +135,8 @@ static void list_named(const struct machine *machine, const struct list *gpus, c
     free(copy);
 }
 
-/* Without a list: all GPUs, each as its first instance if it has any. */
+/* Lists all GPUs. A GPU with instances is shown as its first instance, or with many_instances as
+ * all of them. */
 static void list_all(const struct machine *machine, const struct list *gpus, struct list *list)
 {
     for (unsigned i = 0; i < gpus->count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How each function of the NVML double begins.
+ * The common beginning of the NVML double's functions.
  */
 #ifndef TESTS_NVML_CALLS_H
 #define TESTS_NVML_CALLS_H
@@ -37,8 +37,8 @@ nvml_device call_handle(unsigned gpu, int instance);
 /* Logs that the GPU was attached, which would wake it, unless it was attached before. */
 void call_attach(unsigned gpu);
 
-/* A call about a device that returns the numbers of one fact, in their order; a NULL pointer skips
- * one. */
+/* Makes a call about a device that returns the numbers of one fact, in their order. A NULL pointer
+ * among `numbers` is an invalid argument. */
 int call_fact(const char *function, nvml_device device, enum fact_name name,
               unsigned *const *numbers, unsigned count);
 

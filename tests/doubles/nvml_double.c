@@ -70,7 +70,7 @@ EXPORTED int nvmlDeviceGetCount_v2(unsigned *count)
     return NVML_SUCCESS;
 }
 
-/* Returns the GPU at this position; there is none after the last. */
+/* Gets the handle of the GPU at this position. Returns `absent` if there is none. */
 static int give_handle(const char *function, unsigned place, int absent, nvml_device *handle)
 {
     struct call call;
@@ -200,7 +200,7 @@ EXPORTED int nvmlDeviceGetTemperature(nvml_device device, int sensor, unsigned *
                : call_fact(__func__, device, FACT_TEMPERATURE, (unsigned *[]){degrees}, 1);
 }
 
-/* One of four clocks. */
+/* Returns one of the four clocks. */
 static int give_clock(const char *function, nvml_device device, enum fact_name name, int clock,
                       unsigned *megahertz)
 {
@@ -319,7 +319,7 @@ EXPORTED int nvmlDeviceGetTopologyCommonAncestor(nvml_device device, nvml_device
     return *level < 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
 }
 
-/* A call about one lane of a GPU. */
+/* Begins a call about one lane of a GPU. */
 static int begin_lane(const char *function, nvml_device device, unsigned number, const void *result,
                       struct call *call, struct lane **ret_lane)
 {

@@ -9,7 +9,7 @@
 
 #include "base/count.h"
 
-/* The statements with numbers of a unit, and how many numbers follow. */
+/* The statements about a unit that consist of a word and numbers. */
 static const struct {
     const char *word;
     enum fact_name name;
@@ -77,7 +77,7 @@ static int64_t next_number(const struct reading *reading, char **rest)
     char *end = NULL;
     int64_t number;
 
-    need(reading, word != NULL, "the line's end where a number should be");
+    need(reading, word != NULL, "the end of the line instead of a number");
     number = (int64_t)strtoull(word, &end, 0);
     need(reading, *end == '\0', word);
     return number;
@@ -134,7 +134,7 @@ static int take_choice(const struct reading *reading, const char *word, const ch
         if (strcmp(choices[i], word) == 0)
             return i;
     }
-    refuse(reading, word == NULL ? "the line's end" : word);
+    refuse(reading, word == NULL ? "the end of the line" : word);
 }
 
 static void take_call(const struct reading *reading, char **rest, struct fault_list *faults)
@@ -185,7 +185,7 @@ static void take_process(const struct reading *reading, char **rest)
     process->kind = (enum process_kind)take_choice(reading, next_word(rest), process_kinds);
     process->info.pid = (uint32_t)next_number(reading, rest);
     word = next_word(rest);
-    need(reading, word != NULL, "no memory");
+    need(reading, word != NULL, "a process without its memory");
     process->info.memory = strcmp(word, "-") == 0 ? NVML_NOT_AVAILABLE : strtoull(word, NULL, 0);
     process->info.gpu_instance = NVML_NO_INSTANCE;
     process->info.compute_instance = NVML_NO_INSTANCE;

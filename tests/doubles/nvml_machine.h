@@ -4,13 +4,13 @@
  * changes. One statement per line, with blanks between words; # begins a comment line. Blanks at
  * the beginning of a line are ignored. Facts without a statement are not supported.
  *
- *     driver 550.163.01          # of nvmlSystemGetDriverVersion
+ *     driver 550.163.01          # the result of nvmlSystemGetDriverVersion
  *     init 9                     # the status of the init calls
- *     count 4000000000           # of nvmlDeviceGetCount_v2, instead of the true one
+ *     count 4000000000           # the result of nvmlDeviceGetCount_v2, instead of the true one
  *     topology 0 1 20            # level of the common ancestor of two GPUs
  *     topology 50                # the same for all other pairs
  *     call FUNCTION return 3     # the status of a function for all devices
- *     gpu                        # the next GPU; what follows is about it
+ *     gpu                        # the next GPU; the next statements describe it
  *       name NVIDIA T4           # to the end of the line; \xff is that byte
  *       uuid GPU-0000            # also serial
  *       pci 00000000:07:00.0 0x20b010de 0x134710de
@@ -22,7 +22,7 @@
  *       process compute 4711 1024 [1 0]     # or graphics, mps; memory may be -; instances
  *       processes compute 5000   # this many, with pids from 1000
  *       call FUNCTION return 15  # or hang, crash, lie: for this GPU only
- *       instance 3               # a MIG instance with this number; what follows is about it
+ *       instance 3               # a MIG instance with this number; the next statements describe it
  */
 #ifndef TESTS_NVML_MACHINE_H
 #define TESTS_NVML_MACHINE_H
@@ -124,8 +124,8 @@ struct machine {
     int levels[MACHINE_GPUS][MACHINE_GPUS];
 };
 
-/* Parses an address, domain:bus:device.function in hexadecimal; its texts are not filled in.
- * Returns whether it is one. */
+/* Parses a PCI address, domain:bus:device.function in hexadecimal, into the numbers of ret_info;
+ * its texts stay unset. Returns whether the text is an address. */
 bool machine_parse_pci(const char *text, struct nvml_pci_info *ret_info);
 
 /* Returns the machine as the file describes it now. An invalid file ends the program with a

@@ -171,7 +171,7 @@ EXPORTED int32_t clGetDeviceIDs(opencl_platform platform, uint64_t types, uint32
     return OPENCL_SUCCESS;
 }
 
-/* Returns a single number of a fact, or that it has none. */
+/* Gets one number of a fact. Returns OPENCL_INVALID_VALUE if the fact does not have it. */
 static int32_t give_number(const struct fact *fact, unsigned place, size_t size, size_t room,
                            void *out, size_t *ret_size)
 {

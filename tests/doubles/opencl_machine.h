@@ -4,16 +4,16 @@
  * it changes. Handles are positions in it, so they stay valid. One statement per line; # begins a
  * comment line. Facts without a statement are not supported.
  *
- *     call clCreateContext -5         # the status of a function; 0: it has done nothing
+ *     call clCreateContext -5         # the function does nothing and returns this status
  *     platforms 4000000000            # the reported number, instead of the true one
- *     platform                        # the next platform; what follows is about it
+ *     platform                        # the next platform; the next statements describe it
  *     name NVIDIA CUDA                # to the end of the line; also vendor
  *     unterminated                    # its texts have no zero at the end
  *     fails -6                        # the status of clGetDeviceIDs
  *     devices 4000000000              # the reported number of devices
  *     device gpu                      # the next device: gpu, cpu or accelerator
- *     shown-as gpu                    # the type as which it is listed instead
- *     again                           # it is listed once more
+ *     shown-as gpu                    # lists show the device with this type instead
+ *     again                           # lists show the device twice
  *     khronos 0 7 0 0                 # domain, bus, device, function; in decimal
  *     nvidia 7 0 1                    # bus, slot and optional domain
  *     amd 7 0 0                       # bus, device, function
@@ -72,8 +72,8 @@ extern struct opencl_platform_handle platforms[PLATFORMS];
 extern unsigned platforms_count;
 extern struct fact platforms_said;
 
-/* Every call begins with this. Reads the file if it has changed; an invalid file ends the program
- * with a message. Returns whether the file has a status for the function. */
+/* Begins a call. Reads the file if it has changed; an invalid file ends the program with a message.
+ * Returns whether the file has a status for the function. */
 bool machine_tells(const char *function, int32_t *ret_status);
 
 #endif

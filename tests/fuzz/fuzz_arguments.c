@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parses any words, one per line or ended by zero bytes, as the options of a request.
+ * Parses any arguments, one per line or ended by zero bytes, as the options of a request.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { WORDS_MAX = 64 };
 
-/* Cuts `line` into words and points argv at them, the verb's name first. Returns argc. */
+/* Splits `line` into arguments and points argv at them, after the verb's name. Returns argc. */
 static int split(char *line, size_t size, char **argv)
 {
     char *end = line + size;

@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A list is digits, commas and dashes, and stays as it is when it is read again. */
+/* Checks that a parsed list has only digits, commas and dashes, and parses to itself. */
 static void try_cpus(const char *list)
 {
     char *once = NULL;

@@ -35,7 +35,7 @@ static const struct {
     {"dri0", .tiles = 0},
 };
 
-/* With and without nvidia's, on which the meaning of CUDA's mask depends. */
+/* Makes a machine with or without NVIDIA devices. The meaning of CUDA's mask depends on them. */
 static struct machine make_machine(bool has_nvidia)
 {
     struct machine machine = {0};
@@ -62,7 +62,7 @@ static void check(const struct string_list *masks, bool has_nvidia)
 
     require(inherited_masks_resolve(masks, &machine, &ids, &has_mask, NULL) == 0);
     require(has_mask || ids.count == 0);
-    /* Each once, in the machine's order. */
+    /* Each device once, in the machine's order. */
     for (size_t i = 0; i < ids.count; i++) {
         size_t slot = device_list_find(&machine.devices, ids.items[i]);
 
@@ -94,8 +94,8 @@ static uint32_t tiles_left(char *const *environment, const struct device *device
     return tile_mask_visible(&mask, place, tiles_count(device));
 }
 
-/* Within a lease of one device nothing else of its vendor is seen, and of its tiles those that were
- * seen before, whatever was inherited. */
+/* Checks that a lease of one device shows no other device of its vendor, whatever was inherited. Of
+ * the device's tiles it shows those that were visible before, or all of them if none was. */
 static void check_lease(const struct machine *machine, const struct device *leased,
                         char *const *inherited)
 {
@@ -129,7 +129,7 @@ static void check_leases(char *const *inherited)
         struct tiles_position place = tiles_find_position(&machine, slot);
         struct device leased = machine.devices.items[slot];
 
-        /* The GPU itself is partitioned; of others there is no mask. */
+        /* The first GPU is partitioned, and DRI devices have no mask. */
         if (slot == 0 || leased.id.vendor == VENDOR_DRI)
             continue;
         leased.ordinal = optional_number_of(place.ordinal);

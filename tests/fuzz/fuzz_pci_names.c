@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A vendor with a short name, and those of the sample. */
+/* Two vendors with short names, an unknown vendor, and 0. */
 static const uint32_t vendors[] = {0x1002, 0x8086, 0xabcd, 0};
 
 static void try_name(const struct pci_name_table *ids, uint32_t vendor, uint32_t device)

@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Digits with zeros before them are the number that they are written as. */
+/* Requires that the digits, without leading zeros, are how the number is written. */
 static void require_written(const char *digits, bool hexadecimal, uint64_t number)
 {
     char again[32];

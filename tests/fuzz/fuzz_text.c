@@ -67,7 +67,8 @@ static void try_plain(const char *string)
     free(plain);
 }
 
-/* The document is one string, so only its end is a quotation mark that no backslash escapes. */
+/* Requires that the document is one string: after the first quotation mark, only the one at its end
+ * has no backslash. */
 static void require_one_string(const char *document, size_t length)
 {
     size_t i = 1;
@@ -91,7 +92,7 @@ static void try_json(const char *string)
     text_finish(&document);
 }
 
-/* Two lines, inert, without spaces at the end and no wider than the terminal. */
+/* Requires two inert lines, without spaces at the end and no wider than the terminal. */
 static void require_lines(const char *printed, size_t width)
 {
     for (int i = 0; i < 2; i++) {

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char file_name[] = "fuzz.yaml";
 
-/* Skips a number that is not 0 and the character behind it; NULL: there is something else. */
+/* Skips a number that is not 0 and the character behind it. Returns NULL for any other text. */
 static const char *skip_number(const char *text, char behind)
 {
     size_t digits = strspn(text, "0123456789");
@@ -23,7 +23,7 @@ static const char *skip_number(const char *text, char behind)
     return digits > 0 && text[0] != '0' && text[digits] == behind ? text + digits + 1 : NULL;
 }
 
-/* "fuzz.yaml:LINE:COLUMN: something". Of UTF-16 only the byte is known. */
+/* Requires "fuzz.yaml:LINE:COLUMN: something". For UTF-16, only the position in bytes is known. */
 static void require_place(const char *message)
 {
     static const char utf_16[] = " byte ";

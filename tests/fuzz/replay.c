@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gives a fuzz target the inputs of its corpus, and variants of them that are the same in every
- * run, without a fuzzer. Prints TAP: for each file one line for the file as it is and one for its
- * variants. A finding is a crash, an assertion or a sanitizer's report, so no line says "not ok"
- * except when there was nothing to replay.
+ * Runs a fuzz target without a fuzzer, on its corpus and on variants that are the same in every
+ * run. Prints TAP: for each file one line for the file itself and one for its variants. A finding
+ * is a crash, an assertion or a sanitizer's report, so "not ok" only means that a file was not
+ * replayed.
  */
 #include <dirent.h>
 #include <stdbool.h>
@@ -27,7 +27,8 @@ static void report(bool good, const char *path, const char *what)
     fflush(stdout);
 }
 
-/* The copy is exactly as long as the input: a sanitizer sees a read beyond it. */
+/* Runs the target on a copy that is exactly as long as the input, so that a sanitizer sees a read
+ * beyond its end. */
 static bool replay(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size > 0 ? size : 1);
@@ -48,7 +49,7 @@ static uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* BERTH_TEST_SCALE asks for a longer run. */
+/* Returns how many times longer than usual the run is (BERTH_TEST_SCALE). */
 static unsigned long scale(void)
 {
     const char *text = getenv("BERTH_TEST_SCALE");
@@ -65,7 +66,7 @@ static bool replay_truncated(const uint8_t *data, size_t size)
     return true;
 }
 
-/* One to four bytes change at a time; every second change takes a byte that parsers care about. */
+/* Changes one to four bytes at a time. About half of the new bytes have a meaning to parsers. */
 static bool replay_flipped(uint8_t *data, size_t size)
 {
     static const uint8_t telling[] = "\0\t\n\r \"#%'*+,-./09:;=[\\]{|}\x7f\x80\xc2\xe2\xf0\xff";
@@ -158,7 +159,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         replay_path(argv[i]);
     if (argc < 2)
-        report(false, "no corpus named", "");
+        report(false, "no corpus given", "");
     printf("1..%u\n", tests);
     return failed ? 1 : 0;
 }

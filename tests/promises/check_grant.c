@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each grant by itself: devices that have room, all or nothing, the right size (promises 1 to 3,
- * 14).
+ * Checks each grant on its own: its devices, its size, and its place in the queue.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +12,7 @@ static uint32_t replicas_of(const struct asking *asking)
     return asking->scheduling == SCHEDULING_BEST_EFFORT ? 1 : asking->replicas;
 }
 
-/* The promise that a slot without room breaks. */
+/* Blames the promise that is broken by a grant of a slot without room. */
 static void blame_slot(struct run *run, const struct model_claim *claim,
                        const struct engine_event *event, unsigned slot,
                        const struct occupancy *occupancy)
@@ -24,8 +23,8 @@ static void blame_slot(struct run *run, const struct model_claim *claim,
 
     if ((accepted >> slot & 1) == 0 && claim->scope != 0)
         run_blame(run, 14,
-                  "lease %" PRIu64 " within %" PRIu64 " was granted slot %u, which that "
-                  "lease does not have for it",
+                  "lease %" PRIu64 " within lease %" PRIu64 " was granted slot %u, which the outer "
+                  "lease does not offer",
                   event->lease, claim->scope, slot);
     else if ((accepted >> slot & 1) == 0)
         run_blame(run, 3,
@@ -43,16 +42,16 @@ static void blame_slot(struct run *run, const struct model_claim *claim,
     else if (asking->sharing == SHARING_EXCLUSIVE ||
              occupancy->slots[slot].sharing == SHARING_EXCLUSIVE)
         run_blame(run, claim->scope == 0 ? 1 : 14,
-                  "lease %" PRIu64 " was granted slot %u beside %" PRIu32 " others, and not all "
-                  "share it",
+                  "lease %" PRIu64 " was granted slot %u beside %" PRIu32 " other leases, but not "
+                  "all of these leases are shared",
                   event->lease, slot, occupancy->slots[slot].tenants);
     else
         run_blame(run, claim->scope == 0 ? 2 : 14,
-                  "lease %" PRIu64 " was granted slot %u, which has not enough left to share",
+                  "lease %" PRIu64 " was granted slot %u, which has no room for another tenant",
                   event->lease, slot);
 }
 
-/* That each slot has room for those of the replicas that use it. */
+/* Checks that each slot has room for the replicas that use it. */
 static void check_room(struct run *run, const struct model_claim *claim,
                        const struct engine_event *event)
 {
@@ -65,7 +64,7 @@ static void check_room(struct run *run, const struct model_claim *claim,
         unsigned slot = event->slots[i];
 
         if (slot >= run->plan->planned) {
-            run_blame(run, 3, "lease %" PRIu64 " was granted slot %u, which there is not",
+            run_blame(run, 3, "lease %" PRIu64 " was granted slot %u, which does not exist",
                       event->lease, slot);
             return;
         }
@@ -77,8 +76,8 @@ static void check_room(struct run *run, const struct model_claim *claim,
     }
 }
 
-/* That the replicas are alike, of as many devices each as was asked for, none twice in one, and of
- * one vendor and host. */
+/* Checks that all replicas have the same, requested number of devices, and that the devices of one
+ * replica are different and may be together. */
 static void check_replicas(struct run *run, const struct model_claim *claim,
                            const struct engine_event *event)
 {
@@ -94,7 +93,7 @@ static void check_replicas(struct run *run, const struct model_claim *claim,
         size > max) {
         run_blame(run, 3,
                   "lease %" PRIu64 " has %" PRIu32 " slots for %" PRIu32
-                  " replicas, wanted %" PRIu32 " to %" PRIu32 " for each of %" PRIu32,
+                  " replicas, expected %" PRIu32 " to %" PRIu32 " for each of %" PRIu32,
                   event->lease, event->slot_count, event->replicas, min, max, replicas);
         return;
     }
@@ -104,7 +103,7 @@ static void check_replicas(struct run *run, const struct model_claim *claim,
         if ((all >> event->slots[i] & 1) == 0)
             run_blame(run, 3,
                       "lease %" PRIu64 " of all devices has slot %" PRIu32
-                      ", which is not of the vendor with most",
+                      ", which is not in the largest group",
                       event->lease, event->slots[i]);
         for (uint32_t j = first; j < i; j++) {
             if (event->slots[j] == event->slots[i])
@@ -119,8 +118,8 @@ static void check_replicas(struct run *run, const struct model_claim *claim,
     }
 }
 
-/* The largest size, as far as that can be told: for a claim that was just made, or one that no
- * reservation's set keeps from a device. */
+/* Checks that the grant has the largest possible size. That size is known only for a new claim, and
+ * for an ordinary claim without earlier blocked claims. */
 static void check_size(struct run *run, const struct model_claim *claim,
                        const struct engine_event *event)
 {
@@ -143,8 +142,8 @@ static void check_size(struct run *run, const struct model_claim *claim,
     largest = model_largest(&run->model, claim->scope, claim->asking, slots, room, true);
     if (size != largest)
         run_blame(run, 3,
-                  "lease %" PRIu64 " has %" PRIu32 " devices for each replica, where %" PRIu32
-                  " were to be had",
+                  "lease %" PRIu64 " has %" PRIu32 " devices for each replica, but %" PRIu32
+                  " were possible",
                   event->lease, size, largest);
 }
 
@@ -167,22 +166,24 @@ static void check_numbers(struct run *run, const struct model_claim *claim,
     if (asking->time.known && asking->time.value < (uint64_t)(TIME_NEVER - event->time))
         expires = event->time + (int64_t)asking->time.value;
     if (event->expires != expires)
-        run_blame(run, 4, "lease %" PRIu64 " ends at %" PRId64 ", wanted %" PRId64, event->lease,
+        run_blame(run, 4, "lease %" PRIu64 " ends at %" PRId64 ", expected %" PRId64, event->lease,
                   event->expires, expires);
     if (event->lease <= run->last_id)
-        run_blame(run, 9, "lease %" PRIu64 " does not have a number above %" PRIu64, event->lease,
+        run_blame(run, 9, "the id of lease %" PRIu64 " is not above %" PRIu64, event->lease,
                   run->last_id);
     for (uint32_t i = 0; i < event->slot_count; i++) {
         struct model_device *device = &run->model.devices[event->slots[i]];
 
         if (device->last_lease >= event->lease && device->last_lease != event->lease)
-            run_blame(run, 9, "slot %" PRIu32 " had lease %" PRIu64 " before lease %" PRIu64,
+            run_blame(run, 9,
+                      "slot %" PRIu32 " had lease %" PRIu64 " before lease %" PRIu64
+                      ": ids must rise",
                       event->slots[i], device->last_lease, event->lease);
         device->last_lease = event->lease;
     }
 }
 
-/* The failure that the test of the shrinker reports. */
+/* Makes up the failure that the test of the shrinker looks for. */
 static void check_fault(struct run *run, const struct engine_event *event)
 {
     for (uint32_t i = 0; i < event->slot_count && run->fault_at > 0; i++) {
@@ -191,11 +192,11 @@ static void check_fault(struct run *run, const struct engine_event *event)
     }
 }
 
-/* Returns whether one device must be taken before another by a policy that sees no difference. */
+/* Returns whether a policy to which both devices are equal must take `one` before `other`. */
 static bool is_preferred(const struct run *run, const struct asking *asking, unsigned one,
                          unsigned other)
 {
-    uint32_t first = run->model.devices[one].rank - 1; /* no rank: the highest number */
+    uint32_t first = run->model.devices[one].rank - 1; /* rank 0 (none) becomes the highest */
     uint32_t second = run->model.devices[other].rank - 1;
     bool avoided = (asking->avoided >> one & 1) != 0;
 
@@ -204,7 +205,7 @@ static bool is_preferred(const struct run *run, const struct asking *asking, uns
     return first != second ? first < second : one < other;
 }
 
-/* Whether the policy that decides knows no difference between devices. */
+/* Returns whether all devices are equal to the policy that decides. */
 static bool is_by_slot(const struct run *run, const struct asking *asking)
 {
     const char *policy = asking->policy != NULL ? asking->policy : run->model.rules.policy;
@@ -240,7 +241,7 @@ void check_choice(struct run *run, const struct model_claim *claim,
             if (is_preferred(run, asking, slot, event->slots[i]))
                 run_blame(run, 12,
                           "lease %" PRIu64 " was granted slot %" PRIu32
-                          ", where slot %u is preferred",
+                          ", but slot %u is preferred",
                           event->lease, event->slots[i], slot);
         }
     }
@@ -254,16 +255,16 @@ void check_gift(struct run *run, const struct model_claim *claim, const struct e
         slots |= (slot_set)1 << (event->slots[i] & 31);
     if (slots != run->operation->slots || event->replicas != 1 ||
         event->slot_count != (uint32_t)__builtin_popcount(slots))
-        run_blame(run, 3, "lease %" PRIu64 " was given slots %#x, wanted %#x", event->lease, slots,
-                  run->operation->slots);
+        run_blame(run, 3, "lease %" PRIu64 " was given slots %#x, expected %#x", event->lease,
+                  slots, run->operation->slots);
     switch (model_judge_gift(&run->model, claim->scope, claim->asking, slots)) {
     case BERTH_ERROR_BUSY:
         run_blame(run, claim->scope == 0 ? 1 : 14,
-                  "lease %" PRIu64 " was given slots %#x, of which one has no room", event->lease,
+                  "lease %" PRIu64 " was given slots %#x, one of which has no room", event->lease,
                   slots);
         break;
     case BERTH_ERROR_INVALID:
-        run_blame(run, 3, "lease %" PRIu64 " was given slots %#x, which cannot be its",
+        run_blame(run, 3, "lease %" PRIu64 " was given slots %#x, which its request rules out",
                   event->lease, slots);
         break;
     default:
@@ -283,7 +284,7 @@ void check_grant(struct run *run, const struct model_claim *claim, const struct 
     }
     check_room(run, claim, event);
     if (claim->id == 0 && run->expected_size == 0)
-        run_blame(run, 4, "lease %" PRIu64 " was granted at once, where the claim has to wait",
+        run_blame(run, 4, "lease %" PRIu64 " was granted at once, but its claim must wait",
                   event->lease);
     if (run->verdict.promise == 0)
         check_replicas(run, claim, event);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * First come, first served, at the moment of each grant (promises 4, 5 and 10): a claim that waits
- * and comes earlier is not delayed by it.
+ * First come, first served (promises 4 and 10): checks that a grant delays no earlier claim.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +17,7 @@ static slot_set slots_of(const struct engine_event *event)
     return slots;
 }
 
-/* A lease as the event says it, at the end of the model's list; the caller takes it off again. */
+/* Appends the lease of the event to the model's list. The caller removes it again. */
 static void suppose_granted(struct model *model, const struct model_claim *claim,
                             const struct engine_event *event)
 {
@@ -41,7 +40,8 @@ static unsigned lowest(slot_set slots)
     return (unsigned)__builtin_ctz(slots);
 }
 
-/* That the reservation of an earlier claim is where it was. */
+/* Checks that the grant does not delay `first`, an earlier claim whose reservation starts at
+ * `start`. */
 static void check_start_kept(struct run *run, const struct model_claim *claim,
                              const struct engine_event *event, const struct model_claim *first,
                              int64_t start)
@@ -65,7 +65,8 @@ static void check_start_kept(struct run *run, const struct model_claim *claim,
                   claim->id, lowest(slots_of(event)), first->id, start, afterwards);
 }
 
-/* Whether a group bars its whole region: one of its reservations has no start. */
+/* Returns a first claim of the group whose start is unknown; NULL: none. With such a claim, the
+ * group bars its whole region. */
 static const struct model_claim *first_without_start(const struct run *run,
                                                      const struct model_group *group)
 {

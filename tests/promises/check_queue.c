@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The queue at rest (promise 4): nobody waits who may start, the first of each group has the
- * reservation that the rules give it, and the engine can say why each one waits.
+ * Checks the queue between two calls (promise 4): no claim waits that may start, the first claim of
+ * each group has the reservation of the rules, and the engine can explain why each claim waits.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static slot_set slots_of(const struct bitset *set)
     return slots;
 }
 
-/* Asks the engine for the reservation of a claim. */
+/* Copies a claim's reservation from the engine to the model. */
 static void ask_reservation(struct run *run, struct model_claim *claim, struct bitset *set)
 {
     int64_t start = TIME_NEVER;
@@ -28,8 +28,8 @@ static void ask_reservation(struct run *run, struct model_claim *claim, struct b
     claim->set = claim->reserved ? slots_of(set) : 0;
 }
 
-/* That no device is kept that is free now where one that is not would do: told only for the plain
- * case, one replica of whole devices that may all be together. */
+/* Checks that the set has a free device only if the devices in use are not enough. Checks only the
+ * simple case: one replica of exclusive devices that may all be together. */
 static void check_preference(struct run *run, const struct model_claim *claim, slot_set room,
                              uint32_t size)
 {
@@ -54,13 +54,13 @@ static void check_preference(struct run *run, const struct model_claim *claim, s
     kept = (uint32_t)__builtin_popcount(claim->set & free_now);
     if (kept > (size > taken ? size - taken : 0))
         run_blame(run, 4,
-                  "claim %" PRIu64 " reserves slots %#x, of which %#x are free now, though "
-                  "%#x are not",
+                  "claim %" PRIu64 " reserves slots %#x, of which %#x are free now, but it could "
+                  "use %#x, which are not free",
                   claim->id, claim->set, claim->set & free_now, room & ~free_now);
 }
 
-/* The room at the start. Where the claim waits for opportunistic leases alone, that is what there
- * will be when those go that were given notice. */
+/* Returns the room at the start. If only opportunistic leases stand in the way, that is the room
+ * once the leases that were given notice are gone. */
 static slot_set room_for_set(const struct run *run, const struct model_claim *claim,
                              uint32_t room[SLOTS_MAX])
 {
@@ -77,7 +77,8 @@ static slot_set room_for_set(const struct run *run, const struct model_claim *cl
     return model_room_at(&run->model, claim, claim->start, room);
 }
 
-/* That the set is one on which the claim is placed at its start, and no larger. */
+/* Checks that the claim can be placed on its set at its start, and that the set is not too large.
+ */
 static void check_set(struct run *run, const struct model_claim *claim)
 {
     const struct asking *asking = claim->asking;
@@ -89,7 +90,7 @@ static void check_set(struct run *run, const struct model_claim *claim)
     if (claim->start == TIME_NEVER) {
         slots = model_accepts(&run->model, claim->scope, asking);
         if (claim->set != slots)
-            run_blame(run, 4, "claim %" PRIu64 " has no start and keeps slots %#x, accepts %#x",
+            run_blame(run, 4, "claim %" PRIu64 " has no start and reserves slots %#x, expected %#x",
                       claim->id, claim->set, slots);
         return;
     }
@@ -98,11 +99,12 @@ static void check_set(struct run *run, const struct model_claim *claim)
     if ((claim->set & ~slots) != 0 || size == 0)
         run_blame(run, 4,
                   "claim %" PRIu64 " reserves slots %#x at %" PRId64
-                  ", where it cannot be placed then (room %#x)",
+                  ", but cannot be placed there at that time (room %#x)",
                   claim->id, claim->set, claim->start, slots);
     else if ((uint32_t)__builtin_popcount(claim->set) > size * replicas)
         run_blame(run, 4,
-                  "claim %" PRIu64 " reserves slots %#x for %" PRIu32 " replicas of %" PRIu32,
+                  "claim %" PRIu64 " reserves slots %#x, too many for %" PRIu32
+                  " replicas of %" PRIu32,
                   claim->id, claim->set, replicas, size);
     else if (claim->start > run->model.now)
         check_preference(run, claim, slots, size);
@@ -123,12 +125,12 @@ static void check_reservation(struct run *run, const struct model_claim *claim, 
     run->tally->starts_known += claim->start != TIME_NEVER;
     start = model_start(&run->model, claim);
     if (start != claim->start)
-        run_blame(run, 4, "the start of claim %" PRIu64 " is %" PRId64 ", wanted %" PRId64,
+        run_blame(run, 4, "the start of claim %" PRIu64 " is %" PRId64 ", expected %" PRId64,
                   claim->id, claim->start, start);
     check_set(run, claim);
 }
 
-/* A lease that begins to overstay moves the reservations that depend on it. */
+/* Clears the promised starts of a scope when one of its leases begins to overstay. */
 static void excuse_overstayers(struct model *model, uint64_t scope)
 {
     for (size_t i = 0; i < model->lease_count; i++) {
@@ -141,8 +143,8 @@ static void excuse_overstayers(struct model *model, uint64_t scope)
     }
 }
 
-/* Whether a limit may hold up somebody who comes before: as it comes and goes, so do reservations.
- */
+/* Returns whether a limit may hold an earlier claim. When it starts or stops to do so, reservations
+ * may move. */
 static bool is_behind_limits(const struct model *model, const struct model_claim *claim)
 {
     for (size_t i = 0; i < model->claim_count; i++) {
@@ -155,8 +157,8 @@ static bool is_behind_limits(const struct model *model, const struct model_claim
     return false;
 }
 
-/* That the start is none later than it was, whatever happened since that has no right to move it.
- */
+/* Checks that the start is not later than promised. Events that may move a start have cleared the
+ * promise with model_excuse(). */
 static void check_promise(struct run *run, struct model_claim *claim)
 {
     int64_t latest =
@@ -168,7 +170,7 @@ static void check_promise(struct run *run, struct model_claim *claim)
     }
     run->tally->promises += claim->promised;
     if (claim->promised && claim->start > latest)
-        run_blame(run, 4, "claim %" PRIu64 " was promised to start at %" PRId64 ", now at %" PRId64,
+        run_blame(run, 4, "claim %" PRIu64 " was promised start %" PRId64 ", now it is %" PRId64,
                   claim->id, claim->promised_start, claim->start);
     if (!claim->promised || claim->start < claim->promised_start)
         claim->promised_start = claim->start;
@@ -182,12 +184,15 @@ static void check_why(struct run *run, const struct model_claim *claim)
     int64_t start = TIME_NEVER;
 
     if (engine_explain(run->engine, claim->id, &why, &start, &error) < 0)
-        run_blame(run, 4, "why claim %" PRIu64 " waits is not told: %s", claim->id, error.message);
+        run_blame(run, 4, "cannot explain why claim %" PRIu64 " waits: %s", claim->id,
+                  error.message);
     else if (why.length == 0 || strchr(text_string(&why), '\n') != NULL)
-        run_blame(run, 4, "why claim %" PRIu64 " waits is not one line: %s", claim->id,
+        run_blame(run, 4, "the reason why claim %" PRIu64 " waits is not one line: %s", claim->id,
                   text_string(&why));
     else if (claim->reserved && start != claim->start)
-        run_blame(run, 4, "claim %" PRIu64 " is told to start at %" PRId64 ", reserved is %" PRId64,
+        run_blame(run, 4,
+                  "claim %" PRIu64 " starts at %" PRId64 " by the explanation, but at %" PRId64
+                  " by its reservation",
                   claim->id, start, claim->start);
     text_finish(&why);
 }
@@ -210,7 +215,7 @@ static void check_waiting(struct run *run, struct model_claim *claim, struct mod
     size = model_may_start(&run->model, groups, claim, &allowed);
     if (size > 0)
         run_blame(run, claim->asking->opportunistic ? 10 : 4,
-                  "claim %" PRIu64 " waits, but may start with %" PRIu32 " of slots %#x", claim->id,
+                  "claim %" PRIu64 " waits, but may start on %" PRIu32 " of slots %#x", claim->id,
                   size, allowed);
     if (claim->asking->opportunistic)
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What holds after every step: what lies on each device (promises 1, 2 and 14), that what was due
- * was done, and that the engine shows what its events said.
+ * Checks after every step: no device has more leases than it can carry (promises 1, 2 and 14),
+ * everything due has happened, and the engine shows the state that its events described.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -19,29 +19,29 @@ static void check_slot(struct run *run, uint64_t scope, unsigned slot,
         run_blame(run, scope == 0 ? 1 : 14, "slot %u has %" PRIu32 " leases, one of them exclusive",
                   slot, there->tenants);
     if (there->mixed)
-        run_blame(run, promise, "slot %u is shared in two modes or by two control daemons of mps",
+        run_blame(run, promise, "slot %u is shared in two modes or by two MPS control daemons",
                   slot);
     if (there->share > SHARE_WHOLE)
-        run_blame(run, promise, "slot %u has %" PRIu64 " millionths given out", slot, there->share);
+        run_blame(run, promise, "slot %u has %" PRIu64 " millionths in use", slot, there->share);
     if ((device->memory.known && there->memory > device->memory.value) ||
         (there->reserved > 0 && !device->memory.known))
-        run_blame(run, promise, "slot %u has %" PRIu64 " bytes given out, more than there are",
-                  slot, there->memory);
+        run_blame(run, promise, "slot %u has %" PRIu64 " bytes in use, more than its memory", slot,
+                  there->memory);
 }
 
-/* That all leases within one lie inside it. */
+/* Checks that a lease within another one, with its siblings, stays inside it. */
 static void check_inside(struct run *run, const struct model_lease *lease)
 {
     const struct model_lease *around = model_lease(&run->model, lease->scope);
     struct occupancy occupancy;
 
     if (around == NULL) {
-        run_blame(run, 14, "lease %" PRIu64 " is left over from lease %" PRIu64 ", which is gone",
+        run_blame(run, 14, "lease %" PRIu64 " remains within lease %" PRIu64 ", which is gone",
                   lease->id, lease->scope);
         return;
     }
     if (around->state == LEASE_DRAINING && lease->state != LEASE_DRAINING)
-        run_blame(run, 14, "lease %" PRIu64 " goes on, but lease %" PRIu64 " around it ended",
+        run_blame(run, 14, "lease %" PRIu64 " continues, but lease %" PRIu64 " around it ended",
                   lease->id, around->id);
     model_occupancy(&run->model, lease->scope, &(struct moment){.at = run->model.now}, &occupancy);
     for (uint32_t i = 0; i < lease->slot_count; i++) {
@@ -51,7 +51,7 @@ static void check_inside(struct run *run, const struct model_lease *lease)
             times += around->slots[j] == lease->slots[i];
         if (occupancy.slots[lease->slots[i]].share >
             (uint64_t)times * asking_share(&run->model, around->scope, around->asking))
-            run_blame(run, 14, "leases within %" PRIu64 " have more of slot %" PRIu32 " than it",
+            run_blame(run, 14, "leases within lease %" PRIu64 " exceed its share of slot %" PRIu32,
                       around->id, lease->slots[i]);
         check_slot(run, lease->scope, lease->slots[i], &occupancy);
     }
@@ -93,8 +93,8 @@ void check_due(struct run *run)
             earliest(&next, lease->force_at);
         if (next <= model->now) {
             run_blame(run, lease->state == LEASE_NOTICED ? 10 : 4,
-                      "lease %" PRIu64 " was to be %s at %" PRId64, lease->id,
-                      next == lease->expires ? "over" : "revoked", next);
+                      "lease %" PRIu64 " should have %s at %" PRId64, lease->id,
+                      next == lease->expires ? "expired" : "been revoked", next);
             return;
         }
     }
@@ -103,12 +103,13 @@ void check_due(struct run *run)
 
         earliest(&next, claim->deadline);
         if (next <= model->now) {
-            run_blame(run, 6, "claim %" PRIu64 " was to give up at %" PRId64, claim->id, next);
+            run_blame(run, 6, "claim %" PRIu64 " should have timed out at %" PRId64, claim->id,
+                      next);
             return;
         }
     }
     if (engine_next_time(run->engine) > next || engine_next_time(run->engine) <= model->now)
-        run_blame(run, 4, "the next thing is due at %" PRId64 ", the engine says %" PRId64, next,
+        run_blame(run, 4, "the next event is due at %" PRId64 ", the engine says %" PRId64, next,
                   engine_next_time(run->engine));
 }
 
@@ -141,7 +142,7 @@ static void look_at_lease(void *context, const struct lease_view *view)
 
     if (looking->next >= run->model.lease_count ||
         run->model.leases[looking->next].id != view->id) {
-        run_blame(run, 9, "lease %" PRIu64 " is shown, which there is not", view->id);
+        run_blame(run, 9, "the engine shows lease %" PRIu64 ", which does not exist", view->id);
         return;
     }
     lease = &run->model.leases[looking->next++];
@@ -150,17 +151,18 @@ static void look_at_lease(void *context, const struct lease_view *view)
         view->granted != lease->granted || view->claim != lease->claim)
         run_blame(run, 9,
                   "lease %" PRIu64 " is shown in state %d with end %" PRId64
-                  ", wanted %d and %" PRId64,
+                  ", expected %d and %" PRId64,
                   view->id, view->state, view->expires, lease->state, lease->expires);
     if (view->slot_count != lease->slot_count ||
         memcmp(view->slots, lease->slots, lease->slot_count * sizeof(*lease->slots)) != 0)
-        run_blame(run, 9, "lease %" PRIu64 " is shown with other slots", view->id);
+        run_blame(run, 9, "lease %" PRIu64 " is shown with wrong slots", view->id);
     if (view->share != asking_share(&run->model, lease->scope, lease->asking))
-        run_blame(run, 2, "lease %" PRIu64 " is shown with share %" PRIu32 ", wanted %" PRIu32,
+        run_blame(run, 2, "lease %" PRIu64 " is shown with share %" PRIu32 ", expected %" PRIu32,
                   view->id, view->share, asking_share(&run->model, lease->scope, lease->asking));
 }
 
-/* Claims of the pool in their order; those within leases come after them, lease by lease. */
+/* Checks the next claim that the engine shows: the claims of the pool come first, in their order,
+ * then those within leases, lease by lease. */
 static void look_at_claim(void *context, const struct claim_view *view)
 {
     struct looking *looking = context;
@@ -169,11 +171,11 @@ static void look_at_claim(void *context, const struct claim_view *view)
     enum priority class;
 
     if (claim == NULL) {
-        run_blame(run, 6, "claim %" PRIu64 " is shown to wait, which does not", view->id);
+        run_blame(run, 6, "the engine shows claim %" PRIu64 ", which does not wait", view->id);
         return;
     }
     if (looking->next < looking->count && claim != looking->order[looking->next]) {
-        run_blame(run, 4, "claim %" PRIu64 " is shown as number %zu, wanted claim %" PRIu64,
+        run_blame(run, 4, "claim %" PRIu64 " is shown as number %zu, expected claim %" PRIu64,
                   view->id, looking->next + 1, looking->order[looking->next]->id);
         return;
     }
@@ -183,11 +185,11 @@ static void look_at_claim(void *context, const struct claim_view *view)
         view->deadline != claim->deadline || view->parent != claim->scope)
         run_blame(run, 4,
                   "claim %" PRIu64 " is shown in class %d, arrived %" PRId64
-                  ", wanted class %d, %" PRId64,
+                  ", expected class %d, %" PRId64,
                   view->id, view->class_now, view->arrived, class, claim->arrived);
 }
 
-/* The oldest lease that is on a slot; 0: none. */
+/* Returns the oldest lease on a slot; 0: none. */
 static uint64_t first_lease_on(const struct model *model, uint32_t slot)
 {
     for (size_t i = 0; i < model->lease_count; i++) {
@@ -212,14 +214,14 @@ static void look_at_slot(struct run *run, uint32_t slot, const struct occupancy 
         run_blame(run, 9, "slot %" PRIu32 " is shown present %d with blocks %" PRIu32, slot,
                   view.present, view.blocks);
     if (view.lease != first_lease_on(&run->model, slot))
-        run_blame(run, 9, "slot %" PRIu32 " is shown with lease %" PRIu64 ", wanted %" PRIu64, slot,
-                  view.lease, first_lease_on(&run->model, slot));
+        run_blame(run, 9, "slot %" PRIu32 " is shown with lease %" PRIu64 ", expected %" PRIu64,
+                  slot, view.lease, first_lease_on(&run->model, slot));
     if (view.taken != (there->tenants > 0) || view.tenants != there->tenants ||
         view.memory_used != there->memory || view.share_used != there->share ||
         (there->tenants > 0 && view.sharing != there->sharing))
         run_blame(run, 2,
                   "slot %" PRIu32 " is shown with %" PRIu32 " tenants and share %" PRIu32
-                  ", wanted %" PRIu32 " and %" PRIu64,
+                  ", expected %" PRIu32 " and %" PRIu64,
                   slot, view.tenants, view.share_used, there->tenants, there->share);
 }
 
@@ -230,7 +232,7 @@ static void check_pending(struct run *run)
     for (size_t i = 0; i < run->model.claim_count; i++)
         pending += !run->model.claims[i].asking->opportunistic;
     if (engine_pending(run->engine) != pending)
-        run_blame(run, 6, "%zu claims are said to be pending, but %zu are",
+        run_blame(run, 6, "the engine counts %zu pending claims, expected %zu",
                   engine_pending(run->engine), pending);
 }
 
@@ -242,12 +244,13 @@ void check_views(struct run *run)
     check_pending(run);
     engine_each_lease(run->engine, look_at_lease, &looking);
     if (looking.next != run->model.lease_count)
-        run_blame(run, 9, "%zu leases are shown, wanted %zu", looking.next, run->model.lease_count);
+        run_blame(run, 9, "%zu leases are shown, expected %zu", looking.next,
+                  run->model.lease_count);
     looking.next = 0;
     looking.count = model_order(&run->model, 0, looking.order);
     engine_each_claim(run->engine, look_at_claim, &looking);
     if (looking.next != run->model.claim_count)
-        run_blame(run, 6, "%zu claims are shown to wait, wanted %zu", looking.next,
+        run_blame(run, 6, "%zu waiting claims are shown, expected %zu", looking.next,
                   run->model.claim_count);
     model_occupancy(&run->model, 0, &(struct moment){.at = run->model.now}, &occupancy);
     for (uint32_t slot = 0; slot < run->plan->planned; slot++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Giving way (promise 10): a claim that can start when opportunistic leases go leads to notices, as
- * few as needed, the youngest first; and there are no others.
+ * Checks preemption (promise 10): opportunistic leases are given notice only if that lets a claim
+ * start, as few as possible, and the youngest first.
  */
 #include <inttypes.h>
 
 #include "promises/run.h"
 
-/* With how many devices for each replica the claim could be placed at that moment, whoever else
- * waits. */
+/* Returns the number of devices for each replica with which the claim could be placed at that
+ * moment if no other claim waited; 0: it could not be placed. */
 static uint32_t placeable(const struct run *run, const struct model_claim *claim,
                           const struct moment *moment)
 {
@@ -36,7 +36,7 @@ static bool was_given_notice_now(const struct run *run, uint64_t lease)
     return false;
 }
 
-/* Whether an opportunistic lease needs no notice any more. */
+/* Returns whether a lease is opportunistic and already has notice or has ended. */
 static bool is_going(const struct model_lease *lease)
 {
     return lease->asking->opportunistic && lease->state != LEASE_HELD;
@@ -51,13 +51,14 @@ static bool holds_one_of(const struct model_lease *lease, slot_set slots)
     return false;
 }
 
-/* Whether what happened in this step did so now: time that passes in one go has moments between. */
+/* Returns whether the events of this step happened at the present time. When the time advances in
+ * one step, they may have happened before. */
 static bool is_of_now(const struct run *run)
 {
     return run->operation->kind != OPERATION_ADVANCE || run->operation->known != run->other_steps;
 }
 
-/* Checks that each notice of this step helps a waiting claim. */
+/* Checks that the notice to a lease helps a waiting claim. */
 static void check_notice_helps(struct run *run, uint64_t id)
 {
     const struct model_lease *lease = model_lease(&run->model, id);
@@ -72,11 +73,11 @@ static void check_notice_helps(struct run *run, uint64_t id)
             could_start(run, claim))
             return;
     }
-    run_blame(run, 10, "lease %" PRIu64 " was given notice, but no claim can start by it", id);
+    run_blame(run, 10, "lease %" PRIu64 " was given notice, but that helps no claim to start", id);
 }
 
-/* The oldest lease that is needed when the youngest give way one by one, after those that were
- * given notice before. */
+/* Returns the oldest lease that must end for the claim, if leases end one by one: first those that
+ * had notice before this step, then the youngest. Returns UINT64_MAX if no other lease must end. */
 static uint64_t oldest_needed(const struct run *run, const struct model_claim *claim)
 {
     const struct model *model = &run->model;
@@ -101,8 +102,8 @@ static uint64_t oldest_needed(const struct run *run, const struct model_claim *c
     return UINT64_MAX;
 }
 
-/* For a single waiting claim: checks that each notice was needed, and that no older lease than
- * needed got one. */
+/* Checks for a claim that waits alone that each notice was needed, and that no lease older than
+ * necessary got one. */
 static void check_notices_needed(struct run *run, const struct model_claim *claim)
 {
     const struct model *model = &run->model;
@@ -119,29 +120,29 @@ static void check_notices_needed(struct run *run, const struct model_claim *clai
         if (placeable(run, claim, &(struct moment){.at = model->now, .left_out = left_out}) > 0)
             run_blame(run, 10,
                       "lease %" PRIu64 " was given notice for claim %" PRIu64
-                      ", which can start without that",
+                      ", which can start without it",
                       lease->id, claim->id);
         if (oldest != UINT64_MAX && lease->id < oldest)
             run_blame(run, 10,
-                      "lease %" PRIu64 " was given notice, but the younger from %" PRIu64
-                      " on would do for claim %" PRIu64,
+                      "lease %" PRIu64 " was given notice, but the leases from %" PRIu64
+                      " on are enough for claim %" PRIu64,
                       lease->id, oldest, claim->id);
     }
 }
 
-/* A claim that competes with no earlier one: its helpers must be on their way. */
+/* Checks for a claim with a reservation: if it could start without the opportunistic leases, enough
+ * of these leases have notice. */
 static void check_first(struct run *run, const struct model_claim *claim)
 {
     if (could_start(run, claim) &&
         placeable(run, claim, &(struct moment){.at = run->model.now, .without_noticed = true}) == 0)
         run_blame(run, 10,
-                  "claim %" PRIu64 " could start if helpers gave way, but too few were "
+                  "claim %" PRIu64 " could start without opportunistic leases, but too few were "
                   "given notice",
                   claim->id);
 }
 
-/* ---- Claims that are all alike: those who could start, one after the other, can be counted ----
- */
+/* ---- Claims that are all alike: the number that could start can be counted ---- */
 
 static bool is_alike(const struct run *run, const struct model_claim *claim, slot_set accepted)
 {
@@ -179,7 +180,7 @@ static void check_alike(struct run *run, const struct model_claim *const order[]
     if (count < 2)
         return;
     accepted = model_accepts(&run->model, order[0]->scope, order[0]->asking);
-    /* What one takes may bring the next one to a limit. */
+    /* The devices of one claim may bring the next claim to a limit. */
     for (size_t i = 0; i < count; i++) {
         if (!is_alike(run, order[i], accepted) ||
             model_has_limit(&run->model, order[i]->scope, order[i]->asking))
@@ -194,7 +195,7 @@ static void check_alike(struct run *run, const struct model_claim *const order[]
     }
     if (wanted > count_room(run, order[0], &without_noticed))
         run_blame(run, 10,
-                  "claims that want %" PRIu32 " devices could start if helpers gave way, "
+                  "claims for %" PRIu32 " devices could start without opportunistic leases, "
                   "but too few were given notice",
                   wanted);
 }

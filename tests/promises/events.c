@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks each event of the engine: whether it may happen now, and how it changes the model.
+ * Checks that each event of the engine may happen now, and applies it to the model.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -29,13 +29,13 @@ static bool is_claiming(const struct run *run)
            is_operation(run, OPERATION_GIVE) || is_operation(run, OPERATION_AGAIN);
 }
 
-/* The lease of an event, which must be known. */
+/* Returns the lease of an event. Returns NULL and blames the engine if there is none. */
 static struct model_lease *lease_of(struct run *run, const struct engine_event *event)
 {
     struct model_lease *lease = model_lease(&run->model, event->lease);
 
     if (lease == NULL)
-        run_blame(run, 9, "event %d names lease %" PRIu64 ", which there is not", event->type,
+        run_blame(run, 9, "event %d names lease %" PRIu64 ", which does not exist", event->type,
                   event->lease);
     return lease;
 }
@@ -49,7 +49,7 @@ static void engine_notify_request(struct run *run, const struct engine_event *ev
         strncmp(event->what->name, lead, strlen(lead)) == 0)
         operation = strtoul(event->what->name + strlen(lead), NULL, 10);
     if (operation == 0) {
-        run_blame(run, 9, "a request became known that nobody made");
+        run_blame(run, 9, "an event describes a request that no operation made");
         return;
     }
     for (size_t i = 0; i < REQUESTS_MAX; i++) {
@@ -63,7 +63,7 @@ static void tell_forgotten(struct run *run, const struct engine_event *event)
     struct run_request *request = run_request_of(run, event->request);
 
     if (request == NULL)
-        run_blame(run, 9, "request %" PRIu64 " is forgotten, which was not known", event->request);
+        run_blame(run, 9, "request %" PRIu64 " is forgotten, but does not exist", event->request);
     else if (request->handle == NULL)
         *request = (struct run_request){0};
     else
@@ -76,14 +76,14 @@ static void tell_queued(struct run *run, const struct engine_event *event)
     struct model_claim *claim;
 
     if (!is_claiming(run) || request == NULL || request != run->asker) {
-        run_blame(run, 6, "claim %" PRIu64 " waits, which nobody made", event->claim);
+        run_blame(run, 6, "claim %" PRIu64 " was queued, but no operation made it", event->claim);
         return;
     }
     if (event->claim <= run->last_id)
-        run_blame(run, 9, "claim %" PRIu64 " does not have a number above %" PRIu64, event->claim,
+        run_blame(run, 9, "the id of claim %" PRIu64 " is not above %" PRIu64, event->claim,
                   run->last_id);
     if (event->deadline != run->deadline)
-        run_blame(run, 6, "claim %" PRIu64 " gives up at %" PRId64 ", wanted %" PRId64,
+        run_blame(run, 6, "claim %" PRIu64 " times out at %" PRId64 ", expected %" PRId64,
                   event->claim, event->deadline, run->deadline);
     run->last_id = event->claim;
     run->told_claim = event->claim;
@@ -124,7 +124,7 @@ static void add_lease(struct run *run, const struct model_claim *claim,
     run->tally->within += claim->scope != 0;
 }
 
-/* An earlier claim may have moved the promises of later ones. */
+/* Clears the promised starts of later claims, because this grant may move them. */
 static void excuse_after(struct model *model, const struct model_claim *granted)
 {
     for (size_t i = 0; i < model->claim_count; i++) {
@@ -144,7 +144,8 @@ static void engine_notify_granted(struct run *run, const struct engine_event *ev
     if (request == NULL || event->waited != (waiting != NULL) ||
         (waiting == NULL && event->claim != 0) ||
         (waiting == NULL && (!is_claiming(run) || request != run->asker))) {
-        run_blame(run, 6, "claim %" PRIu64 " was granted as lease %" PRIu64 ", which nobody made",
+        run_blame(run, 6,
+                  "claim %" PRIu64 " was granted as lease %" PRIu64 ", but no operation made it",
                   event->claim, event->lease);
         return;
     }
@@ -173,7 +174,7 @@ static void engine_notify_granted(struct run *run, const struct engine_event *ev
     add_lease(run, &claim, event);
 }
 
-/* Whether an event about a lease comes of the operation, which named it or one around it. */
+/* Returns whether the operation named this lease or one around it. */
 static bool is_target(struct run *run, const struct model_lease *lease)
 {
     return run->target != 0 && model_is_within(&run->model, lease, run->target);
@@ -202,13 +203,13 @@ static void tell_refused(struct run *run, const struct engine_event *event)
     const struct model_claim *claim = model_claim(&run->model, event->claim);
 
     if (claim == NULL) {
-        run_blame(run, 6, "claim %" PRIu64 " was refused, which did not wait", event->claim);
+        run_blame(run, 6, "claim %" PRIu64 " was refused, but did not wait", event->claim);
         return;
     }
     if (!is_refusal_right(run, claim, event->reason, event->time))
         run_blame(run, event->reason == REFUSAL_IMPOSSIBLE ? 7 : 6,
                   "claim %" PRIu64 " was refused for reason %d at %" PRId64
-                  ", where that is not so",
+                  ", which does not apply",
                   claim->id, event->reason, event->time);
     run->tally->refused++;
     run->tally->timed_out += event->reason == REFUSAL_TIMED_OUT;
@@ -228,11 +229,11 @@ static void tell_notice(struct run *run, const struct engine_event *event)
         return;
     if (!lease->asking->opportunistic || lease->state != LEASE_HELD)
         run_blame(run, 10, "lease %" PRIu64 " was given notice, but is %s", lease->id,
-                  lease->asking->opportunistic ? "not just held" : "not opportunistic");
+                  lease->asking->opportunistic ? "not in state held" : "not opportunistic");
     if (event->expires != event->time + grace_of(run))
         run_blame(run, 10,
-                  "lease %" PRIu64 " was given notice until %" PRId64 ", wanted %" PRId64
-                  " and the grace",
+                  "lease %" PRIu64 " was given notice until %" PRId64 ", expected %" PRId64
+                  " plus the grace",
                   lease->id, event->expires, event->time);
     if (is_operation(run, OPERATION_TRY) && run->told_lease == 0)
         run_blame(run, 5, "a try gave lease %" PRIu64 " notice", lease->id);
@@ -250,7 +251,7 @@ static void tell_revoked(struct run *run, const struct engine_event *event)
         return;
     if (lease->state != LEASE_NOTICED || lease->force_at != event->time)
         run_blame(run, 10,
-                  "lease %" PRIu64 " was revoked at %" PRId64 ", its grace ends at %" PRId64,
+                  "lease %" PRIu64 " was revoked at %" PRId64 ", but its grace ends at %" PRId64,
                   lease->id, event->time, lease->force_at);
     lease->state = LEASE_REVOKED;
     run->tally->revoked++;
@@ -264,7 +265,7 @@ static void tell_expired(struct run *run, const struct engine_event *event)
         return;
     if (lease->state == LEASE_EXPIRED || lease->state == LEASE_DRAINING ||
         lease->expires != event->time)
-        run_blame(run, 4, "lease %" PRIu64 " expired at %" PRId64 ", its limit is %" PRId64,
+        run_blame(run, 4, "lease %" PRIu64 " expired at %" PRId64 ", but its limit is %" PRId64,
                   lease->id, event->time, lease->expires);
     lease->state = LEASE_EXPIRED;
     run->tally->expired++;
@@ -279,7 +280,7 @@ static void tell_ended(struct run *run, const struct engine_event *event)
         return;
     if (!is_target(run, lease) ||
         (lease->id == run->target && draining != is_operation(run, OPERATION_DRAIN)))
-        run_blame(run, 8, "lease %" PRIu64 " %s, which nobody said", lease->id,
+        run_blame(run, 8, "lease %" PRIu64 " %s, but no operation ended it", lease->id,
                   draining ? "is draining" : "is gone");
     if (draining)
         lease->state = LEASE_DRAINING;
@@ -294,7 +295,7 @@ static void tell_extended(struct run *run, const struct engine_event *event)
     if (lease == NULL)
         return;
     if (!is_operation(run, OPERATION_EXTEND) || run->target != lease->id)
-        run_blame(run, 4, "lease %" PRIu64 " was extended by nobody", lease->id);
+        run_blame(run, 4, "lease %" PRIu64 " was extended, but no operation did so", lease->id);
     lease->expires = event->expires;
 }
 
@@ -316,12 +317,12 @@ static void tell_returned(struct run *run, const struct engine_event *event)
     };
     if (!is_operation(run, OPERATION_RETURN) || run->target != lease->id ||
         lease->state == LEASE_DRAINING)
-        run_blame(run, 8, "lease %" PRIu64 " was returned, which nobody said", lease->id);
+        run_blame(run, 8, "lease %" PRIu64 " was returned, but no operation did so", lease->id);
     if (event->claim != claim.id || event->time != claim.arrived ||
         event->deadline != claim.deadline || request == NULL || request->asking != claim.asking)
         run_blame(run, 6,
-                  "lease %" PRIu64 " is returned as claim %" PRIu64 " of %" PRId64
-                  ", wanted %" PRIu64 " of %" PRId64,
+                  "lease %" PRIu64 " is returned as claim %" PRIu64 ", arrived %" PRId64
+                  ", expected claim %" PRIu64 ", arrived %" PRId64,
                   lease->id, event->claim, event->time, claim.id, claim.arrived);
     model_remove_lease(&run->model, lease->id);
     model_add_claim(&run->model, &claim);
@@ -334,17 +335,17 @@ static void tell_device(struct run *run, const struct engine_event *event)
     if (event->slot >= run->plan->planned || event->present != device->present ||
         event->blocks != device->blocks || event->health != (uint8_t)device->health)
         run_blame(run, 9,
-                  "slot %" PRIu32 " is said to be present %d, blocks %" PRIu32
-                  ", health %d: not so",
+                  "the event about slot %" PRIu32 " has present %d, blocks %" PRIu32
+                  ", health %d, which is wrong",
                   event->slot, event->present, event->blocks, event->health);
 }
 
 static void check_time(struct run *run, const struct engine_event *event)
 {
     if (event->type == EVENT_RETURNED)
-        return; /* it says when the claim arrived */
+        return; /* its time is the arrival of the claim */
     if (event->time < run->model.now || event->time > run->until)
-        run_blame(run, 9, "event %d has time %" PRId64 ", wanted %" PRId64 " to %" PRId64,
+        run_blame(run, 9, "event %d has time %" PRId64 ", expected %" PRId64 " to %" PRId64,
                   event->type, event->time, run->model.now, run->until);
     else
         run->model.now = event->time;
@@ -384,7 +385,7 @@ void run_tell(void *context, const struct engine_event *event)
     if (!run->holding_back)
         take_event(run, event);
     else if (journal_encode(event, &run->held_back) < 0)
-        run_blame(run, 9, "event %d cannot be written down", event->type);
+        run_blame(run, 9, "cannot encode event %d", event->type);
 }
 
 void run_hold_back(struct run *run)
@@ -393,7 +394,7 @@ void run_hold_back(struct run *run)
     run->holding_back = run->plan->quiet;
 }
 
-/* The events that a quiet run was not told. */
+/* ---- The events that a quiet run does not receive ---- */
 
 static void make_up_release(struct run *run, uint64_t lease)
 {
@@ -406,7 +407,7 @@ static void make_up_grant(struct run *run, uint64_t lease)
     struct lease_view view;
 
     if (!engine_get_lease(run->engine, lease, &view)) {
-        run_blame(run, 6, "lease %" PRIu64 " was granted, but there is none", lease);
+        run_blame(run, 6, "lease %" PRIu64 " was granted, but does not exist", lease);
         return;
     }
     take_event(run, &(struct engine_event){
@@ -438,7 +439,7 @@ void run_let_go(struct run *run, enum event_type untold, uint64_t lease)
 
         if (journal_decode(run->held_back.bytes + at, run->held_back.length - at, &record, &used,
                            NULL) != JOURNAL_COMPLETE) {
-            run_blame(run, 9, "an event cannot be read again");
+            run_blame(run, 9, "cannot decode an event");
             return;
         }
         take_event(run, &record.event);

@@ -13,7 +13,7 @@ static const struct model_lease *any_lease(struct generator *generator, const st
                : &run->model.leases[below(generator, (uint32_t)run->model.lease_count)];
 }
 
-/* Slots that would do, whatever is on them; sometimes just any. */
+/* Chooses slots that the request accepts, in use or not; sometimes also any slot. */
 static void choose_gift(struct generator *generator, struct run *run, uint64_t scope,
                         struct operation *operation)
 {
@@ -73,7 +73,7 @@ static void choose_lease(struct generator *generator, struct run *run, struct op
     over = lease->state != LEASE_HELD && lease->state != LEASE_NOTICED;
     operation->kind = over || one_in(generator, 12) ? OPERATION_VACATED : OPERATION_RELEASE;
     if (over && one_in(generator, 4))
-        operation->kind = OPERATION_RELEASE; /* which is refused for one that is draining */
+        operation->kind = OPERATION_RELEASE; /* refused for a draining lease */
     if (one_in(generator, 8))
         operation->kind = OPERATION_DRAIN;
     if (generator->flavour.times && one_in(generator, 6)) {
@@ -89,7 +89,7 @@ static void choose_lease(struct generator *generator, struct run *run, struct op
     }
 }
 
-/* Ends those that are over more often, so that devices do not stay lost. */
+/* Prefers leases that are over, so that their devices become free. */
 static void choose_over(struct generator *generator, struct run *run, struct operation *operation)
 {
     for (size_t i = 0; i < run->model.lease_count; i++) {
@@ -240,7 +240,7 @@ void generate_operation(struct generator *generator, struct run *run, uint32_t n
     bool crowded = run->model.claim_count >= WAITING_MAX || run->model.lease_count >= HELD_MAX;
     uint32_t kind = below(generator, 10);
 
-    /* Where nothing else comes of it, a moment passes. */
+    /* If nothing below chooses an operation, one nanosecond passes. */
     *ret_operation = (struct operation){.number = number, .kind = OPERATION_ADVANCE, .amount = 1};
     if (kind <= 3 && !crowded) {
         uint32_t how = below(generator, 12);

@@ -30,20 +30,20 @@ struct generator {
     struct flavour flavour;
 };
 
-/* Begins with this seed: chooses a flavour and a machine. */
+/* Initialises the generator with a seed, and chooses a flavour and a machine. */
 void generate_plan(struct generator *generator, uint64_t seed, struct plan *ret_plan);
 
-/* Rules that are likely to matter. */
+/* Chooses rules that are likely to matter. */
 void generate_rules(struct generator *generator, struct rules_plan *ret_rules);
 
-/* The name of any policy there is. */
+/* Returns the name of a random policy. */
 const char *generate_policy(struct generator *generator);
 
-/* The next operation for a run. */
+/* Chooses the next operation of a run. */
 void generate_operation(struct generator *generator, struct run *run, uint32_t number,
                         struct operation *ret_operation);
 
-/* A request and its party, within this lease or none (NULL). */
+/* Chooses a request and its party. `parent` is the lease in which it is made; NULL: none. */
 void generate_asking(struct generator *generator, const struct plan *plan,
                      const struct model_lease *parent, struct asking *ret_asking);
 

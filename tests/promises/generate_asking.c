@@ -105,7 +105,7 @@ static void choose_order(struct generator *generator, struct asking *asking)
 
 static void choose_party(struct generator *generator, struct asking *asking)
 {
-    /* One user's, mostly, as tenants of MPS only meet then. */
+    /* Mostly the same user, because only tenants of one user can share a device by MPS. */
     asking->uid = FIRST_UID;
     if (asking->sharing != SHARING_MPS || one_in(generator, 3))
         asking->uid += below(generator, USERS);
@@ -134,7 +134,7 @@ void generate_asking(struct generator *generator, const struct plan *plan,
         ret_asking->affinity = one_in(generator, 2) ? "warm" : "cold";
     if (parent != NULL) {
         ret_asking->parent = parent->origin;
-        /* Mostly what fits in there. */
+        /* Mostly requests that fit into the parent. */
         if (!one_in(generator, 4) && parent->asking->sharing != SHARING_EXCLUSIVE) {
             ret_asking->sharing = parent->asking->sharing;
             ret_asking->gpus = (struct device_count){.min = 1, .max = 1};

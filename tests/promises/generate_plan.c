@@ -65,7 +65,7 @@ static void choose_flavour(struct generator *generator)
 
 const char *generate_policy(struct generator *generator)
 {
-    uint32_t count = 1; /* there is one at least */
+    uint32_t count = 1; /* there is at least one */
 
     while (policies[count] != NULL)
         count++;

@@ -80,7 +80,8 @@ void plan_ids(const struct plan *plan, slot_set slots, struct device_id_list *li
     }
 }
 
-/* The same names for pipes and for logs: they are not one another's. */
+/* Names a directory. Pipe and log directories have the same names on purpose: the engine must not
+ * confuse them. */
 static char *directory_name(uint32_t number)
 {
     char name[24];
@@ -126,7 +127,7 @@ uint32_t asking_claims(const struct asking *asking)
     return asking->scheduling == SCHEDULING_BEST_EFFORT ? asking->replicas : 1;
 }
 
-/* ---- In words ---- */
+/* ---- Descriptions ---- */
 
 void device_plan_describe(const struct device_plan *device, unsigned slot, struct text *out)
 {
@@ -180,7 +181,7 @@ static void describe_asking(const struct operation *operation, struct text *out)
     asking_request(asking, &none, operation->number, &request);
     request_describe(&request, out);
     describe_slots(", only slots ", asking->wanted, out);
-    describe_slots(", rather not slots ", asking->avoided, out);
+    describe_slots(", avoids slots ", asking->avoided, out);
     if (asking->scheduling != SCHEDULING_UNSAID)
         text_append_format(out, ", %s", choice_name(scheduling_names, (int)asking->scheduling));
     if (asking->priority != PRIORITY_UNSAID)
@@ -201,7 +202,7 @@ static void describe_asking(const struct operation *operation, struct text *out)
     describe_party(asking, out);
     request_finish(&request);
     if (operation->known)
-        text_append_format(out, "; gives up after %" PRId64, operation->amount);
+        text_append_format(out, "; times out after %" PRId64, operation->amount);
     if (operation->keep)
         text_append(out, "; the request stays open");
 }
@@ -280,7 +281,7 @@ static void describe_rest(const struct operation *operation, struct text *out)
         return;
     case OPERATION_RETURN:
         text_append(out, operation->what != 0 ? ", its first slot drained" : "");
-        text_append(out, operation->known ? ", gives up after " : "");
+        text_append(out, operation->known ? ", times out after " : "");
         break;
     default:
         break;
@@ -289,13 +290,13 @@ static void describe_rest(const struct operation *operation, struct text *out)
         text_append_format(out, " by %" PRId64 "%s", operation->amount,
                            operation->known ? ", moment by moment" : "");
     else if (operation->known && operation->kind == OPERATION_EXTEND)
-        text_append_format(out, " to %" PRId64 " from now", operation->amount);
+        text_append_format(out, " to now plus %" PRId64, operation->amount);
     else if (operation->known && operation->kind == OPERATION_RESTORE)
-        text_append(out, " of the state alone");
+        text_append(out, " of a dump");
     else if (operation->known)
         text_append_format(out, "%" PRId64, operation->amount);
     else if (operation->kind == OPERATION_EXTEND)
-        text_append(out, " without end");
+        text_append(out, " without a limit");
     else if (operation->kind >= OPERATION_LOAD && operation->kind <= OPERATION_LIMIT_GROUP)
         text_append(out, "none");
 }
@@ -322,7 +323,7 @@ void history_describe(const struct history *history, struct text *out)
 {
     const struct plan *plan = &history->plan;
 
-    text_append_format(out, "seed %" PRIu64 ": %u devices of %u at first", history->seed,
+    text_append_format(out, "seed %" PRIu64 ": %u of %u devices at the start", history->seed,
                        plan->initial, plan->planned);
     text_append(out, ",");
     describe_rules(&plan->rules, out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A history: a made-up machine and the operations on its engine, all plain values. An operation
- * names claims and leases by the operation that made them. Its meaning stays when other operations
- * are removed. It does nothing when the one it names is removed.
+ * names claims and leases by the operation that made them, so it keeps its meaning when others are
+ * removed. It does nothing if the operation that it names is removed.
  */
 #ifndef PROMISES_HISTORY_H
 #define PROMISES_HISTORY_H
@@ -16,8 +16,8 @@
 #include "engine/event.h"
 
 enum {
-    SLOTS_MAX = 16,       /* of a made-up machine, later ones included */
-    PARTY_GROUPS_MAX = 2, /* of one party */
+    SLOTS_MAX = 16,       /* of a made-up machine, including devices that are added later */
+    PARTY_GROUPS_MAX = 2, /* groups of one party */
     USERS = 4,            /* uids 1000 and up */
     GROUPS = 3,           /* gids 1, 2, 3 */
     FIRST_UID = 1000,
@@ -26,7 +26,7 @@ enum {
 /* A set of slots: bit number i is slot i. */
 typedef uint32_t slot_set;
 
-/* The facts of a device that never change. */
+/* A device as it is first declared. Only its health and its free memory change later. */
 struct device_plan {
     struct device_id id;
     const char *name; /* NULL: unknown */
@@ -35,14 +35,14 @@ struct device_plan {
     struct optional_number memory;
     struct capability cap;
     bool partitioned;
-    bool free_known; /* as first declared */
+    bool free_known;
     uint64_t free;
     enum health health;
     int64_t numa; /* -1: unknown */
     uint32_t host;
 };
 
-/* The rules that may change; 0 and NULL are the defaults. */
+/* The rules that may change; 0 and NULL mean the default. */
 struct rules_plan {
     uint32_t time_slice_tenants;
     uint32_t mps_tenants;
@@ -53,16 +53,16 @@ struct rules_plan {
 
 struct plan {
     struct device_plan devices[SLOTS_MAX];
-    unsigned planned; /* of which ids exist */
-    unsigned initial; /* that are there from the start: the first ones */
+    unsigned planned; /* number of devices, including those that are added later */
+    unsigned initial; /* number of devices at the start: the first ones */
     unsigned hosts;
-    struct rules_plan rules; /* at first */
+    struct rules_plan rules; /* at the start */
     bool affinity_by_user;
-    bool quiet; /* grants that never waited are not told, but looked up */
+    bool quiet; /* the engine reports no grant that never waited; the run looks it up instead */
 };
 
-/* The claim or lease that came of one part of an operation; parts are those of a best-effort
- * request. */
+/* Names the claim or lease that one part of an operation made. Only best-effort requests have more
+ * than one part: one for each replica. */
 struct reference {
     uint32_t operation; /* its number; 0: none */
     uint32_t part;
@@ -70,7 +70,7 @@ struct reference {
 
 /* A request with its party, as plain values. */
 struct asking {
-    uint32_t number; /* of the operation that makes it; 0: none does */
+    uint32_t number; /* of the operation that makes it; 0: none */
     struct device_count gpus;
     uint32_t replicas;
     enum scheduling scheduling;
@@ -87,8 +87,8 @@ struct asking {
     enum sharing sharing;
     struct optional_number share;
     struct optional_number memory;
-    uint32_t pipe; /* the number of a directory of MPS; 0: none is named */
-    uint32_t log;
+    uint32_t pipe; /* number of the MPS pipe directory; 0: the request names none */
+    uint32_t log;  /* number of the MPS log directory; 0: the request names none */
     enum priority priority;
     bool opportunistic;
     bool ranks;
@@ -98,7 +98,7 @@ struct asking {
     uint32_t uid;
     uint32_t groups[PARTY_GROUPS_MAX];
     uint32_t group_count;
-    struct reference parent; /* the lease that it is made within */
+    struct reference parent; /* the lease in which it is made */
 };
 
 enum operation_kind {
@@ -138,16 +138,16 @@ struct people {
 };
 
 struct operation {
-    uint32_t number; /* from 1, and kept when others are left out */
+    uint32_t number; /* from 1; kept when other operations are removed */
     enum operation_kind kind;
-    struct asking asking;       /* of a claim, try, gift or pick */
+    struct asking asking;       /* of OPERATION_CLAIM, _TRY, _GIVE and _PICK */
     bool keep;                  /* the request stays open */
-    struct reference reference; /* of those that name a claim, lease or request */
+    struct reference reference; /* the claim, lease or request that the operation names */
     uint32_t slot;
     uint32_t what;  /* a block, a health, a uid, a gid, a weight, a rank */
-    bool known;     /* the free memory of a load, the limit, the deadline or end, the people */
+    bool known;     /* `amount` or `people` is set; _ADVANCE and _RESTORE use it as a flag */
     int64_t amount; /* nanoseconds, bytes, millionths, work */
-    slot_set slots; /* that are given */
+    slot_set slots; /* that OPERATION_GIVE grants */
     struct people people;
     struct rules_plan rules;
 };
@@ -160,30 +160,30 @@ struct history {
     size_t capacity;
 };
 
-/* An empty history with room for so many operations. */
+/* Initialises an empty history with room for `capacity` operations. */
 void history_init(struct history *history, uint64_t seed, size_t capacity);
 void history_finish(struct history *history);
 
 /* Append one line each. */
 void device_plan_describe(const struct device_plan *device, unsigned slot, struct text *out);
 void operation_describe(const struct operation *operation, struct text *out);
-/* The whole history, a line for each device and operation. */
+/* Appends the whole history, one line for each device and operation. */
 void history_describe(const struct history *history, struct text *out);
 
-/* The devices of a plan as a machine, and one device; the caller finishes them. */
+/* Return one device, and the first `count` devices as a machine. The caller finishes them. */
 struct device plan_device(const struct device_plan *plan);
 struct machine plan_machine(const struct plan *plan, unsigned count);
 
-/* The request of an asking, named after its operation; the caller finishes it. */
+/* Converts an asking to a request that is named after its operation. The caller finishes it. */
 void asking_request(const struct asking *asking, const struct plan *plan, uint32_t number,
                     struct request *ret_request);
-/* The ids of a set of slots. */
+/* Appends the ids of a set of slots. */
 void plan_ids(const struct plan *plan, slot_set slots, struct device_id_list *list);
 
-/* How many claims the asking stands for. */
+/* Returns how many claims the asking stands for. */
 uint32_t asking_claims(const struct asking *asking);
 
-/* Ends the program when there is no memory, because then nothing can be tested. */
+/* Returns `memory`. Aborts if it is NULL, because nothing can be tested without memory. */
 void *need_memory(void *memory);
 
 #endif

@@ -3,8 +3,8 @@
  * A second, slow and plain implementation of docs/FAIRNESS.md, written from that page alone. It
  * follows an engine's input and events, and says what may and what must happen.
  *
- * Slots are bits of a number. A scope is 0, or the id of the lease that claims are made within; it
- * has its own devices, leases and queue.
+ * A set of slots is a bit mask. A scope is 0 (the pool) or the id of the lease in which claims are
+ * made. Each scope has its own devices, leases and queue.
  */
 #ifndef PROMISES_MODEL_H
 #define PROMISES_MODEL_H
@@ -27,8 +27,8 @@ struct model_device {
     enum health health;
     bool free_known;
     uint64_t free;
-    uint64_t last_lease; /* that was granted on it */
-    bool reserved;       /* for these: */
+    uint64_t last_lease; /* the last lease that was granted on it; 0: none */
+    bool reserved;       /* only `people` may use it */
     struct people people;
     uint32_t rank; /* 0: none */
 
@@ -48,11 +48,11 @@ struct model_lease {
     uint32_t slots[LEASE_SLOTS_MAX];
     uint32_t slot_count;
     enum lease_state state;
-    int64_t arrived; /* as a claim */
+    int64_t arrived; /* when its claim was made */
     int64_t granted;
     int64_t expires;
     int64_t force_at;
-    bool overstayed; /* it was seen to */
+    bool overstayed; /* check_queue() has seen it overstay */
 };
 
 /* A waiting claim, or one that is about to be made. */
@@ -68,7 +68,7 @@ struct model_claim {
     bool reserved;
     int64_t start;
     slot_set set;
-    /* The earliest start that was promised, as long as nothing happens that may move it. */
+    /* The earliest start that was reported. An event that may move it clears `promised`. */
     bool promised;
     int64_t promised_start;
 };
@@ -84,7 +84,7 @@ struct model {
     uint64_t user_limits[USERS];
     uint64_t group_limits[GROUPS];
     struct rules_plan rules;
-    uint32_t shares[ASKINGS_MAX]; /* by number: what it takes of each device; 0: not made yet */
+    uint32_t shares[ASKINGS_MAX]; /* share of each device, by the request's number; 0: not made */
 };
 
 void model_init(struct model *model, const struct plan *plan);
@@ -93,12 +93,13 @@ struct model_lease *model_lease(struct model *model, uint64_t id);
 struct model_claim *model_claim(struct model *model, uint64_t id);
 void model_remove_lease(struct model *model, uint64_t id);
 void model_remove_claim(struct model *model, uint64_t id);
-/* Adds a claim in its place by its id. */
+/* Inserts a claim, ordered by id. */
 void model_add_claim(struct model *model, const struct model_claim *claim);
-/* Whether the lease is `ancestor` or within it. */
+/* Returns whether the lease is `ancestor` or within it. */
 bool model_is_within(struct model *model, const struct model_lease *lease, uint64_t ancestor);
 
-/* Something happened that may move reservations: those of a scope, or of all (SCOPE_ALL). */
+/* Clears the promised starts of a scope, or of all scopes (SCOPE_ALL), after an event that may move
+ * them. */
 #define SCOPE_ALL UINT64_MAX
 void model_excuse(struct model *model, uint64_t scope);
 
@@ -109,35 +110,34 @@ struct occupancy {
     struct {
         uint32_t tenants;
         uint64_t share;
-        uint64_t memory;   /* that its tenants count with */
-        uint64_t reserved; /* of it */
-        uint32_t open;     /* tenants that count with none */
+        uint64_t memory;   /* that its tenants are counted with (FAIRNESS.md section 9) */
+        uint64_t reserved; /* the part of `memory` that tenants reserved */
+        uint32_t open;     /* tenants that are counted with no memory */
         enum sharing sharing;
-        const struct asking *last; /* of its tenants */
-        bool mixed;                /* two modes, two users of MPS or two pairs of directories */
+        const struct asking *last; /* the request of the last tenant */
+        bool mixed;                /* its tenants differ in mode, MPS user or MPS directories */
     } slots[SLOTS_MAX];
 };
 
-/* A time to look at. */
+/* A moment, and the leases that count as gone then. */
 struct moment {
-    int64_t at;           /* leases with an end up to here are gone; the present: none is */
+    int64_t at;           /* leases with a limit up to this are gone; if it is now, none is */
     bool without_helpers; /* opportunistic leases are gone */
-    bool without_noticed; /* those of them that are not just held any more are */
-    bool without_late;    /* leases over their limits are gone, unless they overstay */
-    const bool *left_out; /* by lease, these are gone too; NULL: none */
+    bool without_noticed; /* opportunistic leases are gone, except those in state LEASE_HELD */
+    bool without_late;    /* leases past their limits are gone, unless they overstay */
+    const bool *left_out; /* by index of the lease: these are gone too; NULL: none */
 };
 
-/* Returns the share of each device that a claim takes. For a request that was made it stays the
- * same. */
+/* Returns the share of each device that a claim takes. It stays the same after model_make(). */
 uint32_t asking_share(const struct model *model, uint64_t scope, const struct asking *asking);
-/* The request is made now. */
+/* Records the share of a request that is made now. */
 void model_make(struct model *model, uint64_t scope, const struct asking *asking);
 uint32_t asking_tenants(const struct model *model, const struct asking *asking);
 
-/* The devices that a claim accepts. */
+/* Returns the devices that a claim accepts. */
 slot_set model_accepts(const struct model *model, uint64_t scope, const struct asking *asking);
 
-/* Whether a lease is over its limit by twice the grace or more. */
+/* Returns whether a lease is past its limit by twice the grace or more. */
 bool model_overstays(const struct model *model, const struct model_lease *lease);
 
 bool model_is_usable(const struct model *model, uint64_t scope, unsigned slot);
@@ -147,40 +147,40 @@ void model_occupancy(const struct model *model, uint64_t scope, const struct mom
 
 /* ---- Memory and MPS (model_sharing.c) ---- */
 
-/* The memory that a tenant counts with; 0: none. */
+/* Returns the memory that a tenant is counted with; 0: none. */
 uint64_t asking_memory(const struct asking *asking);
-/* How many tenants fit by memory, one after the other, beside what others count with; `size` is
- * that of the device or the part of it. */
+/* Returns how many tenants fit into the memory, one after the other. `size` is the memory of the
+ * device, or of the scope's part of the device. Other tenants are counted with `beside` bytes. */
 uint32_t model_memory_room(const struct asking *asking, struct optional_number size,
                            uint64_t beside);
-/* The same by the last sample. */
+/* Returns the same by the last sample of free memory. */
 uint32_t model_sample_room(const struct model_device *device, const struct asking *asking,
                            const struct occupancy *occupancy, unsigned slot);
-/* Whether one control daemon serves both. */
+/* Returns whether one MPS control daemon can serve both. */
 bool model_is_one_mps(const struct asking *one, const struct asking *other);
 
 /* ---- Room (model_room.c) ---- */
 
-/* How many replicas of the claim each slot has room for: `room` by slot. Returns the slots that
- * have room for at least one. */
+/* Sets `room`, by slot, to the number of replicas that each slot has room for. Returns the slots
+ * that have room for at least one. */
 slot_set model_room(const struct model *model, uint64_t scope, const struct asking *asking,
                     const struct occupancy *occupancy, uint32_t room[SLOTS_MAX]);
 
-/* The same with every accepted device usable, empty and with all its memory free. */
+/* Does the same as if every accepted device were usable and empty, with all its memory free. */
 slot_set model_room_at_best(const struct model *model, uint64_t scope, const struct asking *asking,
                             uint32_t room[SLOTS_MAX]);
 
-/* The bounds of a replica's size; those of `all` are the number of its devices, and only they are
- * left in *slots. */
+/* Returns the minimum and maximum size of a replica. For `all`, both are the number of devices that
+ * the claim accepts, and other devices are removed from *slots. */
 void model_bounds(const struct model *model, uint64_t scope, const struct asking *asking,
                   slot_set *slots, uint32_t *ret_min, uint32_t *ret_max);
 
-/* Whether all replicas fit, with so many devices each out of `slots`. */
+/* Returns whether all replicas fit, each with `size` devices of `slots`. */
 bool model_fits(const struct model *model, const struct asking *asking, slot_set slots,
                 const uint32_t room[SLOTS_MAX], uint32_t size);
 
-/* The largest size with which the claim is placeable in `slots` and within the limits; 0: it is
- * not. */
+/* Returns the largest size of a replica with which the claim is placeable in `slots`, and within
+ * the limits if `within_limits`; 0: none. */
 uint32_t model_largest(const struct model *model, uint64_t scope, const struct asking *asking,
                        slot_set slots, const uint32_t room[SLOTS_MAX], bool within_limits);
 
@@ -188,7 +188,7 @@ uint32_t model_largest(const struct model *model, uint64_t scope, const struct a
 int model_judge_gift(const struct model *model, uint64_t scope, const struct asking *asking,
                      slot_set slots);
 
-/* Whether two devices may be in one replica. */
+/* Returns whether two devices may be in one replica. */
 bool model_may_be_together(const struct model *model, const struct asking *asking, unsigned one,
                            unsigned other);
 
@@ -197,25 +197,25 @@ bool model_may_be_together(const struct model *model, const struct asking *askin
 /* Returns how much the leases of a user or group hold, in millionths. */
 uint64_t model_user_holds(const struct model *model, uint32_t uid);
 uint64_t model_group_holds(const struct model *model, uint32_t group);
-/* Whether replicas of this size fit below the limits beside what is held. */
+/* Returns whether the limits allow replicas of this size in addition to the present leases. */
 bool model_within_limits(const struct model *model, uint64_t scope, const struct asking *asking,
                          uint32_t size);
-/* Whether there is any limit for its user or groups. */
+/* Returns whether its user or one of its groups has a limit. */
 bool model_has_limit(const struct model *model, uint64_t scope, const struct asking *asking);
 bool model_held_by_limit(const struct model *model, uint64_t scope, const struct asking *asking);
 bool model_impossible(const struct model *model, uint64_t scope, const struct asking *asking);
 
 /* ---- Queue order and starts (model_order.c) ---- */
 
-/* The step by which claims age. */
+/* Returns how long a claim waits for each class that it rises. */
 int64_t model_age_step(const struct model *model);
 enum priority model_class(const struct model *model, const struct model_claim *claim);
-/* When the next claim rises one class. */
+/* Returns the time when the next claim rises one class. */
 int64_t model_next_ageing(const struct model *model);
-/* Whether `one` comes before `other`. */
+/* Returns whether `one` comes before `other`. */
 bool model_before(const struct model *model, const struct model_claim *one,
                   const struct model_claim *other);
-/* The waiting claims of a scope in order. Returns how many. */
+/* Lists the waiting claims of a scope in order. Returns their number. */
 size_t model_order(const struct model *model, uint64_t scope,
                    const struct model_claim *ret_claims[CLAIMS_MAX]);
 
@@ -230,31 +230,31 @@ struct model_groups {
     size_t count;
 };
 
-/* Adds a blocked claim, which comes after those that were added before. Returns whether it is the
- * first of its group. */
+/* Adds a blocked claim. Call it for the claims in order. Returns whether the claim is the first of
+ * its group. */
 bool model_groups_add(const struct model *model, struct model_groups *groups,
                       const struct model_claim *claim);
 
-/* The groups of those that wait before the claim, are not held by a limit and not opportunistic. */
+/* Returns the groups of the ordinary claims that wait before the claim and that no limit holds. */
 void model_groups_before(const struct model *model, const struct model_claim *claim,
                          struct model_groups *ret_groups);
 
-/* The start of a claim's reservation by the rules; TIME_NEVER: unknown. */
+/* Returns the start of a claim's reservation by the rules; TIME_NEVER: unknown. */
 int64_t model_start(const struct model *model, const struct model_claim *claim);
-/* The room that it would have then. */
+/* Returns the slots with room for the claim at `at`, as reservations count it. */
 slot_set model_room_at(const struct model *model, const struct model_claim *claim, int64_t at,
                        uint32_t room[SLOTS_MAX]);
 
-/* Returns the slots that the groups block for the claim, from the starts and sets that the engine
+/* Returns the slots that the groups bar for the claim. Uses the starts and sets that the engine
  * reported. */
 slot_set model_bars(const struct model *model, const struct model_groups *groups,
                     const struct model_claim *claim);
 
-/* Where the claim may start by the queue alone, behind these groups. */
+/* Returns the slots that the queue leaves open to the claim, behind these groups. */
 slot_set model_open_to(const struct model *model, const struct model_groups *groups,
                        const struct model_claim *claim);
 
-/* Whether the claim may start now: its size, 0 when not. */
+/* Returns the size with which the claim may start now; 0: it may not. */
 uint32_t model_may_start(const struct model *model, const struct model_groups *groups,
                          const struct model_claim *claim, slot_set *ret_allowed);
 

@@ -61,7 +61,8 @@ static uint64_t cost(const struct model *model, const struct asking *asking, uin
     return replicas * size * asking_share(model, 0, asking);
 }
 
-/* Whether this much more stays below a limit; a limit that was lowered may be exceeded already. */
+/* Returns whether `more` is still within a limit. A limit that was lowered may be exceeded already.
+ */
 static bool leaves(uint64_t limit, uint64_t held, uint64_t more)
 {
     return limit == UINT64_MAX || held + more <= limit;

@@ -148,7 +148,7 @@ static bool placeable_at(const struct model *model, const struct model_claim *cl
     return model_largest(model, claim->scope, claim->asking, slots, room, false) > 0;
 }
 
-/* The next time after `after` at which a lease of the scope ends by its limit. */
+/* Returns the next time after `after` at which a lease of the scope reaches its limit. */
 static int64_t next_end(const struct model *model, uint64_t scope, int64_t after)
 {
     int64_t next = TIME_NEVER;
@@ -173,7 +173,7 @@ int64_t model_start(const struct model *model, const struct model_claim *claim)
 
 /* ---- Which claims may start ---- */
 
-/* Whether a claim that starts now is sure to have ended by then. */
+/* Returns whether a claim that starts now is certain to end by `start`. */
 static bool ends_before(const struct model *model, const struct asking *asking, int64_t start)
 {
     return asking->time.known && start > model->now &&
@@ -198,7 +198,7 @@ slot_set model_bars(const struct model *model, const struct model_groups *groups
     return barred;
 }
 
-/* The slots that an opportunistic claim must not use. */
+/* Returns the slots that an opportunistic claim must not use. */
 static slot_set taken_by_others(const struct model *model, const struct model_claim *claim)
 {
     slot_set taken = 0;

@@ -9,12 +9,12 @@
 /* The part of a device that a scope has. */
 struct part {
     bool there;
-    bool shared; /* only in this mode: */
+    bool shared; /* it can be shared only in the mode `sharing` */
     enum sharing sharing;
     uint64_t share;
     struct optional_number memory;
-    bool has_memory;          /* to reserve */
-    const struct asking *mps; /* whose it is; NULL: nobody's */
+    bool has_memory;          /* `memory` can be reserved */
+    const struct asking *mps; /* the request whose MPS control daemon serves it; NULL: none */
 };
 
 uint32_t asking_tenants(const struct model *model, const struct asking *asking)
@@ -28,7 +28,7 @@ uint32_t asking_tenants(const struct model *model, const struct asking *asking)
 
 static struct part part_of(const struct model *model, uint64_t scope, unsigned slot);
 
-/* All devices of a scope have the same share to give: what one replica of the lease has. */
+/* Returns the share that each device of a scope has: that of one replica of the scope's lease. */
 static uint64_t whole_share(const struct model *model, uint64_t scope)
 {
     const struct model_lease *lease = model_lease((struct model *)model, scope);
@@ -81,7 +81,7 @@ static struct part part_of(const struct model *model, uint64_t scope, unsigned s
     part.shared = true;
     part.sharing = lease->asking->sharing;
     part.mps = lease->asking->sharing == SHARING_MPS ? lease->asking : NULL;
-    /* A lease that reserved no memory has none to give on, but sees what the device has. */
+    /* A lease that reserved no memory has none to reserve, but sees the memory of the device. */
     part.has_memory = lease->asking->memory.known;
     part.memory = part.has_memory ? lease->asking->memory : device->plan->memory;
     return part;
@@ -108,7 +108,7 @@ static bool device_fits(const struct device_plan *device, const struct asking *a
     return asking->sharing != SHARING_MPS || device->id.vendor == VENDOR_NVIDIA;
 }
 
-/* Whether a device is reserved, and not for whoever asks. */
+/* Returns whether a device is reserved, but not for the request's user or groups. */
 static bool reserved_device_excludes(const struct model_device *device, const struct asking *asking)
 {
     bool mine = (device->people.users >> (asking->uid - FIRST_UID) & 1) != 0;
@@ -118,7 +118,7 @@ static bool reserved_device_excludes(const struct model_device *device, const st
     return device->reserved && !mine;
 }
 
-/* What passes by itself; `all` means only some of it. */
+/* Returns the devices that pass every condition. A request for `all` takes only a group of them. */
 static slot_set accepts_each(const struct model *model, uint64_t scope, const struct asking *asking)
 {
     slot_set accepted = 0;
@@ -150,7 +150,8 @@ static slot_set accepts_each(const struct model *model, uint64_t scope, const st
     return accepted;
 }
 
-/* The devices that may be in one replica with this one: of its host and, unless mixed, vendor. */
+/* Returns the devices that may be in one replica with this one: those of the same host and, unless
+ * `mixed`, the same vendor. */
 static slot_set companions(const struct model *model, unsigned slot, bool mixed)
 {
     const struct device_plan *one = model->devices[slot].plan;
@@ -165,8 +166,8 @@ static slot_set companions(const struct model *model, unsigned slot, bool mixed)
     return slots;
 }
 
-/* The devices that `all` means: those that may be together, most of them; of equals, those with
- * the lowest slot. */
+/* Returns the devices that `all` means: the largest group that may be together. Among equal groups
+ * it is the one with the lowest slot. */
 static slot_set all_devices(const struct model *model, slot_set accepted, bool mixed)
 {
     slot_set best = 0;
@@ -189,7 +190,8 @@ slot_set model_accepts(const struct model *model, uint64_t scope, const struct a
     return accepted;
 }
 
-/* Within a lease blocks do not matter: they keep a device from being given out, and it was. */
+/* Within a lease blocks do not matter: they prevent new grants, and this device is already granted.
+ */
 bool model_is_usable(const struct model *model, uint64_t scope, unsigned slot)
 {
     const struct model_device *device = &model->devices[slot];
@@ -248,7 +250,7 @@ void model_occupancy(const struct model *model, uint64_t scope, const struct mom
     }
 }
 
-/* How many replicas of the claim a slot carries beside what lies on it. */
+/* Returns how many replicas of the claim fit on a slot beside its leases. */
 static uint32_t room_beside(const struct model *model, uint64_t scope, const struct asking *asking,
                             unsigned slot, const struct occupancy *occupancy)
 {
@@ -322,9 +324,9 @@ void model_bounds(const struct model *model, uint64_t scope, const struct asking
     *ret_min = *ret_max = accepted == 0 ? 1 : (uint32_t)__builtin_popcount(accepted);
 }
 
-/* How many replicas of this size fit on these devices: r of them when the devices have r x size
- * places, no device counting more than r. (Deal the places out device by device, going round the
- * replicas: no replica gets a device twice.) At most `most` are asked for. */
+/* Returns how many replicas of this size fit on these devices, at most `max`. r replicas fit if the
+ * devices have r x size places, where each device counts at most r. Proof: deal out the places
+ * device by device, to one replica after the other; no replica gets a device twice. */
 static uint32_t replicas_on(slot_set slots, const uint32_t room[SLOTS_MAX], uint32_t size,
                             uint32_t max)
 {

@@ -13,7 +13,7 @@ uint64_t asking_memory(const struct asking *asking)
     return asking->min_free.known ? asking->min_free.value : 0;
 }
 
-/* Lets tenants in one by one, as long as each finds what it wants. */
+/* Counts how many tenants fit, admitted one by one. */
 static uint32_t count_tenants(const struct asking *asking, uint64_t size, uint64_t beside)
 {
     uint64_t each = asking_memory(asking);
@@ -47,7 +47,7 @@ uint32_t model_sample_room(const struct model_device *device, const struct askin
     return count_tenants(asking, device->free, occupancy->slots[slot].memory);
 }
 
-/* Whether what it names is used as it is, not something below it for each device. */
+/* Returns whether the MPS directories are used directly, without a subdirectory for each device. */
 static bool is_used_as_it_is(const struct asking *asking)
 {
     return !asking->gpus.all && asking->gpus.max == 1 && asking->replicas == 1;

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sees the promises' test fail for each of a table of faults put into the engine.
+"""Checks that the test of the promises finds each fault of a table when it is put into the engine.
 
     mutations.py SOURCE_ROOT [NAME]...
 
-A fault is one exact piece of source text and what replaces it. Everything happens on a copy of the
-sources. A fault whose text is not found exactly once is a failure itself: the table is out of date.
-Prints TAP.
+A fault replaces one exact piece of source text, in a copy of the sources. If the text is not found
+exactly once, the table is out of date, and the fault counts as failed. Prints TAP.
 """
 import concurrent.futures
 import os
@@ -63,7 +62,7 @@ def link(root, objects, name):
 
 
 def run(program):
-    """Returns (whether it passed, number of the broken promise or None, its words)."""
+    """Returns (whether it passed, number of the broken promise or None, message)."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("BERTH_")}
     try:
         done = subprocess.run(
@@ -71,7 +70,7 @@ def run(program):
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
         )
     except subprocess.TimeoutExpired:
-        return False, None, f"it ran for {SECONDS} s"
+        return False, None, f"timeout after {SECONDS} s"
     report = REPORT.search(done.stderr)
     if report:
         return False, int(report.group(1)), report.group(2)
@@ -79,7 +78,7 @@ def run(program):
 
 
 def build(root, objects, name, file, text):
-    """Links the test with a changed file; a header is looked for before the real one."""
+    """Links the test with a changed file. A changed header is found before the real one."""
     place = root / "mutated" / name
     mutated = place / "engine" / file
     mutated.parent.mkdir(parents=True)
@@ -100,18 +99,18 @@ def mutate(root, objects, mutation):
     source = root / "src/engine" / file
     text = source.read_text(encoding="utf-8") if source.is_file() else ""
     if text.count(old) != 1:
-        return f"src/engine/{file} has its text {text.count(old)} times: renew mutation_table.py"
+        return f"expected its text once in {file}, got {text.count(old)}: update mutation_table.py"
     try:
         passed, promise, words = run(build(root, objects, name, file, text.replace(old, new)))
     except subprocess.CalledProcessError as error:
         return f"does not build: {error}"
     if passed:
-        return "nothing was seen of it"
+        return "the test did not find it"
     if promise is None:
-        return f"it failed without a report: {words}"
+        return f"the test failed without a report: {words}"
     print(f"# {name}: promise {promise}: {words}", flush=True)
     if promise not in promises:
-        return f"promise {promise} was said to be broken, wanted one of {promises}: {words}"
+        return f"expected one of the promises {promises} to be broken, got {promise}: {words}"
     return None
 
 

@@ -8,7 +8,7 @@
 #include "engine/journal/journal.h"
 #include "promises/run.h"
 
-/* Stirs the bytes of the journal from `at` on into the fingerprint. */
+/* Adds the bytes of the journal from `at` on to the fingerprint. */
 static void update_fingerprint(struct run *run, size_t at)
 {
     for (; at < run->journal.length; at++)
@@ -21,8 +21,7 @@ void run_log(struct run *run, const struct engine_event *event)
     size_t at = run->journal.length;
 
     if (journal_encode(event, &run->journal) < 0)
-        run_blame(run, 9, "event %d at %" PRId64 " cannot be written down", event->type,
-                  event->time);
+        run_blame(run, 9, "cannot encode event %d at %" PRId64, event->type, event->time);
     run->event_count++;
     update_fingerprint(run, at);
     if (run->trace == NULL)
@@ -56,11 +55,11 @@ size_t run_dump(struct run *run, struct engine *engine, struct text *out)
                                                  .context = &dumping,
                                                  .wanted = EVENT_ALL}) < 0 ||
         dumping.failed)
-        run_blame(run, 9, "the state cannot be written down");
+        run_blame(run, 9, "cannot dump the state");
     return dumping.count;
 }
 
-/* Repeats what an engine must be told after a restart, because the events do not contain it. */
+/* Sets the limits, reserved devices and ranks again. The events do not contain them. */
 static void tell_again(const struct run *run, struct engine *engine)
 {
     const struct model *model = &run->model;
@@ -75,7 +74,8 @@ static void tell_again(const struct run *run, struct engine *engine)
     }
 }
 
-/* The figures of the devices are the latest: advice that was given before them counts no more. */
+/* Sets all figures of the devices again. The engine then forgets the picks that it counted since
+ * their last samples. */
 static void tell_figures(const struct run *run, struct engine *engine)
 {
     for (uint32_t slot = 0; slot < run->plan->planned; slot++) {
@@ -100,12 +100,12 @@ static void replay_all(struct run *run, struct engine *engine)
         size_t used = 0;
 
         if (journal_decode(bytes, left, &record, &used, &error) != JOURNAL_COMPLETE) {
-            run_blame(run, 9, "event %zu of %zu cannot be read again: %s", event + 1,
-                      run->event_count, error.message);
+            run_blame(run, 9, "cannot decode event %zu of %zu: %s", event + 1, run->event_count,
+                      error.message);
             return;
         }
         if (engine_replay(engine, &record.event, &error) < 0)
-            run_blame(run, 9, "event %zu of %zu (%s) cannot be replayed: %s", event + 1,
+            run_blame(run, 9, "cannot replay event %zu of %zu (%s): %s", event + 1,
                       run->event_count, journal_name(record.event.type), error.message);
         journal_record_finish(&record);
         if (run->verdict.promise != 0)
@@ -115,7 +115,7 @@ static void replay_all(struct run *run, struct engine *engine)
     }
 }
 
-/* The first records in which two dumps differ, in words. */
+/* Blames the engine with a description of the first records in which two dumps differ. */
 static void blame_difference(struct run *run, const struct text *one, const struct text *other)
 {
     const struct text *texts[] = {one, other};
@@ -157,12 +157,13 @@ static struct engine *make_again(struct run *run)
         here++;
     machine = plan_machine(plan, here);
     if (run_create(plan, &run->model.rules, &machine, &engine) < 0)
-        run_blame(run, 9, "an engine cannot be made again");
+        run_blame(run, 9, "cannot create a new engine");
     machine_finish(&machine);
     return engine;
 }
 
-/* Handles belong to an engine; what is not in use is forgotten with them. */
+/* Closes all handles, because they belong to the old engine. Requests that are not in use are
+ * forgotten with them. */
 static void close_all(struct run *run)
 {
     for (size_t i = 0; i < REQUESTS_MAX; i++) {
@@ -171,7 +172,7 @@ static void close_all(struct run *run)
     }
 }
 
-/* From now on the events are those of the state. */
+/* Replaces all events so far with those of a dump. */
 static void forget_events(struct run *run, const struct text *state, size_t count)
 {
     text_clear(&run->journal);
@@ -205,7 +206,7 @@ void run_restore(struct run *run, bool from_state)
         }
         run_dump(run, engine, &is);
         if (run->event_count != events)
-            run_blame(run, 9, "a restored engine decided something anew");
+            run_blame(run, 9, "a restored engine made a new decision");
         if (was.length != is.length || memcmp(was.bytes, is.bytes, was.length) != 0)
             blame_difference(run, &was, &is);
         engine_destroy(run->engine);

@@ -62,7 +62,7 @@ void run_init(struct run *run, const struct plan *plan, struct tally *tally)
 
 void run_finish(struct run *run)
 {
-    /* Nothing of what closing leads to is looked at any more. */
+    /* Makes the run ignore the events of closing. */
     run->verdict.promise = -1;
     for (size_t i = 0; i < REQUESTS_MAX; i++) {
         if (run->requests[i].handle != NULL)
@@ -115,7 +115,7 @@ void run_check_all(struct run *run)
     run->granted_since = false;
 }
 
-/* Whether anybody is within a lease. */
+/* Returns whether there are leases or claims within a lease. */
 static bool is_inhabited(const struct run *run, uint64_t lease)
 {
     for (size_t i = 0; i < run->model.lease_count; i++) {
@@ -129,7 +129,7 @@ static bool is_inhabited(const struct run *run, uint64_t lease)
     return false;
 }
 
-/* Ends a lease; in a quiet run without being told so, where nothing else ends with it. */
+/* Ends a lease. In a quiet run the engine does not report it, unless others end with the lease. */
 static int end_lease(struct run *run, struct berth_error *error)
 {
     bool quiet = run->plan->quiet && !is_inhabited(run, run->target);
@@ -181,15 +181,17 @@ static void do_lease(struct run *run, const struct operation *operation)
             run_blame(run, 4, "lease %" PRIu64 " was extended, but is over", run->target);
     }
     if (found != wanted)
-        run_blame(run, 8, "lease %" PRIu64 ": %s %s, wanted %d", run->target,
-                  operation->kind == OPERATION_EXTEND ? "extending says" : "ending says",
-                  found < 0 ? error.message : "yes", wanted);
+        run_blame(run, 8, "lease %" PRIu64 ": result of %s: %s, expected code %d", run->target,
+                  operation->kind == OPERATION_EXTEND ? "extending it" : "ending it",
+                  found < 0 ? error.message : "success", wanted);
     if (found == 0 && operation->kind != OPERATION_EXTEND &&
         (model_lease(&run->model, run->target) != NULL) != (operation->kind == OPERATION_DRAIN))
         run_blame(run, 8, "lease %" PRIu64 " ended, but the events do not say so", run->target);
 }
 
-/* The holder was never told: perhaps since its first device turned out to be bad. */
+/* Withdraws a grant before its holder is told. If `what` is set, its first device is drained
+ * before.
+ */
 static void do_return(struct run *run, const struct operation *operation)
 {
     const struct model_lease *lease = run_lease(run, operation->reference);
@@ -213,10 +215,10 @@ static void do_return(struct run *run, const struct operation *operation)
     }
     code = engine_return(run->engine, run->target, lease->arrived, run->deadline, &error);
     if (code != (draining ? BERTH_ERROR_NOT_FOUND : 0))
-        run_blame(run, 8, "lease %" PRIu64 ": returning says %s", run->target,
-                  code < 0 ? error.message : "yes");
+        run_blame(run, 8, "returning lease %" PRIu64 ": %s", run->target,
+                  code < 0 ? error.message : "success");
     if (code == 0 && model_lease(&run->model, run->target) != NULL)
-        run_blame(run, 8, "lease %" PRIu64 " was returned, but is still there", run->target);
+        run_blame(run, 8, "lease %" PRIu64 " was returned, but still exists", run->target);
     run->tally->returned += code == 0;
     run->tally->returned_to_wait += code == 0 && model_claim(&run->model, claim) != NULL;
 }
@@ -248,7 +250,7 @@ static void do_advance(struct run *run, const struct operation *operation)
         if (next > run->until)
             break;
         if (next <= run->model.now) {
-            run_blame(run, 4, "something is said to be due at %" PRId64 ", but it is %" PRId64,
+            run_blame(run, 4, "the next event is due at %" PRId64 ", but it is already %" PRId64,
                       next, run->model.now);
             break;
         }
@@ -260,13 +262,13 @@ static void do_advance(struct run *run, const struct operation *operation)
         engine_advance(run->engine, run->until);
         run->model.now = run->until;
         if (engine_now(run->engine) != run->until)
-            run_blame(run, 4, "the time is %" PRId64 ", wanted %" PRId64, engine_now(run->engine),
+            run_blame(run, 4, "the time is %" PRId64 ", expected %" PRId64, engine_now(run->engine),
                       run->until);
     }
 }
 
-/* Whether the operation may move reservations, by what somebody does who does not come later:
- * whoever has a device, an owner, or the devices themselves. */
+/* Returns whether the operation may move reservations. Claims, cancellations, ends of leases,
+ * restarts and the time must not move them. */
 static bool is_excuse(const struct operation *operation)
 {
     switch (operation->kind) {

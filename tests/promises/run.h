@@ -10,14 +10,30 @@
 
 enum { REQUESTS_MAX = 512, NOTICES_MAX = LEASES_MAX };
 
-/* The first promise that was broken, and how. */
+/* The first promise that was broken, and how. The promises have numbers; 13 is not the engine's:
+ *
+ *      1  An exclusive device has one lease.
+ *      2  A shared device has one mode, and its tenants together never exceed it.
+ *      3  A grant is all or nothing, and it is what the request asks for.
+ *      4  Claims are served in order, and reservations are kept.
+ *      5  A try succeeds exactly when a claim would be granted at once.
+ *      6  The queue has exactly the claims that wait.
+ *      7  An impossible request is refused at once; blocked and sick devices are worth waiting for.
+ *      8  A lease ends when it is released, drained or vacated, and not before.
+ *      9  A restored engine continues with the same state.
+ *     10  Opportunistic leases take only what no claim wants, and are preempted.
+ *     11  Unknown free memory is never taken for enough.
+ *     12  Picks and grants follow the policy.
+ *     14  A lease within a lease stays inside it.
+ *     99  The made-up fault of the shrinker's test.
+ */
 struct verdict {
     int promise; /* 0: none */
     uint32_t operation;
     char message[400];
 };
 
-/* How often each event happened, to see that none is missing. */
+/* Counts of events, to check that every kind occurs often enough. */
 struct tally {
     unsigned long steps;
     unsigned long checks;
@@ -34,28 +50,28 @@ struct tally {
     unsigned long timed_out;
     unsigned long reservations;
     unsigned long starts_known;
-    unsigned long promises; /* starts that were looked at again */
+    unsigned long promises; /* starts that were compared with an earlier promise */
     unsigned long restores;
     unsigned long within; /* grants within a lease */
     unsigned long limited;
     unsigned long picks;
-    unsigned long given;
-    unsigned long given_past; /* of those, what could not have been claimed now */
-    unsigned long not_given;
+    unsigned long given;      /* direct grants */
+    unsigned long given_past; /* direct grants where a claim would have to wait */
+    unsigned long not_given;  /* direct grants that were refused */
     unsigned long returned;
-    unsigned long returned_to_wait; /* of those, what was not granted again at once */
-    unsigned long ranked;           /* choices in which a rank decided */
-    unsigned long for_others;       /* claims to which a device was reserved for others */
+    unsigned long returned_to_wait; /* returned leases that were not granted again at once */
+    unsigned long ranked;           /* choices that involved a preferred device */
+    unsigned long for_others;       /* claims that do not accept a reserved device */
 };
 
-/* A request by the engine's number, by the handle, or both. */
+/* A request of the engine. It has a handle while it is open, and a number while it is in use. */
 struct run_request {
-    uint32_t operation; /* that opened it; 0: this place is free */
-    uint64_t number;    /* in events; 0: not said yet */
+    uint32_t operation; /* that opened it; 0: this entry is free */
+    uint64_t number;    /* in events; 0: no event has named it yet */
     uint64_t scope;
     const struct asking *asking;
     struct engine_request *handle; /* NULL: closed */
-    uint32_t parts;                /* claims that were made with it */
+    uint32_t parts;                /* number of claims made with it */
 };
 
 struct run {
@@ -69,29 +85,30 @@ struct run {
     struct run_request requests[REQUESTS_MAX];
     uint64_t last_id;
     struct text journal;   /* all events so far, encoded */
-    struct text held_back; /* events of a claim of a quiet run, encoded */
+    struct text held_back; /* events that run_hold_back() delays, encoded */
     bool holding_back;
-    struct text *trace; /* the same in words, after each operation's number; NULL: not wanted */
+    struct text *trace; /* all events as text, each after its operation's number; NULL: none */
     size_t event_count;
-    uint64_t fingerprint; /* of all events that ever were */
-    bool other_steps;     /* advance the time in one step where the default is event by event */
+    uint64_t fingerprint; /* hash of all events since the start */
+    bool other_steps;     /* advance in one step where the default is moment by moment, and
+                             moment by moment where the default is one step */
 
     /* The current operation, and its possible results. */
     const struct operation *operation;
-    uint64_t target;           /* the lease or claim that it names; 0: none */
-    struct run_request *asker; /* of a claim, try or pick */
-    struct reference origin;   /* of the claim that is being made */
+    uint64_t target;           /* the lease or claim that the operation names; 0: none */
+    struct run_request *asker; /* the request that claims; NULL: none */
+    struct reference origin;   /* of the new claim */
     int64_t deadline;
-    uint32_t expected_size; /* of the claim that is being made */
+    uint32_t expected_size; /* of the new claim; 0: it must wait */
     slot_set expected_allowed;
-    uint64_t told_lease; /* by an event, of the claim that is being made */
-    uint64_t told_claim;
+    uint64_t told_lease;           /* id of the new lease in its event; 0: no event yet */
+    uint64_t told_claim;           /* id of the new claim in its event; 0: no event yet */
     uint64_t notices[NOTICES_MAX]; /* leases that were given notice in this step */
     size_t notice_count;
-    bool granted_since; /* a notice: it may have been for that claim */
-    int64_t until;      /* how far the time may go in this step */
+    bool granted_since; /* a claim was granted after a notice, which may have been for that claim */
+    int64_t until;      /* the latest time that this step may reach */
 
-    /* For the test of the shrinker: complain at the so many-th grant of slot 1. */
+    /* For the test of the shrinker: the grant of slot 1 with this number is a fault; 0: none. */
     unsigned fault_at;
     unsigned fault_seen;
 };
@@ -103,85 +120,87 @@ void run_finish(struct run *run);
 /* Runs one operation and all checks. Returns whether all promises hold. */
 bool run_step(struct run *run, const struct operation *operation);
 
-/* The operations that claim, try, give or pick; that claim once more or close a request. */
+/* Runs an operation that claims, tries, gives or picks. */
 void run_claims(struct run *run, const struct operation *operation);
+/* Runs an operation that claims again or closes a request. */
 void run_again(struct run *run, const struct operation *operation);
-/* All checks of the state as it is between two calls. */
+/* Runs all checks of the state between two calls. */
 void run_check_all(struct run *run);
 static inline int64_t run_later(int64_t now, int64_t by)
 {
     return by >= TIME_NEVER - now ? TIME_NEVER : now + by;
 }
 
-/* Tells the load of the model's device. */
+/* Sets a device's load in the engine to the model's. */
 void run_load(const struct run *run, struct engine *engine, uint32_t slot);
-/* Reserves the slot as the model's device is. Returns as engine_reserve_device. */
+/* Reserves a slot for the users of the model's device. Returns what engine_reserve_device()
+ * returns. */
 int run_reserve(struct engine *engine, uint32_t slot, const struct model_device *device);
-/* The operations on devices, limits and rules. */
+/* Runs an operation on devices, limits or rules. */
 void run_machine(struct run *run, const struct operation *operation);
 
-/* Notes a broken promise, unless one was noted before. */
+/* Records a broken promise, unless one is already recorded. */
 void run_blame(struct run *run, int promise, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 struct run_request *run_request_of(struct run *run, uint64_t number);
-/* The lease or waiting claim that came of a part of an operation; NULL: there is none now. */
+/* Return the lease or waiting claim that a part of an operation made; NULL: none exists now. */
 struct model_lease *run_lease(struct run *run, struct reference reference);
 struct model_claim *run_claim(struct run *run, struct reference reference);
 
-/* An engine by these rules; takes the machine over on success. */
+/* Creates an engine with these rules. On success it takes over the machine. */
 int run_create(const struct plan *plan, const struct rules_plan *rules, struct machine *machine,
                struct engine **ret_engine);
-/* The settings that the rules are. */
+/* Converts rules to engine settings. */
 struct engine_settings run_settings(const struct plan *plan, const struct rules_plan *rules);
 /* Closes the handle of a request. */
 void run_close(struct run *run, struct run_request *request);
 
 /* ---- Events (events.c) ---- */
 
-/* Handles every event: updates the model. */
+/* Handles an event: checks it and updates the model. */
 void run_tell(void *context, const struct engine_event *event);
-/* In a quiet run, keeps the events of a call until it is known what came before them and was not
- * told: that the claim was granted as this lease, or that this lease is gone (0: neither). */
+/* In a quiet run, the engine does not report every grant and release. run_hold_back() delays the
+ * events of a call. run_let_go() makes up the `untold` event about `lease` (0: there is none) and
+ * then handles the delayed events. */
 void run_hold_back(struct run *run);
 void run_let_go(struct run *run, enum event_type untold, uint64_t lease);
 
 /* ---- Restoring (restore.c) ---- */
 
 void run_log(struct run *run, const struct engine_event *event);
-/* Goes on with an engine that was restored from the events so far, or from the state alone, which
- * takes their place then. */
+/* Replaces the engine with one that is restored from all events so far. If `from_state`, a dump of
+ * the state first replaces these events. */
 void run_restore(struct run *run, bool from_state);
-/* The engine's state in bytes. Returns how many events that are. */
+/* Appends the engine's state as encoded events. Returns their number. */
 size_t run_dump(struct run *run, struct engine *engine, struct text *out);
 
 /* ---- Checks ---- */
 
-/* Checks that a grant is right now. The claim waits or was just made (id 0). */
+/* Checks that a grant is correct. The claim waits or was just made (id 0). */
 void check_grant(struct run *run, const struct model_claim *claim,
                  const struct engine_event *event);
-/* Checks that a direct grant has its slots, and that they have room for it. */
+/* Checks that a direct grant has the operation's slots, and that they have room for it. */
 void check_gift(struct run *run, const struct model_claim *claim, const struct engine_event *event);
-/* Checks that a new claim got the right ones of its possible devices, where the rules decide that.
- */
+/* Checks that a new claim got its preferred devices, where the rules alone determine them. */
 void check_choice(struct run *run, const struct model_claim *claim,
                   const struct engine_event *event);
-/* Checks that the claim does not overtake others that wait. */
+/* Checks that the grant delays no earlier claim. */
 void check_grant_order(struct run *run, const struct model_claim *claim,
                        const struct engine_event *event);
 /* Checks that no device carries more than it can. */
 void check_devices(struct run *run);
-/* Checks that no claim waits that may start, and what the engine reports about waiting claims. */
+/* Checks that no claim waits that may start. Checks the engine's reports about waiting claims. */
 void check_queue(struct run *run);
 /* Copies the reservations of all waiting claims into the model. */
 void check_reservations(struct run *run);
 /* Checks that leases are preempted where that helps, and only there. */
 void check_giving_way(struct run *run);
-/* Checks that leases, claims and slots agree with the events. */
+/* Checks that the leases, claims and slots that the engine shows agree with its events. */
 void check_views(struct run *run);
-/* Checks that nothing that was due has been missed. */
+/* Checks that everything due has happened. */
 void check_due(struct run *run);
-/* Checks that no claim waits that can never be granted. */
+/* Checks that no impossible claim waits. */
 void check_impossible(struct run *run);
 
 #endif

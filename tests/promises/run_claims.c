@@ -19,7 +19,7 @@ static struct run_request *request_place(struct run *run)
     abort();
 }
 
-/* Opens the request of the operation; NULL when that fails, rightly or not. */
+/* Opens the operation's request. Returns NULL if that fails, expected or not. */
 static struct run_request *open_request(struct run *run, const struct operation *operation)
 {
     const struct asking *asking = &operation->asking;
@@ -49,13 +49,13 @@ static struct run_request *open_request(struct run *run, const struct operation 
     vector_finish(&mask);
     if (code < 0) {
         if (parent == NULL || code != BERTH_ERROR_NOT_FOUND || parent->state != LEASE_DRAINING)
-            run_blame(run, 7, "a request cannot be opened: %s", error.message);
+            run_blame(run, 7, "cannot open a request: %s", error.message);
         *opened = (struct run_request){0};
         return NULL;
     }
     model_make(&run->model, party.parent, asking);
     if (engine_request_claims(opened->handle) != asking_claims(asking))
-        run_blame(run, 3, "a request stands for %" PRIu32 " claims, wanted %" PRIu32,
+        run_blame(run, 3, "a request stands for %" PRIu32 " claims, expected %" PRIu32,
                   engine_request_claims(opened->handle), asking_claims(asking));
     return opened;
 }
@@ -91,11 +91,11 @@ static const char *outcome_name(int outcome)
     case CLAIM_GRANTED:
         return "granted at once";
     case CLAIM_WAITS:
-        return "to wait";
+        return "waiting";
     case BERTH_ERROR_IMPOSSIBLE:
         return "impossible";
     case BERTH_ERROR_NO_DEVICE:
-        return "without any device";
+        return "without a device";
     default:
         return berth_error_describe(outcome);
     }
@@ -109,11 +109,11 @@ static void compare_outcome(struct run *run, int promise, const char *call, int 
     if (found == BERTH_ERROR_IMPOSSIBLE || wanted == BERTH_ERROR_IMPOSSIBLE ||
         found == BERTH_ERROR_NO_DEVICE || wanted == BERTH_ERROR_NO_DEVICE)
         promise = 7;
-    run_blame(run, promise, "%s says that the claim is %s (%s), wanted: %s", call,
-              outcome_name(found), message, outcome_name(wanted));
+    run_blame(run, promise, "%s: the claim is %s (%s), expected: %s", call, outcome_name(found),
+              message, outcome_name(wanted));
 }
 
-/* The expected result of a claim that is made now. */
+/* Returns the expected result of a claim that is made now. */
 static int predict(struct run *run, const struct run_request *asker)
 {
     struct model_claim claim = {
@@ -122,7 +122,7 @@ static int predict(struct run *run, const struct run_request *asker)
     return model_predict(&run->model, &claim, &run->expected_size, &run->expected_allowed);
 }
 
-/* Whether a device is reserved and the request does not accept it. */
+/* Returns whether a device is reserved and the request does not accept it. */
 static bool is_kept_from(const struct run *run, const struct run_request *asker)
 {
     slot_set accepted = model_accepts(&run->model, asker->scope, asker->asking);
@@ -142,9 +142,9 @@ static void check_would_grant(struct run *run, const struct run_request *asker, 
 
     compare_outcome(run, 5, "would_grant", found, wanted, error.message);
     if (run->event_count != events)
-        run_blame(run, 5, "would_grant changed something");
+        run_blame(run, 5, "would_grant caused an event");
     if (asker->scope == 0 && wanted == CLAIM_GRANTED && engine_is_full(run->engine))
-        run_blame(run, 6, "the engine says that it is full, where a claim can be granted");
+        run_blame(run, 6, "the engine says that it is full, but a claim can be granted");
 }
 
 /* Makes one claim, or tries to, and compares the result with the model. */
@@ -176,12 +176,13 @@ static void claim_once(struct run *run, struct run_request *asker, bool trying)
     run_let_go(run, EVENT_GRANTED, found == CLAIM_GRANTED ? id : 0);
     compare_outcome(run, trying ? 5 : 4, trying ? "try" : "claim", found, wanted, error.message);
     if (found == CLAIM_GRANTED && id != run->told_lease)
-        run_blame(run, 6, "the claim is lease %" PRIu64 ", the event says %" PRIu64, id,
+        run_blame(run, 6, "the call returned lease %" PRIu64 ", the event says %" PRIu64, id,
                   run->told_lease);
     if (found == CLAIM_WAITS && !trying && id != run->told_claim)
-        run_blame(run, 6, "the claim is %" PRIu64 ", the event says %" PRIu64, id, run->told_claim);
+        run_blame(run, 6, "the call returned claim %" PRIu64 ", the event says %" PRIu64, id,
+                  run->told_claim);
     if (found != CLAIM_WAITS && run->told_claim != 0)
-        run_blame(run, 6, "claim %" PRIu64 " was queued though it does not wait", run->told_claim);
+        run_blame(run, 6, "claim %" PRIu64 " was queued, but does not wait", run->told_claim);
     if (compare && found != CLAIM_GRANTED) {
         run_dump(run, run->engine, &is);
         if (was.length != is.length || memcmp(was.bytes, is.bytes, was.length) != 0)
@@ -203,11 +204,12 @@ static void pick_once(struct run *run, struct run_request *asker)
 
     compare_outcome(run, 12, "pick", found > 0 ? CLAIM_GRANTED : found, wanted, error.message);
     if (found > 0 && (uint32_t)found != replicas * run->expected_size)
-        run_blame(run, 12, "pick gives %d slots, wanted %" PRIu32, found,
+        run_blame(run, 12, "pick returned %d slots, expected %" PRIu32, found,
                   replicas * run->expected_size);
     for (int i = 0; i < found && i < LEASE_SLOTS_MAX; i++) {
         if (slots[i] >= SLOTS_MAX || (run->expected_allowed >> slots[i] & 1) == 0)
-            run_blame(run, 12, "pick gives slot %" PRIu32 ", which is not to be had", slots[i]);
+            run_blame(run, 12, "pick returned slot %" PRIu32 ", which the claim may not use",
+                      slots[i]);
     }
     run->tally->picks++;
 }
@@ -223,7 +225,7 @@ static void give_once(struct run *run, struct run_request *asker)
     uint64_t lease = 0;
     int found;
 
-    /* In any order: highest first. */
+    /* The engine must accept any order: highest first. */
     for (uint32_t slot = SLOTS_MAX; slot-- > 0;) {
         if ((run->operation->slots >> slot & 1) != 0)
             slots[count++] = slot;
@@ -234,11 +236,11 @@ static void give_once(struct run *run, struct run_request *asker)
     found = engine_grant_slots(run->engine, asker->handle, slots, count, &lease, &error);
     run_let_go(run, EVENT_GRANTED, found == 0 ? lease : 0);
     if (found != wanted)
-        run_blame(run, wanted == BERTH_ERROR_BUSY ? 1 : 3, "giving slots %#x says %s, wanted %s",
-                  run->operation->slots, found < 0 ? error.message : "yes",
-                  wanted < 0 ? berth_error_describe(wanted) : "yes");
+        run_blame(run, wanted == BERTH_ERROR_BUSY ? 1 : 3, "granting slots %#x: %s, expected: %s",
+                  run->operation->slots, found < 0 ? error.message : "success",
+                  wanted < 0 ? berth_error_describe(wanted) : "success");
     if (found == 0 && lease != run->told_lease)
-        run_blame(run, 6, "what was given is lease %" PRIu64 ", the event says %" PRIu64, lease,
+        run_blame(run, 6, "the call returned lease %" PRIu64 ", the event says %" PRIu64, lease,
                   run->told_lease);
     run->tally->given += found == 0;
     run->tally->given_past += found == 0 && !could_claim;
@@ -268,7 +270,7 @@ void run_claims(struct run *run, const struct operation *operation)
         run_close(run, asker);
 }
 
-/* Whether claims can still be made within a lease. */
+/* Returns whether claims can still be made within a lease. */
 static bool is_claimable(struct run *run, uint64_t lease)
 {
     const struct model_lease *around = model_lease(&run->model, lease);

@@ -13,7 +13,7 @@ static void do_back(struct run *run, uint32_t slot)
 
     if (model->present)
         return;
-    /* New devices get the next slot. */
+    /* A new device gets the next slot, so the devices before it must be there. */
     if (!model->here && slot > 0 && !run->model.devices[slot - 1].here)
         return;
     model->here = true;
@@ -25,9 +25,9 @@ static void do_back(struct run *run, uint32_t slot)
     device = plan_device(model->plan);
     if (engine_device_add(run->engine, &device, &found, NULL) < 0) {
         device_finish(&device);
-        run_blame(run, 7, "a device cannot be added");
+        run_blame(run, 7, "cannot add a device");
     } else if (found != slot) {
-        run_blame(run, 7, "the device of slot %u was given slot %u", slot, found);
+        run_blame(run, 7, "expected slot %u for a new device, got slot %u", slot, found);
     }
 }
 
@@ -73,7 +73,7 @@ static void do_reserve(struct run *run, const struct operation *operation)
     device->reserved = operation->known;
     device->people = operation->people;
     if (run_reserve(run->engine, operation->slot, device) < 0)
-        run_blame(run, 7, "a device cannot be reserved");
+        run_blame(run, 7, "cannot reserve a device");
 }
 
 static void do_rules(struct run *run, const struct operation *operation)
@@ -82,7 +82,7 @@ static void do_rules(struct run *run, const struct operation *operation)
 
     run->model.rules = operation->rules;
     if (engine_set_rules(run->engine, &settings) < 0)
-        run_blame(run, 7, "the rules cannot be changed");
+        run_blame(run, 7, "cannot change the rules");
 }
 
 int run_reserve(struct engine *engine, uint32_t slot, const struct model_device *device)
@@ -115,7 +115,7 @@ void run_machine(struct run *run, const struct operation *operation)
         do_back(run, slot);
         return;
     }
-    /* These hold for a device that is still to come, too. */
+    /* These are possible before the device is added, too. */
     if (operation->kind == OPERATION_RULES)
         do_rules(run, operation);
     else if (operation->kind == OPERATION_RESERVE)

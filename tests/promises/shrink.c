@@ -68,13 +68,13 @@ bool history_run(const struct history *history, const struct search_terms *terms
     *verdict = (struct verdict){
         .promise = 4,
         .operation = history->count == 0 ? 0 : history->operations[history->count - 1].number,
-        .message = "the same history in other steps through the time tells other events",
+        .message = "the history has other events when the time advances in other steps",
     };
     return false;
 }
 
-/* Whether the history still breaks the promise without `count` operations from `first` on; they are
- * left out then. */
+/* Removes `count` operations from `first` on if the history still breaks the promise without them.
+ * Returns whether it does. */
 static bool leave_out(struct history *history, size_t first, size_t count,
                       const struct search_terms *terms, struct verdict *verdict)
 {
@@ -121,7 +121,7 @@ void history_shrink(struct history *history, const struct search_terms *terms,
                 again = true;
             end = end - count < history->count ? end - count : history->count;
         }
-        /* The single ones once more, as long as one could go. */
+        /* Try single operations again as long as one of them could be removed. */
         chunk = chunk > 1 ? chunk / 2 : again ? 1 : 0;
     }
 }

@@ -7,11 +7,11 @@
 
 #include "promises/run.h"
 
-/* The failure to look for when histories run. */
+/* How histories run, and which failure is made up. */
 struct search_terms {
-    unsigned fault_at;  /* of struct run; 0: no made-up fault */
-    struct text *trace; /* the same */
-    bool twice;         /* a second run, in other steps through the time, must tell the same */
+    unsigned fault_at;  /* copied to struct run */
+    struct text *trace; /* copied to struct run */
+    bool twice;         /* a second run with `other_steps` must have the same events */
 };
 
 /* Makes up a history of at most `steps` operations and runs it. Returns whether all is well; if
@@ -24,8 +24,8 @@ bool history_make(struct history *history, uint64_t seed, size_t steps,
 bool history_run(const struct history *history, const struct search_terms *terms,
                  struct verdict *verdict);
 
-/* Removes operations that are not needed to break the same promise. The verdict is that of the
- * rest. */
+/* Removes operations that are not needed to break the same promise. The verdict becomes that of the
+ * shorter history. */
 void history_shrink(struct history *history, const struct search_terms *terms,
                     struct verdict *verdict);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The model itself, in situations whose outcome can be read off docs/FAIRNESS.md.
+ * Tests the model in situations whose outcome follows directly from docs/FAIRNESS.md.
  */
 #include "support/unit.h"
 
@@ -60,7 +60,7 @@ static struct asking *ask_helper(struct scene *scene, uint32_t devices)
     return asking;
 }
 
-/* Adds a lease on these slots; TIME_NEVER: without end. */
+/* Adds a lease on these slots. `expires` is its time limit; TIME_NEVER: none. */
 static struct model_lease *hold(struct scene *scene, const struct asking *asking, slot_set slots,
                                 int64_t expires)
 {
@@ -86,7 +86,7 @@ static struct model_claim *wait_for(struct scene *scene, const struct asking *as
     return claim;
 }
 
-/* Where a claim would be placed then: on devices that are taken now, if there are enough. */
+/* Returns where a claim would be placed at that time, preferably on devices that are in use now. */
 static slot_set choose_set(struct scene *scene, const struct model_claim *claim, int64_t at)
 {
     uint32_t room[SLOTS_MAX];
@@ -125,7 +125,7 @@ static void reserve(struct scene *scene)
     }
 }
 
-/* Checks the result of a claim that is made now, and its possible slots. */
+/* Returns the result of a claim that is made now, and its possible slots. */
 static int outcome(struct scene *scene, const struct asking *asking, slot_set *ret_allowed)
 {
     struct model_claim claim = {.asking = asking, .arrived = scene->model.now};
@@ -164,7 +164,7 @@ static void no_devices_is_an_answer(void **state)
     assert_int_equal(outcome(&scene, ask(&scene, 1), NULL), BERTH_ERROR_NO_DEVICE);
 }
 
-/* A wide claim waits without a known start: narrow ones take nothing that it accepts. */
+/* While a wide claim waits without a known start, narrow claims take no device that it accepts. */
 static void the_head_blocks(void **state)
 {
     struct scene scene;
@@ -183,7 +183,7 @@ static void the_head_blocks(void **state)
     assert_int_equal(outcome(&scene, elsewhere, NULL), CLAIM_GRANTED);
 }
 
-/* The holder's limit gives the wide claim a start: what ends before may go first. */
+/* The holder's limit gives the wide claim a start. Claims that end before it may go first. */
 static void short_claims_go_first(void **state)
 {
     struct scene scene;
@@ -199,7 +199,8 @@ static void short_claims_go_first(void **state)
     assert_int_equal(outcome(&scene, ask(&scene, 1), NULL), CLAIM_WAITS);
 }
 
-/* With a start, only the set is barred: another free device may be had for ever. */
+/* With a known start, only the set is barred. Claims without a time limit get other free devices.
+ */
 static void only_the_set_is_barred(void **state)
 {
     struct scene scene;
@@ -216,7 +217,7 @@ static void only_the_set_is_barred(void **state)
     assert_int_equal(allowed, 1 << 3);
 }
 
-/* Two groups become one by a claim that accepts devices of both. */
+/* A claim that accepts devices of two groups joins them. */
 static void groups_become_one(void **state)
 {
     struct scene scene;
@@ -234,11 +235,11 @@ static void groups_become_one(void **state)
     asking = ask(&scene, 1);
     asking->wanted = 1 << 2;
     wait_for(&scene, asking); /* no start */
-    /* Slot 5 belongs to nobody, and is free. */
+    /* Slots 4 and 5 are free, and no group accepts them. */
     asking = ask(&scene, 1);
     assert_int_equal(outcome(&scene, asking, &allowed), CLAIM_GRANTED);
     assert_int_equal(allowed, 1 << 4 | 1 << 5);
-    /* A third accepts devices of both groups and slot 4: now that is out of reach too. */
+    /* A third claim accepts devices of both groups and slot 4, so slot 4 is barred too. */
     ask(&scene, 3)->wanted = 1 << 0 | 1 << 2 | 1 << 4;
     wait_for(&scene, &scene.askings[5]);
     assert_int_equal(outcome(&scene, asking, &allowed), CLAIM_GRANTED);
@@ -299,8 +300,8 @@ static void helpers_take_what_nobody_wants(void **state)
     assert_int_equal(outcome(&scene, ask_helper(&scene, 2), NULL), CLAIM_WAITS);
 }
 
-/* Helpers' devices count as free in a reservation, and so do those of leases that are over, but for
- * those that overstay. */
+/* In a reservation, the devices of opportunistic leases count as free. So do those of leases past
+ * their limit, unless they overstay. */
 static void helpers_do_not_move_a_start(void **state)
 {
     struct scene scene;
@@ -355,7 +356,7 @@ static struct asking *ask_slice(struct scene *scene, uint64_t memory, uint64_t m
     return asking;
 }
 
-/* The example of docs/FAIRNESS.md, and tenants beside one that reserved no memory. */
+/* The example of docs/FAIRNESS.md, section 9, and tenants beside one that reserved no memory. */
 static void what_is_reserved_counts(void **state)
 {
     struct scene scene;
@@ -451,9 +452,9 @@ static void leases_have_devices_within(void **state)
     assert_int_equal(model_predict(&scene.model, &inner, &size, &allowed), BERTH_ERROR_IMPOSSIBLE);
 }
 
-/* ---- Counting replicas, against trying everything ---- */
+/* ---- Counting replicas, compared with trying everything ---- */
 
-/* Whether so many more replicas of this size fit, by trying every set for each. */
+/* Returns whether `replicas` more replicas of this size fit, by trying every set for each. */
 static bool fits_by_trying(const struct model *model, const struct asking *asking, slot_set slots,
                            const uint32_t room[SLOTS_MAX], uint32_t size, uint32_t replicas)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Random histories of the engine, with every promise checked after every step. The first argument
- * says which of several parts of the seeds this program runs: "1/2".
+ * selects a part of the seeds: "1/2" is the first of two parts.
  *
  *     BERTH_PROMISES_SEED=N   runs only the history of this seed
  */
@@ -58,13 +58,13 @@ static void print_tally(const struct tally *tally, unsigned long histories)
         tally->refused, tally->timed_out, tally->impossible, tally->no_device, tally->notices,
         tally->revoked, tally->expired, tally->restores, tally->picks, tally->reservations,
         tally->starts_known, tally->promises, tally->limited);
-    print_message("%lu given (%lu where a claim would wait), %lu not given, %lu returned (%lu to "
-                  "wait), %lu choices by rank, %lu claims past devices reserved for others\n",
+    print_message("%lu direct grants (%lu where a claim would wait), %lu refused, %lu returned "
+                  "(%lu to wait), %lu choices by rank, %lu claims past reserved devices\n",
                   tally->given, tally->given_past, tally->not_given, tally->returned,
                   tally->returned_to_wait, tally->ranked, tally->for_others);
 }
 
-/* That the histories had enough of everything. */
+/* Checks that the histories had enough events of each kind. */
 static void check_tally(const struct tally *tally)
 {
     unsigned long steps = tally->steps;
@@ -82,7 +82,7 @@ static void check_tally(const struct tally *tally)
     assert_true(tally->ranked > steps / 2000 && tally->for_others > steps / 1000);
 }
 
-/* The report about the current history if it never ends. */
+/* The report that is printed if the current history never ends. */
 static char endless[96];
 
 static void report_endless(int number)
@@ -99,7 +99,7 @@ static void watch(uint64_t seed)
     const struct itimerval time = {.it_value = {.tv_sec = 60}};
 
     snprintf(endless, sizeof(endless),
-             "promise 4: no end (run again with BERTH_PROMISES_SEED=%" PRIu64 ")\n", seed);
+             "promise 4: it never ends (run again with BERTH_PROMISES_SEED=%" PRIu64 ")\n", seed);
     signal(SIGVTALRM, report_endless);
     setitimer(ITIMER_VIRTUAL, &time, NULL);
 }
@@ -113,7 +113,7 @@ static void run_seed(uint64_t seed, struct tally *tally)
     watch(seed);
     if (!history_make(&history, seed, STEPS_OF_ONE, &terms, tally, &verdict) ||
         (terms.twice && !history_run(&history, &terms, &verdict))) {
-        signal(SIGVTALRM, SIG_IGN); /* to make it short may take its time */
+        signal(SIGVTALRM, SIG_IGN); /* shrinking may take longer */
         report(&history, &terms, &verdict);
         history_finish(&history);
         fail_msg("promise %d: %s (seed %" PRIu64 ")", verdict.promise, verdict.message, seed);
@@ -139,7 +139,7 @@ static void promises_hold(void **state)
     check_tally(&tally);
 }
 
-/* A made-up fault, to see that a short history comes of a long one: the third grant of slot 1. */
+/* Shrinks long histories with a made-up fault: the third grant of slot 1. */
 static void failing_histories_become_short(void **state)
 {
     const struct search_terms terms = {.fault_at = 3};

@@ -3,8 +3,8 @@
 
     event_readers.py HOST:PORT COUNT
 
-Reads until a line "until NAME" comes on standard input; then, once every reader has been told that the lease of this
-name is over and has read on until nothing came for a second, prints what each has read, as JSON, and ends.
+After a line "until NAME" on standard input, reads on until every reader has seen the end of the lease of this name.
+Then prints a summary of each reader as JSON.
 """
 import json
 import selectors
@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 
-# How long after the line the slowest reader may take.
+# Seconds that the slowest reader may take after the line.
 PATIENCE = 60.0
 
 
@@ -43,7 +43,7 @@ class Reader:
         return bool(data)
 
     def take(self, frame):
-        """Lines before the stream itself, those of HTTP, are no events."""
+        """Counts an event. Ignores the HTTP lines before the stream."""
         start = frame.rfind(b"event: ")
         if start < 0:
             return
@@ -78,12 +78,12 @@ def main():
         for key, _ in selector.select(0.2):
             if key.data is not None:
                 if not key.data.read():
-                    sys.exit("a reader was sent away")
+                    sys.exit("the server closed the connection of a reader")
             else:
                 words = sys.stdin.readline().split()
                 selector.unregister(sys.stdin)
                 if not words:
-                    sys.exit("nobody wants to know")
+                    sys.exit("standard input ended")
                 last, deadline = words[1], time.monotonic() + PATIENCE
         if last is None:
             continue

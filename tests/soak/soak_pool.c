@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many threads on eight devices for a while, watched: fails when two use one device, when a call
- * answers what it must not, or when nothing moves for too long. TAP on standard output.
+ * Many threads claim eight devices for some time. Fails if two threads use one device, if a call
+ * returns a wrong result, or if no thread gets a turn for too long. Prints TAP.
  *
  *     soak_pool SECONDS THREADS
  */
@@ -12,8 +12,8 @@
 
 #include "support/many_claimers.h"
 
-/* So many seconds without a turn of anybody, or until the last thread is back: somebody was
- * forgotten. */
+/* The most seconds without a turn of any thread, and until the last thread ends. After that, a
+ * wake-up was lost. */
 enum { TIMEOUT = 20 };
 
 static struct timespec in_seconds(double seconds)
@@ -28,7 +28,7 @@ static struct timespec in_seconds(double seconds)
     return time;
 }
 
-/* Whether the thread is back before so many seconds have passed. */
+/* Returns whether the thread ends within this many seconds. */
 static bool is_back(pthread_t thread, double seconds)
 {
     const struct timespec end = in_seconds(seconds);
@@ -36,8 +36,8 @@ static bool is_back(pthread_t thread, double seconds)
     return pthread_timedjoin_np(thread, NULL, &end) == 0;
 }
 
-/* Looks for so many seconds, every now and then, whether the threads get their turns. Returns false
- * when nobody does for too long, or when a thread is back that has no reason to. */
+/* Checks once a second, for this many seconds, that the threads get their turns. Returns false if
+ * no thread does for too long, or if the thread `any` ends. */
 static bool watch(struct claimers *claimers, pthread_t any, double seconds)
 {
     double still = 0;
@@ -56,7 +56,7 @@ static bool watch(struct claimers *claimers, pthread_t any, double seconds)
     return true;
 }
 
-/* Has the threads end. Returns how many did not: they wait for a wake-up that was lost. */
+/* Tells all threads to end. Returns how many did not: they wait for a lost wake-up. */
 static size_t end(struct claimers *claimers, const pthread_t *threads, size_t count)
 {
     struct timespec last = in_seconds(TIMEOUT);
@@ -68,7 +68,7 @@ static size_t end(struct claimers *claimers, const pthread_t *threads, size_t co
     return lost;
 }
 
-/* Ends without tidying up: threads may still be at it. */
+/* Ends without cleaning up, because threads may still be running. */
 static void fail(const char *what, size_t threads)
 {
     printf("1..1\nnot ok 1 - %zu threads: %s\n", threads, what);
@@ -100,17 +100,17 @@ int main(int argc, char **argv)
 
     if (threads == NULL || !claimers_begin(&claimers)) {
         free(threads);
-        puts("1..1\nnot ok 1 - no memory");
+        puts("1..1\nnot ok 1 - out of memory");
         return 1;
     }
     started = start(&claimers, threads, count);
     if (started == 0 || !watch(&claimers, threads[0], seconds))
-        fail("nothing moved for too long", started);
+        fail("no turn for too long", started);
     if (end(&claimers, threads, started) > 0)
-        fail("some never came back", started);
+        fail("some did not end", started);
     claimers_end(&claimers);
     free(threads);
-    printf("1..1\n# %lu turns\n%s 1 - %zu threads for %g s, %lu wrong answers\n",
+    printf("1..1\n# %lu turns\n%s 1 - %zu threads for %g s, %lu wrong results\n",
            atomic_load(&claimers.turns), atomic_load(&claimers.wrongs) == 0 ? "ok" : "not ok",
            started, seconds, atomic_load(&claimers.wrongs));
     return atomic_load(&claimers.wrongs) == 0 ? 0 : 1;

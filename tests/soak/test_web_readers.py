@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many clients of one event stream: how much they cost berth web and the daemon.
+"""The cost of many clients of one event stream for berth web and the daemon.
 
-SOAK_READERS and SOAK_SECONDS say how many and how long. How much may be used counts only for programs without
-sanitizers, and where there is time enough to measure it.
+SOAK_READERS and SOAK_SECONDS set the number of clients and the duration. The limits on CPU time and memory are checked
+only for programs without sanitizers, and only if the duration is long enough to measure them.
 """
 import json
 import os
@@ -18,8 +18,8 @@ from web_process import WebProcess
 READERS = int(os.environ.get("SOAK_READERS", "200"))
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 PROCESSES = 4
-# More at once than there are devices, and in all a little less than what these can do: there is a queue again and
-# again, and it never grows.
+# A burst has more leases than there are devices, but the average is a little below what the devices can serve. So a
+# queue forms with every burst and never grows from one burst to the next.
 DEVICES, BURST, EVERY, HELD = 8, 10, 2.0, 1.5
 COUNTS = SECONDS >= 20 and os.environ.get("BERTH_SANITIZERS", "none") == "none"
 WEB_MOST, DAEMON_MOST = 0.20, 0.05  # of one core
@@ -38,7 +38,7 @@ class Measured:
         self.memory = self.resident()
 
     def cpu(self):
-        """Seconds of all its threads."""
+        """Returns the CPU seconds of all its threads."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -46,7 +46,7 @@ class Measured:
         return int(re.search(r"^VmRSS:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text(), re.M)[1]) << 10
 
     def share(self):
-        """Of one core."""
+        """Returns its share of one core."""
         return (self.cpu() - self.used) / (time.monotonic() - self.began)
 
     def growth(self):
@@ -54,7 +54,7 @@ class Measured:
 
 
 class SlowReader:
-    """Reads nothing until it is told to."""
+    """Reads nothing before read_until()."""
 
     def __init__(self, served):
         host, port = served.address.split(":")
@@ -64,13 +64,13 @@ class SlowReader:
         self.socket.sendall(f"GET /api/events HTTP/1.1\r\nHost: {served.address}\r\n\r\n".encode())
 
     def read_until(self, name):
-        """All that comes until the lease of this name is there, in a greeting or by itself."""
+        """Returns all bytes until the lease of this name is seen, in a snapshot or in an event of its own."""
         self.socket.settimeout(TIMEOUT)
         deadline = time.monotonic() + TIMEOUT
         text = b""
         while f'"{name}"'.encode() not in text:
             data = self.socket.recv(1 << 16)
-            assert data, "the slow reader was sent away"
+            assert data, "the server closed the connection of the slow reader"
             assert time.monotonic() < deadline, f"no {name} in {len(text)} bytes, with {text.count(b'event: hello')} hellos"
             text += data
         return text
@@ -120,12 +120,12 @@ def test_many_readers(sandbox, nvml, machine_pool, capsys):
     nvml(DEVICES)
     comings = Comings(machine_pool)
     served = WebProcess(sandbox)
-    comings.go_on(1)  # so that everything has been started
+    comings.go_on(1)  # until all programs have started
     [daemon] = machine_pool.daemons()
     before = comings.count
     readers = start_readers(sandbox, served)
     slow = SlowReader(served) if COUNTS else None
-    comings.go_on(min(10.0, SECONDS / 2))  # memory settles
+    comings.go_on(min(10.0, SECONDS / 2))  # until the memory use is stable
     web, pool = Measured(served.pid), Measured(daemon)
     comings.go_on(SECONDS - min(10.0, SECONDS / 2))
     numbers = {
@@ -147,7 +147,7 @@ def test_many_readers(sandbox, nvml, machine_pool, capsys):
         heard += json.loads(program.wait_for_line(r"^\[", timeout=90))
         assert program.wait() == 0, program.text("stderr")
     kinds = {kind: min(reader["events"].get(kind, 0) for reader in heard) for kind in ("hello", "load", "lease", "queue")}
-    numbers["events of the one who heard least"] = kinds
+    numbers["fewest events of a reader"] = kinds
     numbers["KiB for each reader"] = sorted(reader["bytes"] >> 10 for reader in heard)[len(heard) // 2]
     numbers["longest silence, s"] = round(max(reader["longest_silence"] for reader in heard), 2)
     if slow is not None:

@@ -29,7 +29,7 @@ static inline void assert_aborts(void (*misuse)(void))
     if (child == 0) {
         int nowhere = open("/dev/null", O_WRONLY);
 
-        /* cmocka would catch the signal; neither its words nor a core file are wanted. */
+        /* cmocka would catch the signal. Its message and a core file are not wanted. */
         signal(SIGABRT, SIG_DFL);
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         dup2(nowhere, STDERR_FILENO);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * AMD devices in a made-up machine, and what the vendor's table makes of them.
+ * AMD devices in a made-up machine, read through the vendor's table.
  */
 #ifndef TESTS_AMD_MACHINE_H
 #define TESTS_AMD_MACHINE_H
@@ -12,13 +12,13 @@
 
 #define KFD_NODES "/sys/class/kfd/kfd/topology/nodes"
 
-/* The worker's, from step to step. */
+/* The worker's context, kept from step to step. */
 static struct vendor_context amd_context;
 
-/* A node that does not answer, so that it is not read as a candidate; 0: none. */
+/* The number of a KFD node that does not answer and is not read as a candidate; 0: none. */
 static unsigned amd_stuck_node;
 
-/* Names come from here, not from what is installed. */
+/* A setup function for cmocka. Device names come from its pci.ids, not from the installed one. */
 static inline int amd_enter(void **state)
 {
     if (machine_enter(state) < 0)
@@ -38,7 +38,7 @@ static inline int amd_leave(void **state)
 
 #define AMD_TEST(function) cmocka_unit_test_setup_teardown(function, amd_enter, amd_leave)
 
-/* A file of a node of KFD's, with a newline after its content. */
+/* Writes a file of a KFD node, with a newline after its content. */
 static inline void kfd_file(unsigned node, const char *name, const char *value)
 {
     char directory[128];
@@ -47,14 +47,14 @@ static inline void kfd_file(unsigned node, const char *name, const char *value)
     machine_value(directory, name, value);
 }
 
-/* CPUs of a NUMA node. */
+/* Adds a KFD node for the CPUs of a NUMA node. */
 static inline void kfd_cpus(unsigned node)
 {
     kfd_file(node, "gpu_id", "0");
     kfd_file(node, "properties", "cpu_cores_count 8\nsimd_count 0\nlocation_id 0");
 }
 
-/* A GPU: `more` are further properties, each on its own line. */
+/* Adds a KFD node for a GPU. `more` has further properties, one per line. */
 static inline void kfd_gpu(unsigned node, const char *gpu_id, const char *more)
 {
     char properties[512];
@@ -64,7 +64,7 @@ static inline void kfd_gpu(unsigned node, const char *gpu_id, const char *more)
     kfd_file(node, "properties", properties);
 }
 
-/* What leads from one node to another. */
+/* Adds a link that begins at a node. */
 static inline void kfd_link(unsigned node, unsigned number, const char *properties)
 {
     char name[64];
@@ -73,7 +73,8 @@ static inline void kfd_link(unsigned node, unsigned number, const char *properti
     kfd_file(node, name, properties);
 }
 
-/* A card of amdgpu's, with card and render node: "/sys/devices/pci0000:00/0000:03:00.0". */
+/* Adds a device of the amdgpu driver, "/sys/devices/pci0000:00/0000:03:00.0", with a card node and
+ * a render node. */
 static inline void amd_card(const char *device, const char *card, const char *render)
 {
     machine_pci(device, "1002:744c");
@@ -127,7 +128,7 @@ static inline void amd_list(struct findings *findings)
         fail_msg("%s", error.message);
 }
 
-/* Lists, and reads the device at this place; the caller finishes the sight. */
+/* Lists the devices and reads the one at this place. The caller finishes the findings. */
 static inline struct device *amd_look(size_t place, struct findings *findings)
 {
     struct berth_error error = BERTH_ERROR_INIT;

@@ -9,8 +9,8 @@
 
 #include "support/unit.h"
 
-/* That `call` returns `wanted_code`, and `error` holds it and exactly this message. A macro, so
- * that the report names the caller's line. */
+/* Checks that `call` returns `wanted_code`, and that `error` has this code and exactly this
+ * message. A macro, so that the report names the caller's line. */
 #define assert_fails(call, wanted_code, error, wanted_message)   \
     do {                                                         \
         assert_int_equal((call), (wanted_code));                 \

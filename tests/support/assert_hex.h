@@ -9,7 +9,7 @@
 
 #include "base/text/text.h"
 
-/* The bytes are these, in hexadecimal digits. */
+/* Checks that the bytes are these hexadecimal digits. */
 static inline void assert_hex(const struct text *bytes, const char *wanted)
 {
     struct text hex = {0};

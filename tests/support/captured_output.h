@@ -38,8 +38,8 @@ static inline void captured_restore(int descriptor, int kept)
     close(kept);
 }
 
-/* Runs berth with these words, up to the first NULL. Calls `before` just before and `after` just
- * after it; both may be NULL. Returns the exit code. */
+/* Runs berth with these arguments, up to the first NULL. Calls `before` just before and `after`
+ * just after it; both may be NULL. Returns the exit code. */
 static inline int captured_run(const char *const *words, void (*before)(void *context),
                                void (*after)(void *context), void *context)
 {

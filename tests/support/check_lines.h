@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks that hold for all output that people read.
+ * Checks of human-readable output.
  */
 #ifndef TESTS_CHECK_LINES_H
 #define TESTS_CHECK_LINES_H
@@ -11,7 +11,8 @@
 #include "base/text/utf8.h"
 #include "support/unit.h"
 
-/* Every line within the width, inert, and without blanks at its end. */
+/* Checks that every line fits the width, has no control characters and does not end with a blank.
+ */
 static inline void check_lines(const struct text *out, size_t width)
 {
     const char *line = text_string(out);

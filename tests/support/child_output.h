@@ -91,7 +91,7 @@ static inline void child_output_wait(struct child_output *output, int64_t deadli
         launch_supervisor_dispatch(output->supervisor);
 }
 
-/* Returns how often these words were printed. */
+/* Returns how often this text was printed. */
 static inline size_t times_printed(const struct child_output *output, const char *words)
 {
     size_t count = 0;
@@ -140,7 +140,7 @@ static inline void check_closed(struct child_output *output)
     }
 }
 
-/* Returns the number after the last of these words. */
+/* Returns the number after the last occurrence of this text. */
 static inline long number_printed(const struct child_output *output, const char *words)
 {
     const char *found = NULL;

@@ -55,7 +55,7 @@ static inline _Noreturn void child_wait(bool stubborn)
         pause();
 }
 
-/* Ends, but leaves a process in its own session, with a child. */
+/* Ends, but leaves a process in a session of its own, and a child of this process. */
 static inline _Noreturn void child_leave_behind(bool stubborn)
 {
     int said[2];

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes variables of the shell that would change the tests."""
+"""Removes environment variables of the user's shell that would affect the tests."""
 import os
 
 # Set by the build for the tests themselves.
 KEPT = ("BERTH", "BERTH_SOURCE_ROOT", "BERTH_BUILD_ROOT", "BERTH_PROMISES_SEED", "BERTH_TEST_SCALE")
 
-# A mask of the shell would hide made-up devices.
+# A mask that the user has set would hide made-up devices.
 MASKS = (
     "CUDA_DEVICE_ORDER",
     "CUDA_VISIBLE_DEVICES",
@@ -21,7 +21,7 @@ MASKS = (
 
 
 def clean():
-    """Removes pools, inventories and masks of the shell from this process's environment."""
+    """Removes the user's pools, inventories and masks from this process's environment."""
     for name in list(os.environ):
         if name in MASKS or name.startswith("CUDA_MPS_"):
             del os.environ[name]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one cmocka program and passes its results on as TAP that Meson understands.
+"""Runs one cmocka program and prints its results as TAP that Meson understands.
 
     cmocka_tap.py PROGRAM [ARGUMENT]...
 
-cmocka's own TAP has a plan for each group of tests, calls a skipped test "not ok", and stands
-between whatever the tests print; Meson takes each of these for an error. A test that skips may say
-why by printing a line `skip: REASON` first.
+cmocka's own TAP has a plan for each group of tests, calls a skipped test "not ok", and is mixed with
+the tests' output; Meson reports each of these as an error. A test can give the reason for a skip by
+printing a line `skip: REASON` before it.
 """
 import os
 import re
@@ -20,7 +20,7 @@ PLAN = re.compile(r"^1\.\.\d+$")
 
 
 class Results:
-    """Numbers the results of all groups through."""
+    """Numbers the results of all groups consecutively."""
 
     def __init__(self, out, err):
         self.out, self.err = out, err

@@ -10,7 +10,7 @@
 #include "context/cuda.h"
 #include "model/machine/device_id.h"
 
-/* A target by its UUID or PCI address; NULL: it has none. */
+/* Returns a target with this id, UUID and PCI address; NULL: it has none. */
 static inline struct context_target cuda_target(const char *id, const char *uuid, const char *pci)
 {
     struct context_target target = {.uuid = uuid};
@@ -22,7 +22,7 @@ static inline struct context_target cuda_target(const char *id, const char *uuid
     return target;
 }
 
-/* Opens the driver, which must work. It is the caller's to free: programs keep theirs. */
+/* Opens the driver, which must succeed. The caller frees it; programs never do. */
 static inline struct driver *cuda_driver_start(const struct cuda_world *world)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -33,7 +33,7 @@ static inline struct driver *cuda_driver_start(const struct cuda_world *world)
     return driver;
 }
 
-/* The device of a whole GPU of CUDA_WORLD_TWO. */
+/* Returns the device of a GPU of CUDA_WORLD_TWO. */
 static inline struct native_device cuda_driver_device(struct driver *driver, unsigned unit)
 {
     struct context_target target = unit == 0
@@ -68,7 +68,7 @@ static inline struct cuda_double_counts cuda_fixture_counts(const struct cuda_fi
     return fixture->world->cuda.counts(0);
 }
 
-/* Ends the context; all that was retained is released. */
+/* Destroys the context, and checks that each retain was released. */
 static inline void cuda_fixture_finish(struct cuda_fixture *fixture)
 {
     assert_int_equal(cuda_driver.destroy(fixture->driver, fixture->context), 0);
@@ -78,7 +78,7 @@ static inline void cuda_fixture_finish(struct cuda_fixture *fixture)
     free(fixture->driver);
 }
 
-/* What the program's thread has current, by CUDA's own word. */
+/* Returns the current context of this thread, as CUDA reports it. */
 static inline void *cuda_fixture_current(const struct cuda_fixture *fixture)
 {
     void *context = NULL;
@@ -87,7 +87,7 @@ static inline void *cuda_fixture_current(const struct cuda_fixture *fixture)
     return context;
 }
 
-/* Looks into the context in both ways, which must say so. */
+/* Calls memory() and try() on the context and checks both results. */
 static inline void assert_looks(struct cuda_fixture *fixture, int status, int try_status)
 {
     struct driver_memory memory = {.free = {.known = true, .value = 77}};

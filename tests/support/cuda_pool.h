@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pool of three NVIDIA GPUs that the CUDA double shows, in another order than the pool has them.
+ * A pool of three NVIDIA GPUs, which the CUDA double shows in another order.
  */
 #ifndef TESTS_CUDA_POOL_H
 #define TESTS_CUDA_POOL_H
@@ -16,7 +16,7 @@
 
 enum { CUDA_POOL_SLOTS = 3 };
 
-/* By slot: the unit of the double is the same number. */
+/* By slot, which is also the number of the double's unit. */
 static const char *const cuda_pool_uuids[CUDA_POOL_SLOTS] = {
     "GPU-00000000-0000-4000-8000-00000000000a",
     "GPU-00000000-0000-4000-8000-00000000000b",
@@ -30,7 +30,9 @@ struct cuda_pool {
     struct berth_error error;
 };
 
-/* CUDA shows the fastest first, which is the last here. */
+/* Describes the machine to the double. CUDA shows the fastest GPU first, which is the last one
+ * here.
+ */
 static inline void cuda_pool_say_machine(void)
 {
     struct text machine = {0};
@@ -66,7 +68,7 @@ static inline int cuda_pool_enter(void **state)
     if (cuda_world_enter(&world) < 0)
         return -1;
     pool->world = world;
-    /* What CUDA does not have, nobody has. */
+    /* Without OpenCL, only CUDA can serve a device. */
     setenv("BERTH_OPENCL", "/nowhere/libOpenCL.so.1", 1);
     cuda_pool_say_machine();
     cuda_world_load(pool->world);
@@ -89,7 +91,7 @@ static inline int cuda_pool_leave(void **state)
     return cuda_world_leave(&world);
 }
 
-/* A set of all devices. */
+/* Returns a context set of all devices. */
 static inline struct berth_context_set cuda_pool_set(struct cuda_pool *world)
 {
     struct berth_context_set set;
@@ -117,7 +119,7 @@ static inline struct berth_context_info cuda_pool_info(struct cuda_pool *world,
     return info;
 }
 
-/* That no context of the double is left, and each was given back as often as it was taken. */
+/* Checks that no context of the double is left, and that each retain was released. */
 static inline void assert_all_given_back(struct cuda_pool *world)
 {
     for (int unit = 0; unit < CUDA_POOL_SLOTS; unit++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A machine with NVIDIA's GPUs as CUDA shows them: the CUDA double (doubles/cuda_double.h), told
- * what machine it is.
+ * A machine with NVIDIA GPUs as the CUDA double (doubles/cuda_double.h) shows them.
  */
 #ifndef TESTS_CUDA_WORLD_H
 #define TESTS_CUDA_WORLD_H
@@ -19,7 +18,7 @@
 #define CUDA_WORLD_UUID_0 "GPU-00000000-1111-2222-3333-444444444440"
 #define CUDA_WORLD_UUID_1 "GPU-00000000-1111-2222-3333-444444444441"
 
-/* Two GPUs; CUDA's number 0 is the second, since it is the faster one. */
+/* Two GPUs. The second one is CUDA's number 0, because it is faster. */
 #define CUDA_WORLD_TWO                   \
     "gpu\n"                              \
     "  uuid " CUDA_WORLD_UUID_0 "\n"     \
@@ -39,7 +38,7 @@ struct cuda_world {
     char library[512];
 };
 
-/* Has this file loaded from now on. */
+/* Makes berth load this library from now on. */
 static inline void cuda_world_loads(struct cuda_world *world, const char *file)
 {
     snprintf(world->library, sizeof(world->library), "%s", file);
@@ -48,7 +47,7 @@ static inline void cuda_world_loads(struct cuda_world *world, const char *file)
     world->cuda.restart(false);
 }
 
-/* Has the double loaded from now on. */
+/* Makes berth load the double from now on. */
 static inline void cuda_world_load(struct cuda_world *world)
 {
     const char *build = getenv("BERTH_BUILD_ROOT");
@@ -62,8 +61,8 @@ static inline void cuda_world_load(struct cuda_world *world)
     cuda_world_loads(world, file);
 }
 
-/* Has a copy of the double loaded that lacks these functions ("cuInit cuDeviceGet"): there they
- * have names that nobody asks for. */
+/* Makes berth load a copy of the double without these functions ("cuInit cuDeviceGet"): in the copy
+ * they have other names. */
 static inline void cuda_world_lacks(struct cuda_world *world, const char *functions)
 {
     static unsigned copies;
@@ -98,13 +97,13 @@ static inline void cuda_world_lacks(struct cuda_world *world, const char *functi
     cuda_world_loads(world, file);
 }
 
-/* What drivers lacked before CUDA 11.4, and before 9.2. */
+/* The functions that drivers before CUDA 11.4, and before CUDA 9.2, do not have. */
 #define CUDA_WORLD_BEFORE_11_4 "cuDeviceGetUuid_v2"
 #define CUDA_WORLD_BEFORE_9_2                                          \
     "cuDeviceGetUuid_v2 cuDeviceGetUuid cuDevicePrimaryCtxRelease_v2 " \
     "cuDevicePrimaryCtxReset_v2 cuDevicePrimaryCtxSetFlags_v2"
 
-/* What machine it is, for the next start. */
+/* Describes the machine for the next start of the double. */
 static inline void cuda_world_says(const char *statements)
 {
     FILE *file = fopen("cuda", "we");

@@ -22,7 +22,8 @@ static inline void assert_dials(const struct pool_address *address, enum dial_mo
     close(socket);
 }
 
-/* That dialling fails with this code, and the message is `place` and `message`. */
+/* Checks that dialling fails with this code, and with `place` followed by `message` as its message.
+ */
 static inline void assert_dialling_fails(const struct pool_address *address, enum dial_mode how,
                                          int code, const char *place, const char *message)
 {

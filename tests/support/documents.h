@@ -20,7 +20,7 @@
 /* The bytes of a string constant that may hold zeros: BYTES("a\0b"). */
 #define BYTES(constant) (constant), sizeof(constant) - 1
 
-/* Parses the text, which must be good; the caller finishes the document. */
+/* Parses the text, which must be valid. The caller finishes the document. */
 static inline struct document parse_bytes(const char *bytes, size_t length)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -39,7 +39,7 @@ static inline struct document parse_string(const char *string)
     return parse_bytes(string, strlen(string));
 }
 
-/* A node as one line: kinds, texts and positions, "@1:1[ @1:2'a' ]" say. */
+/* Writes a node as one line with kinds, texts and positions, for example "@1:1[@1:2'a']". */
 static inline void write_node(const struct document_node *node, struct text *out)
 {
     static const char brackets[] = "[]{}";
@@ -60,7 +60,7 @@ static inline void write_node(const struct document_node *node, struct text *out
     text_append_format(out, "%c", pair[1]);
 }
 
-/* The text is good, and a tree that write_node shows as `wanted`. */
+/* Checks that the text is valid, and that write_node() writes its tree as `wanted`. */
 static inline void check_tree(const char *bytes, size_t length, const char *wanted)
 {
     struct document document = parse_bytes(bytes, length);
@@ -73,7 +73,7 @@ static inline void check_tree(const char *bytes, size_t length, const char *want
     document_finish(&document);
 }
 
-/* Parses the text, which must be refused with this code and message. */
+/* Checks that parsing the text fails with this code and message. */
 static inline void check_refused_bytes(const char *bytes, size_t length, int code,
                                        const char *message)
 {

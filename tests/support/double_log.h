@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many lines of the double's log are this one. */
+/* Returns how many lines of the double's log equal this one. */
 static inline unsigned world_logged(const char *wanted)
 {
     FILE *file = fopen("machine.log", "re");

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "support/engine_steps.h"
 
-/* Two hosts, two vendors, some facts. */
+/* Fills a machine with two hosts, two vendors and some facts. */
 static inline void history_machine(struct machine *machine)
 {
     machine_add_ids(machine, "nvidia0,nvidia1,nvidia2,nvidia3,amd0,amd1");
@@ -42,29 +42,29 @@ static inline void history_init(struct world *world)
     world_init_with(world, &machine, &history_settings);
 }
 
-/* What happens in a step. Whatever can fail for lack of memory returns its code. */
+/* The kinds of steps. */
 enum history_kind {
     HISTORY_END,
-    HISTORY_CLAIM, /* with these words, until a deadline (0: for ever); the request is closed */
+    HISTORY_CLAIM, /* claim with a request of `words`, which is closed again */
     HISTORY_KEEP,  /* the same; the request stays open */
     HISTORY_TRY,
     HISTORY_PICK,
-    HISTORY_GIVE, /* of this slot */
+    HISTORY_GIVE, /* grant this slot directly */
     HISTORY_CANCEL,
     HISTORY_RELEASE,
     HISTORY_DRAIN,
     HISTORY_VACATE,
     HISTORY_EXTEND,
-    HISTORY_RETURN, /* as one that arrived then */
-    HISTORY_RULES,  /* so many tenants */
+    HISTORY_RETURN, /* withdraw the grant of a claim that arrived at `number` */
+    HISTORY_RULES,  /* change the maximum of time-slice tenants */
     HISTORY_ADVANCE,
     HISTORY_BLOCK,
     HISTORY_UNBLOCK,
     HISTORY_SICK,
     HISTORY_WELL,
     HISTORY_GONE,
-    HISTORY_ADD,  /* the device of these words */
-    HISTORY_LOAD, /* so much free memory */
+    HISTORY_ADD,  /* add the device with the id in `words` */
+    HISTORY_LOAD, /* set the free memory */
     HISTORY_WORK,
     HISTORY_EXPLAIN,
 };
@@ -73,10 +73,10 @@ struct history_row {
     enum history_kind kind;
     uint64_t id; /* claim, lease, slot */
     const char *words;
-    int64_t number; /* deadline, time, reason, amount */
+    int64_t number; /* deadline (0: none), time, reason, amount */
 };
 
-/* Numbers of claims and leases are those that the engine gives out. */
+/* The ids of claims and leases are those that the engine assigns. */
 static const struct history_row history_rows[] = {
     {HISTORY_CLAIM, 0, "gpus=2 time=100 uid=1", 0},                    /* lease 1: 0,1 */
     {HISTORY_CLAIM, 0, "device=nvidia2 sharing=mps uid=2 time=50", 0}, /* lease 2 */
@@ -110,7 +110,7 @@ static const struct history_row history_rows[] = {
     {HISTORY_LOAD, 6, NULL, 200},
     {HISTORY_VACATE, 3, NULL, 0},
     {HISTORY_UNBLOCK, 4, NULL, BLOCK_DIRTY},
-    {HISTORY_ADVANCE, 0, NULL, 90}, /* 7 gave up */
+    {HISTORY_ADVANCE, 0, NULL, 90}, /* 7 times out */
     {HISTORY_CLAIM, 0, "gpus=all vendor=nvidia", 0},
     {HISTORY_CLAIM, 0, "gpus=2 vendor=amd", 0},
     {HISTORY_GONE, 4, NULL, 0},
@@ -126,7 +126,7 @@ static const struct history_row history_rows[] = {
     {HISTORY_KEEP, 0, "replicas=2 scheduling=best-effort time=7", 200},
     {HISTORY_PICK, 0, "sharing=time-slice policy=least-loaded", 0},
     {HISTORY_ADVANCE, 0, NULL, 130},
-    {HISTORY_ADVANCE, 0, NULL, 200},                                       /* it gives up */
+    {HISTORY_ADVANCE, 0, NULL, 200},                                       /* it times out */
     {HISTORY_CLAIM, 0, "vendor=nvidia sharing=time-slice replicas=10", 0}, /* claim 23 */
     {HISTORY_RELEASE, 17, NULL, 0}, /* lease 24 of claim 18 */
     {HISTORY_RELEASE, 24, NULL, 0}, /* lease 25 of claim 23 */
@@ -153,7 +153,7 @@ static inline bool history_is_claim(const struct history_row *row)
            row->kind == HISTORY_PICK || row->kind == HISTORY_GIVE;
 }
 
-/* Claims, tries or picks. */
+/* Claims, tries, picks or grants directly. */
 static inline int history_use(struct world *world, const struct history_row *row,
                               struct engine_request *request, struct berth_error *error)
 {
@@ -171,7 +171,7 @@ static inline int history_use(struct world *world, const struct history_row *row
                         &id, error);
 }
 
-/* The same with a request in words. */
+/* Opens a request of `words`, and uses it. */
 static inline int history_claim(struct world *world, const struct history_row *row,
                                 struct berth_error *error)
 {
@@ -216,7 +216,7 @@ static inline int history_explain(struct world *world, const struct history_row 
     return code;
 }
 
-/* What can only succeed, or be refused for good. */
+/* Does a step whose call returns no result. */
 static inline void history_tell(struct world *world, const struct history_row *row)
 {
     struct load load = {.memory_free = load_figure_sampled(row->number, 1)};
@@ -239,7 +239,7 @@ static inline void history_tell(struct world *world, const struct history_row *r
         engine_set_work(engine, slot, (uint64_t)row->number, 0);
 }
 
-/* Does a row. Returns what the engine said: at least 0, or an error. */
+/* Does a step. Returns the engine's result: at least 0, or an error. */
 static inline int history_do(struct world *world, const struct history_row *row,
                              struct berth_error *error)
 {
@@ -272,7 +272,7 @@ static inline int history_do(struct world *world, const struct history_row *row,
     }
 }
 
-/* Does a step. Returns whether there was one. */
+/* Does step number `step`. Returns false after the last one. */
 static inline bool history_step(struct world *world, unsigned step)
 {
     const struct history_row *row = &history_rows[step];

@@ -23,22 +23,22 @@ static inline uint64_t steps_claim(struct world *world, struct engine_request *r
     world->in_steps = true;
     if (code < 0)
         print_error("%s\n", error.message);
-    /* Asking first says the same. */
+    /* engine_would_grant() must predict the result. */
     _assert_int_equal((uintmax_t)code, (uintmax_t)wanted, file, line);
     _assert_int_equal((uintmax_t)engine_claim(world->engine, request, deadline, NULL, &id, &error),
                       (uintmax_t)wanted, file, line);
     return id;
 }
 
-/* Claims, which must be granted at once; the lease's id. */
+/* Claims, which must be granted at once. Returns the lease's id. */
 #define granted(world, request) \
     steps_claim((world), (request), TIME_NEVER, CLAIM_GRANTED, __FILE__, __LINE__)
-/* Claims, which must wait; the claim's id. */
+/* Claims, which must wait. Returns the claim's id. */
 #define waits(world, request) \
     steps_claim((world), (request), TIME_NEVER, CLAIM_WAITS, __FILE__, __LINE__)
 #define waits_until(world, request, deadline) \
     steps_claim((world), (request), (deadline), CLAIM_WAITS, __FILE__, __LINE__)
-/* The same for a request in words that nobody uses again. */
+/* The same for a request in words that is used only once. */
 #define granted_to(world, words) granted((world), world_request((world), (words)))
 #define waits_with(world, words) waits((world), world_request((world), (words)))
 
@@ -49,7 +49,7 @@ static inline uint64_t steps_claim(struct world *world, struct engine_request *r
 #define check_pending(world, wanted)   assert_int_equal(engine_pending((world)->engine), (wanted))
 #define check_next_time(world, wanted) assert_int_equal(engine_next_time((world)->engine), (wanted))
 
-/* That whichever way the request is claimed with, it fails with this code and message. */
+/* Checks that each way to claim with the request fails with this code and message. */
 #define check_refused(world, request, wanted_code, wanted_message)                                 \
     do {                                                                                           \
         struct engine_request *request_ = (request);                                               \
@@ -67,7 +67,7 @@ static inline uint64_t steps_claim(struct world *world, struct engine_request *r
 #define check_impossible(world, words, message) \
     check_refused((world), world_request((world), (words)), BERTH_ERROR_IMPOSSIBLE, (message))
 
-/* What is known of a lease that there is. */
+/* Returns the view of a lease, which must exist. */
 static inline struct lease_view lease_in(const struct world *world, uint64_t lease)
 {
     struct lease_view view;
@@ -99,7 +99,7 @@ static inline void steps_write_claim(void *context, const struct claim_view *vie
     text_append_format(out, "%s%llu", out->length == 0 ? "" : " ", (unsigned long long)view->id);
 }
 
-/* That these claims wait, in this order: "3 5 4". */
+/* Checks that these claims wait, in this order: "3 5 4". */
 #define check_waiting(world, wanted)                                  \
     do {                                                              \
         struct text ids_ = {0};                                       \
@@ -108,7 +108,7 @@ static inline void steps_write_claim(void *context, const struct claim_view *vie
         text_finish(&ids_);                                           \
     } while (0)
 
-/* That the claim has a reservation of these slots ("0,3") from this time on. */
+/* Checks that the claim has a reservation of these slots ("0,3") from this time on. */
 #define check_reserved(world, claim, wanted, wanted_start)                              \
     do {                                                                                \
         struct bitset slots_;                                                           \
@@ -133,7 +133,7 @@ static inline void steps_write_claim(void *context, const struct claim_view *vie
         bitset_finish(&slots_);                                                       \
     } while (0)
 
-/* How many devices a user or a group may hold, in thousandths; no event says so. */
+/* Limit the devices of a user or a group, in thousandths. No event contains limits. */
 static inline void limit_user(struct world *world, uint32_t uid, uint64_t thousandths)
 {
     world->has_limits = true;

@@ -18,11 +18,11 @@
 struct world {
     struct engine *engine;
     struct engine_settings settings;
-    struct text told;    /* since the last check: one line for each event */
+    struct text told;    /* one line for each event since the last check */
     bool with_times;     /* each line begins with the time: "@5 " */
-    struct text journal; /* all events there ever were, as bytes */
-    bool in_steps;       /* all that happens does so by engine_steps.h */
-    bool has_limits;     /* which no event says */
+    struct text journal; /* all events since the start, encoded */
+    bool in_steps;       /* the test uses engine_steps.h; world_finish() checks the replay */
+    bool has_limits;     /* limits are set; no event contains them */
 };
 
 static inline void world_write_slots(struct text *out, const struct engine_event *event)
@@ -80,7 +80,8 @@ static inline void world_tell(void *context, const struct engine_event *event)
     text_append_char(out, '\n');
 }
 
-/* An engine of these devices (see machine_add_ids), of the machine's facts and of settings. */
+/* Creates an engine from a machine or from ids (see machine_add_ids), with settings or the default.
+ */
 static inline void world_init_with(struct world *world, struct machine *machine,
                                    const struct engine_settings *settings)
 {
@@ -107,7 +108,7 @@ static inline void world_init(struct world *world, const char *ids)
     world_init_settings(world, ids, NULL);
 }
 
-/* An engine of the same devices, hosts and settings, in which nothing has happened. */
+/* Creates an engine with the same devices, hosts and settings, before its first event. */
 static inline struct engine *world_twin(const struct world *world)
 {
     const struct machine *machine = engine_machine(world->engine);
@@ -142,7 +143,7 @@ static inline void world_record(void *context, const struct engine_event *event)
     assert_int_equal(journal_encode(event, context), 0);
 }
 
-/* The engine's state as bytes; the caller finishes them. */
+/* Returns the engine's state as encoded events. The caller finishes it. */
 static inline struct text engine_state(const struct engine *engine)
 {
     struct text bytes = {0};
@@ -164,13 +165,13 @@ static inline void replay_bytes(struct engine *engine, const struct text *journa
             journal_decode(journal->bytes + at, journal->length - at, &record, &used, &error),
             JOURNAL_COMPLETE);
         if (engine_replay(engine, &record.event, &error) != 0)
-            fail_msg("byte %zu of a journal: %s", at, error.message);
+            fail_msg("cannot replay the event at byte %zu: %s", at, error.message);
         journal_record_finish(&record);
         at += used;
     }
 }
 
-/* The records of a journal in words. */
+/* Returns the records of a journal as text. The caller finishes it. */
 static inline struct text describe_bytes(const struct text *journal)
 {
     struct text words = {0};
@@ -190,7 +191,7 @@ static inline struct text describe_bytes(const struct text *journal)
     return words;
 }
 
-/* That two engines are in the same state. */
+/* Checks that two engines are in the same state. */
 static inline void check_same_state(const struct engine *one, const struct engine *other)
 {
     struct text first = engine_state(one);
@@ -201,14 +202,14 @@ static inline void check_same_state(const struct engine *one, const struct engin
         struct text second_words = describe_bytes(&second);
 
         assert_string_equal(text_string(&first_words), text_string(&second_words));
-        fail_msg("the states differ in what their words do not say");
+        fail_msg("the states differ, but their descriptions are equal");
     }
     text_finish(&first);
     text_finish(&second);
 }
 
-/* That the events told so far, and the state as events, each restore the state, which is
- * settled. */
+/* Checks that the events so far restore the state, that a dump restores it as well, and that a
+ * restored engine makes no new decision. */
 static inline void world_check_replay(struct world *world)
 {
     struct text state = engine_state(world->engine);
@@ -229,7 +230,8 @@ static inline void world_check_replay(struct world *world)
     text_finish(&state);
 }
 
-/* Ends the world. Whatever a test in steps was about, what happened must be restorable. */
+/* Ends the world. After a test with engine_steps.h, first checks that its events can be replayed.
+ */
 static inline void world_finish(struct world *world)
 {
     if (world->in_steps)
@@ -329,7 +331,7 @@ static inline void world_set(struct request *request, const char *word)
     else if (WORD("opportunistic"))
         request->opportunistic = true;
     else
-        fail_msg("%s: no such word", word);
+        fail_msg("%s: no such member of a request", word);
 #undef WORD
 }
 
@@ -364,8 +366,8 @@ static inline bool world_set_party(struct world_party *of, const char *word)
     return true;
 }
 
-/* A request and its party, from words with blanks between ("gpus=2 time=10 uid=5"), NULL: one
- * device. The caller finishes it; not to be moved. */
+/* A request and its party, from words with blanks between them ("gpus=2 time=10 uid=5"); NULL: a
+ * request for one device. The caller finishes it, and must not move it. */
 struct world_asking {
     struct request what;
     struct world_party own;
@@ -397,8 +399,8 @@ static inline void asking_finish(struct world_asking *asking)
     vector_finish(&asking->own.mask);
 }
 
-/* Compiles a request from words; by the words' party or, where they name none, this one. Returns
- * as engine_request_open. */
+/* Opens a request from words. Its party is that of the words or, if they name none, `party`.
+ * Returns the result of engine_request_open(). */
 static inline int world_open_by(struct world *world, const char *words, const struct party *party,
                                 struct engine_request **ret_request, struct berth_error *error)
 {
@@ -419,7 +421,8 @@ static inline int world_open(struct world *world, const char *words,
     return world_open_by(world, words, NULL, ret_request, error);
 }
 
-/* The same for words that make a good request. It lives as long as the world unless closed. */
+/* Opens a request from words, which must be valid. It stays open as long as the world exists,
+ * unless the caller closes it. */
 static inline struct engine_request *world_request_by(struct world *world, const char *words,
                                                       const struct party *party)
 {

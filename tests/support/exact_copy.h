@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `length` bytes without a terminator; the caller frees them. */
+/* Returns a copy of `length` bytes, without a terminator. The caller frees it. */
 static inline char *exact_copy(const char *bytes, size_t length)
 {
     char *copy = malloc(length > 0 ? length : 1);

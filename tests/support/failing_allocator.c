@@ -27,7 +27,7 @@ static atomic_bool refused;
 static atomic_ulong first_to_fail;
 static atomic_ulong calls;
 
-/* Counts one allocation and says whether it must fail. */
+/* Counts one allocation. Returns whether it must fail. */
 static bool refuse(void)
 {
     if (!atomic_load(&armed))
@@ -83,7 +83,7 @@ bool failing_allocator_stop(void)
     return atomic_load(&refused);
 }
 
-/* Returns how many allocations were made; *ret_result is what came of the run that had them all. */
+/* Returns the number of allocations of a run without failures, whose result is *ret_result. */
 static unsigned long try_each(int (*attempt)(void *context), void *context, int *ret_result)
 {
     for (unsigned long n = 1;; n++) {

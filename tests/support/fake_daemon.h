@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A made-up berthd: the test program itself, started by the code under test as if it were the
- * daemon. What it does is what BERTH_TEST_DAEMON says; it leaves files in its directory that say
- * how it was started. It ends when it is told to, and after 40 s by itself.
+ * A made-up berthd: the code under test starts the test program itself as the daemon.
+ * BERTH_TEST_DAEMON selects its behaviour. It writes files into its directory that say how it was
+ * started. It ends on request, and after 40 s at the latest.
  */
 #ifndef TESTS_FAKE_DAEMON_H
 #define TESTS_FAKE_DAEMON_H
@@ -45,7 +45,7 @@ static inline bool fake_is(const char *behaviour)
     return wanted != NULL && strcmp(wanted, behaviour) == 0;
 }
 
-/* One line more in a file of the directory. */
+/* Appends a line to a file of the directory. */
 static inline void fake_note(const char *directory, const char *name, const char *line)
 {
     char *path;
@@ -70,7 +70,7 @@ static inline bool fake_has(const char *directory, const char *name)
     return there;
 }
 
-/* Which descriptors are open, apart from the one that this takes. */
+/* Notes the descriptors that are open before this call. */
 static inline void fake_note_descriptors(const char *directory)
 {
     char line[1024] = "descriptors";
@@ -92,7 +92,7 @@ static inline void fake_note_signals(const char *directory)
     for (int i = 1; i < NSIG; i++) {
         struct sigaction action = {.sa_handler = SIG_DFL};
 
-        /* A sanitizer brings handlers of its own. */
+        /* Sanitizers install handlers of their own. */
         if (sigismember(&blocked, i) == 1 ||
             (sigaction(i, NULL, &action) == 0 && action.sa_handler == SIG_IGN))
             odd++;
@@ -120,7 +120,7 @@ static inline void fake_note_facts(int argc, char **argv)
 {
     const char *directory = argv[2];
     const char *pid = getenv("LISTEN_PID");
-    /* Not that of the parent, which may still be the process between. */
+    /* The session of the test. The parent may still be the intermediate process of the start. */
     const char *session = getenv("TEST_SESSION");
     bool apart = getsid(0) != getpid() && session != NULL && strtol(session, NULL, 10) != getsid(0);
     char line[4096];
@@ -146,7 +146,7 @@ static inline void fake_say(int to, const struct wire_message *message)
     text_finish(&bytes);
 }
 
-/* The behaviours that go on to answer the question in the ordinary way. */
+/* Does the things that some behaviours do before they answer in the ordinary way. */
 static inline void fake_precede(int to, const struct wire_message *question, const char *directory)
 {
     struct wire_message other = {.type = WIRE_DONE, .number = question->number + 1000};
@@ -201,7 +201,7 @@ static inline void fake_serve_one(int connection, const char *directory)
     if (fake_is("closes") || fake_is("closes late")) {
         struct pollfd question = {.fd = connection, .events = POLLIN};
 
-        /* What was not read makes the client see a reset before the last word. */
+        /* Because the question is not read, the client gets a reset before the last message. */
         if (fake_is("closes late"))
             poll(&question, 1, -1);
         fake_say(connection, &closing);
@@ -218,7 +218,7 @@ static inline void fake_serve_one(int connection, const char *directory)
     close(connection);
 }
 
-/* One connection after the other. */
+/* Serves one connection after the other. */
 static inline void fake_serve(const char *directory)
 {
     for (;;) {
@@ -229,7 +229,7 @@ static inline void fake_serve(const char *directory)
     }
 }
 
-/* To be called first in main. Does not return where the program was started as the daemon. */
+/* Call this first in main. Does not return if the program was started as the daemon. */
 static inline void fake_daemon_main(int argc, char **argv)
 {
     char pid[32];
@@ -258,7 +258,7 @@ static inline void fake_daemon_main(int argc, char **argv)
     fake_serve(argv[2]);
 }
 
-/* A test's own address in its temporary directory, which is not made yet. */
+/* Returns an address of the test's own, in a subdirectory that does not exist yet. */
 static inline struct pool_address fake_address(void **state)
 {
     struct pool_address address = {.own = true};
@@ -268,7 +268,7 @@ static inline struct pool_address fake_address(void **state)
     return address;
 }
 
-/* Daemons that lose their parent become children of this process, which can clear them away: not
+/* Makes daemons that lose their parent children of this process, so that it can reap them. Not
  * every machine's first process does. */
 static inline void fake_adopt(bool adopt)
 {
@@ -288,7 +288,7 @@ static inline void fake_end_process(pid_t pid)
     close(handle);
 }
 
-/* How many daemons were started in the directory; ends those that still run. */
+/* Ends the daemons of a directory that still run. Returns how many were started there. */
 static inline unsigned fake_end_all(const char *directory)
 {
     unsigned count = 0;
@@ -328,7 +328,7 @@ static inline int fake_enter(void **state)
     return temporary_directory_enter(state);
 }
 
-/* Ends the daemons of every directory below the temporary one, then removes it. */
+/* Ends the daemons of a directory; called by nftw() for each directory below the temporary one. */
 static inline int fake_visit(const char *path, const struct stat *status, int kind,
                              struct FTW *place)
 {

@@ -14,14 +14,14 @@
 #include "history/history.h"
 #include "history/history_record.h"
 
-/* When all of it happened: 2026-11-01 00:00:00 UTC. */
+/* The start of all histories: 2026-11-01 00:00:00 UTC. */
 #define NOW_BEGINS INT64_C(1793491200000000000)
-/* So many seconds later. */
+/* The time this many seconds later. */
 #define AT(seconds) (NOW_BEGINS + (int64_t)((seconds)*1e9))
 
 #define HISTORY_FILE "history.db"
 
-/* A lease in few words; devices are ids between commas, 0 for ended: it is held. */
+/* A short description of a lease. `devices` are ids between commas. It is held if `ended` is 0. */
 struct written_lease {
     uint64_t id;
     const char *user;
@@ -38,7 +38,7 @@ struct written_lease {
     int exit_code; /* -1, or 0: unknown */
 };
 
-/* The same as what is put; its devices are the caller's to free. */
+/* Converts a description to a lease. The caller frees its devices. */
 static inline struct history_lease lease_as_put(const struct written_lease *written)
 {
     struct history_lease lease = {
@@ -81,7 +81,7 @@ static inline struct history_record *open_record(const char *pool)
     return record;
 }
 
-/* Puts them in as one batch. */
+/* Puts the leases into the file as one batch. */
 static inline void put_leases(struct history_record *record, const struct written_lease *leases,
                               size_t count, const struct history_position *place)
 {
@@ -100,7 +100,7 @@ static inline void put_leases(struct history_record *record, const struct writte
         fail_msg("%s", error.message);
 }
 
-/* A file with these, of one pool that was last seen at this time. */
+/* Writes a file with these leases of one pool, which was last seen at `seen`. */
 static inline void write_history(const struct written_lease *leases, size_t count, int64_t seen)
 {
     struct history_record *record = open_record("one");
@@ -131,7 +131,8 @@ static inline int append_lease(void *context, const struct history_lease *lease,
     return 0;
 }
 
-/* The ids that are found and how they ended, with blanks between them; the caller frees it. */
+/* Returns the ids of the leases found and how each ended, with blanks between them. The caller
+ * frees the text. */
 static inline char *find_leases(const struct history_query *query)
 {
     struct berth_error error = BERTH_ERROR_INIT;

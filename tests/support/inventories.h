@@ -13,7 +13,7 @@
 #include "spec/inventory.h"
 #include "support/documents.h"
 
-/* Reads an inventory, which must be good; the caller finishes the machine. */
+/* Parses an inventory, which must be valid. The caller finishes the machine. */
 static inline struct machine parse_inventory(const char *string)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -27,7 +27,8 @@ static inline struct machine parse_inventory(const char *string)
     return machine;
 }
 
-/* Reads an inventory, which must be refused with this code and, after the file's name, message. */
+/* Checks that parsing an inventory fails with this code, and with this message after the file's
+ * name. */
 static inline void check_inventory_refused(const char *string, int code, const char *message)
 {
     struct berth_error error = BERTH_ERROR_INIT;

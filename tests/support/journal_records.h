@@ -11,7 +11,7 @@
 #include "base/text/text.h"
 #include "support/tagged_bytes.h"
 
-/* A whole record: these bytes after the header, which claims that they are `length`. */
+/* Returns a whole record: a header that gives the length as `length`, and these bytes. */
 static inline struct text record_of_length(unsigned type, const void *bytes, size_t size,
                                            uint32_t length)
 {
@@ -31,7 +31,7 @@ static inline struct text record_of_length(unsigned type, const void *bytes, siz
     return record;
 }
 
-/* A record of these fields at 5 nanoseconds after 1970; finishes the fields. */
+/* Returns a record of these fields with the time 5 (nanoseconds). Finishes the fields. */
 static inline struct text record_of(unsigned type, struct text *fields)
 {
     struct text rest = {0};

@@ -80,7 +80,7 @@ static inline void launched_finish(struct launched *launched)
     machine_finish(&launched->machine);
 }
 
-/* The value, which must be there at most once; NULL: it is not there. */
+/* Returns the value of a variable, which must be set at most once; NULL: it is not set. */
 static inline const char *value_of(const struct launched *launched, const char *name)
 {
     const char *value = NULL;

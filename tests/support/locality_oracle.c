@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads one machine twice, by berth's own hand and by hwloc's, and prints both as JSON:
+ * Reads one machine with berth's own code and with hwloc, and prints both results as JSON:
  *
  *     BERTH_SYSROOT=ROOT HWLOC_FSROOT=ROOT locality-oracle
  *
- * For each PCI device: its NUMA node and nearby CPUs, as berth says; the NUMA nodes and CPUs of the
- * place that it hangs from, as hwloc says. For each two of them: berth's kind of path; for hwloc
- * what they have in common (a bridge, a host bridge, or the machine only), and how many bridges
- * each has below that.
+ * For each PCI device: its NUMA node and nearby CPUs by berth; the NUMA nodes and CPUs of its
+ * nearest ancestor outside the I/O tree by hwloc. For each pair of devices: berth's kind of path;
+ * hwloc's common ancestor (a bridge, a host bridge, or only the machine), and the number of bridges
+ * between it and each device.
  */
 #include <hwloc.h>
 #include <stdio.h>

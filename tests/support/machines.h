@@ -12,7 +12,7 @@
 #include "model/machine/machine.h"
 #include "support/units.h"
 
-/* The id that this text means; the test fails when it means none. */
+/* Returns the id that this text names. The test fails if it names none. */
 static inline struct device_id id_of(const char *string)
 {
     struct device_id id = {0};
@@ -21,7 +21,7 @@ static inline struct device_id id_of(const char *string)
     return id;
 }
 
-/* Adds a device of which only the id is known; good until the next one is added. */
+/* Adds a device with only an id. The pointer is valid until the next device is added. */
 static inline struct device *machine_add(struct machine *machine, struct device_id id)
 {
     struct device *device = vector_append(&machine->devices);
@@ -45,7 +45,7 @@ static inline void machine_add_ids(struct machine *machine, const char *ids)
     vector_finish(&list);
 }
 
-/* The device with this id, which must be there. */
+/* Returns the device with this id, which must exist. */
 static inline struct device *machine_device(struct machine *machine, const char *id)
 {
     size_t slot = device_list_find(&machine->devices, id_of(id));
@@ -54,7 +54,7 @@ static inline struct device *machine_device(struct machine *machine, const char 
     return &machine->devices.items[slot];
 }
 
-/* A copy that the caller, or what it is put into, frees. */
+/* Returns a copy of the text. The caller, or the struct that owns it, frees it. */
 static inline char *copy_of(const char *string)
 {
     char *copy = strdup(string);

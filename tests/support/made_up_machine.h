@@ -18,7 +18,7 @@
 #include "hardware/sysfs/sysroot.h"
 #include "support/temporary_directory.h"
 
-/* The root that tests look below; a recorded machine's unless a test says otherwise. */
+/* The root of the machine. It is a recorded machine unless a test changes that. */
 static struct sysroot machine;
 
 /* Setup and teardown functions for cmocka. */
@@ -38,7 +38,7 @@ static inline int machine_leave(void **state)
     return temporary_directory_leave(state);
 }
 
-/* Makes the directory and all above it. */
+/* Makes the directory and all its parents. */
 static inline void machine_directory(const char *path)
 {
     char *copy = strdup(path);
@@ -47,7 +47,7 @@ static inline void machine_directory(const char *path)
     for (char *end = strchr(copy + 1, '/');; end = strchr(end + 1, '/')) {
         if (end != NULL)
             *end = '\0';
-        mkdir(copy + 1, 0755); /* which may be there */
+        mkdir(copy + 1, 0755); /* may exist already */
         if (end == NULL)
             break;
         *end = '/';
@@ -82,7 +82,7 @@ static inline void machine_file(const char *path, const char *content)
     machine_bytes(path, content, strlen(content));
 }
 
-/* A file in a directory, with a newline after its content, as sysfs has them. */
+/* Writes a file of a directory, with a newline after its content, as in sysfs. */
 static inline void machine_value(const char *directory, const char *name, const char *value)
 {
     char *path;
@@ -95,7 +95,7 @@ static inline void machine_value(const char *directory, const char *name, const 
     free(content);
 }
 
-/* A pipe in place of a file: whoever opens it hangs, as with a driver that does not answer. */
+/* Replaces a file by a pipe. Opening it hangs, as with a driver that does not answer. */
 static inline void machine_pipe(const char *path)
 {
     machine_parent(path);
@@ -103,7 +103,7 @@ static inline void machine_pipe(const char *path)
     assert_int_equal(mkfifo(path + 1, 0600), 0);
 }
 
-/* A link to a path of the machine, relative as sysfs makes them. */
+/* Makes a link to a path of the machine, relative as in sysfs. */
 static inline void machine_link(const char *path, const char *target)
 {
     char relative[1024] = "";
@@ -115,7 +115,7 @@ static inline void machine_link(const char *path, const char *target)
     assert_int_equal(symlink(relative, path + 1), 0);
 }
 
-/* A node of a device (card0, renderD128) as the kernel shows it. */
+/* Makes a DRM node of a device (card0, renderD128), as the kernel shows it. */
 static inline void machine_drm_node(const char *device, const char *name)
 {
     char path[1024];
@@ -129,7 +129,7 @@ static inline void machine_drm_node(const char *device, const char *name)
     machine_link(link, device);
 }
 
-/* The driver of a device. */
+/* Sets the driver of a device. */
 static inline void machine_driver(const char *device, const char *bus, const char *driver)
 {
     char path[1024];
@@ -141,7 +141,7 @@ static inline void machine_driver(const char *device, const char *bus, const cha
     machine_link(link, path);
 }
 
-/* A PCI device with these ids, "8086:56a0". */
+/* Makes a PCI device with these ids, "8086:56a0". */
 static inline void machine_pci(const char *device, const char *ids)
 {
     char value[16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many threads that claim from one pool in every way. They count the users of each device: one
- * under an exclusive lease has a single user.
+ * Many threads that claim from one pool in every way. They count the users of each device, which
+ * must be one at a time, because all leases are exclusive.
  */
 #ifndef TESTS_MANY_CLAIMERS_H
 #define TESTS_MANY_CLAIMERS_H
@@ -90,11 +90,11 @@ static inline void claimers_once(struct claimers *claimers, uint64_t number)
         code = berth_try_claim(claimers->pool, request, &lease, NULL);
         claimers_check(claimers, code == 0 || code == BERTH_ERROR_BUSY);
         break;
-    case 1: /* gives up soon, or not */
+    case 1: /* may time out */
         code = berth_claim(claimers->pool, request, (int64_t)(number % 100000), &lease, NULL);
         claimers_check(claimers, code == 0 || code == BERTH_ERROR_TIMED_OUT);
         break;
-    case 2: /* cancels what it has just started */
+    case 2: /* cancels the claim that it has just started */
         options.done = claimers_done;
         code = berth_claim_start(claimers->pool, request, &options, &ticket, NULL);
         claimers_check(claimers, code == 0);
@@ -107,7 +107,7 @@ static inline void claimers_once(struct claimers *claimers, uint64_t number)
         claimers_check(claimers,
                        berth_claim_start(claimers->pool, request, &options, &ticket, NULL) == 0);
         return;
-    case 4: /* waits for its ticket twice */
+    case 4: /* may wait for its ticket a second time */
         claimers_check(claimers,
                        berth_claim_start(claimers->pool, request, NULL, &ticket, NULL) == 0);
         code = berth_claim_wait(claimers->pool, ticket, (int64_t)(number % 50000), &lease, NULL);

@@ -27,7 +27,7 @@ struct nvidia_world {
     struct berth_error failure;
 };
 
-/* A PCI device of the kernel's nvidia driver, awake ("active") or not. Saying it again changes
+/* Makes a PCI device of the kernel's nvidia driver, awake ("active") or not. A second call changes
  * that. */
 static inline void world_gpu(const char *address, const char *runtime_status)
 {
@@ -45,7 +45,7 @@ static inline void world_gpu(const char *address, const char *runtime_status)
     machine_driver(device, "pci", "nvidia");
 }
 
-/* What the double says from now on. */
+/* Describes the double's machine from now on. */
 static inline void world_says(const char *statements)
 {
     FILE *file = fopen("machine.new", "we");
@@ -56,7 +56,7 @@ static inline void world_says(const char *statements)
     assert_int_equal(rename("machine.new", "machine"), 0);
 }
 
-/* Has a double of NVML loaded from now on: "" is today's; "-old", "-wide". */
+/* Makes berth load a double of NVML from now on: "" (the current version), "-old" or "-wide". */
 static inline void world_loads(const char *kind)
 {
     const char *build = getenv("BERTH_BUILD_ROOT");
@@ -113,8 +113,8 @@ static inline int world_list(struct nvidia_world *world)
     return nvidia_table.list(&world->context, NULL, &world->listed, &world->error);
 }
 
-/* Lists, which must work, and reads each that was listed. A device whose read fails is taken out
- * again, as the worker does. */
+/* Lists the devices, which must succeed, and reads each of them. Leaves out devices whose read
+ * fails, as the worker does. */
 static inline void world_look(struct nvidia_world *world)
 {
     const struct device_finding *found;
@@ -143,7 +143,7 @@ static inline void world_look(struct nvidia_world *world)
     }
 }
 
-/* The device with this id, which must have been read. */
+/* Returns the device with this id, which must have been read. */
 static inline const struct device_finding *world_found(const struct nvidia_world *world,
                                                        const char *id)
 {
@@ -162,7 +162,7 @@ static inline const struct device *world_device(const struct nvidia_world *world
     return world_found(world, id)->device;
 }
 
-/* That a figure is known and sampled just now. */
+/* Checks that a figure is known, and that it has this value and a time. */
 #define assert_figure(figure, wanted)                  \
     do {                                               \
         assert_true((figure).known);                   \
@@ -176,7 +176,7 @@ static inline const struct device *world_device(const struct nvidia_world *world
         assert_int_equal((number).value, (wanted)); \
     } while (0)
 
-/* The same machine in most tests: two GPUs of which all is known. */
+/* The machine of most tests: two GPUs, the first one with all facts. */
 #define WORLD_TWO                                      \
     "driver 550.163.01\n"                              \
     "topology 0 1 20\n"                                \

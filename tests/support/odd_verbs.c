@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verbs whose help has every character that means something to a shell, in the place of berth's
- * own.
+ * Verbs in the place of berth's own. Their help has every character with a meaning in a shell.
  */
 #include "base/count.h"
 #include "cli/verbs.h"

@@ -13,7 +13,7 @@
 
 #include "support/unit.h"
 
-/* Sanitizers report what PoCL and LLVM do among themselves. */
+/* Sanitizers report errors inside PoCL and LLVM. */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define OPENCL_IS_SANITIZED
@@ -22,15 +22,15 @@
 #define OPENCL_IS_SANITIZED
 #endif
 
-/* Skips a test where a real OpenCL cannot be had. */
+/* Skips the test if a real OpenCL cannot be used. */
 static inline void opencl_need(void)
 {
 #ifdef OPENCL_IS_SANITIZED
-    print_message("skip: sanitizers report what PoCL and LLVM do among themselves\n");
+    print_message("skip: sanitizers report errors inside PoCL and LLVM\n");
     skip();
 #endif
     if (access("/sys/devices/system/cpu", F_OK) < 0) {
-        print_message("skip: no /sys, without which PoCL ends the program\n");
+        print_message("skip: PoCL ends the program if there is no /sys\n");
         skip();
     }
 }
@@ -52,7 +52,7 @@ struct adder {
     cl_mem memory[3];
 };
 
-/* Returns the first status that is not success, as those below. */
+/* Builds the kernel. Returns the first status that is not success, like adder_run(). */
 static inline cl_int adder_start(struct adder *adder, cl_context context, cl_device_id device)
 {
     const char *text = adder_source;
@@ -74,7 +74,7 @@ static inline cl_int adder_start(struct adder *adder, cl_context context, cl_dev
     return status;
 }
 
-/* Also of one that did not start. */
+/* Releases everything, also after a failed start. */
 static inline void adder_finish(struct adder *adder)
 {
     for (int i = 0; i < 3; i++)
@@ -84,7 +84,7 @@ static inline void adder_finish(struct adder *adder)
     clReleaseCommandQueue(adder->queue);
 }
 
-/* Adds numbers that depend on the seed; how many sums are wrong. */
+/* Adds numbers that depend on the seed. *ret_wrong is the number of wrong sums. */
 static inline cl_int adder_run(struct adder *adder, int seed, size_t *ret_wrong)
 {
     const size_t elements = ADDER_ELEMENTS;

@@ -25,7 +25,7 @@ struct opencl_world {
     struct berth_error error;
 };
 
-/* What the double says from now on. */
+/* Describes the double's machine from now on. */
 static inline void world_says(const char *statements)
 {
     FILE *file = fopen("machine.new", "we");
@@ -68,7 +68,7 @@ static inline int world_leave(void **state)
     return result;
 }
 
-/* Opens the driver on what the double says. */
+/* Opens the driver on the machine of these statements. */
 static inline int world_open(struct opencl_world *world, const char *statements)
 {
     if (world->library.length == 0) {
@@ -81,7 +81,7 @@ static inline int world_open(struct opencl_world *world, const char *statements)
     return opencl_driver.open(text_string(&world->library), &world->driver, &world->error);
 }
 
-/* The same, which must work. */
+/* Opens the driver, which must succeed. */
 static inline void world_start(struct opencl_world *world, const char *statements)
 {
     assert_int_equal(world_open(world, statements), 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pattern of tools/spec/pattern.h and what the parser says that it stands for.
+ * Prints a pattern of tools/spec/pattern.h, and the results of the parser to compare it with.
  *
- *     judge-pattern whole|elastic LEAST LIMIT <TEXTS
+ *     judge-pattern whole|elastic MIN MAX <TEXTS
  *
- * Prints the pattern, and then, for each line that it reads, a line: 1 when the parser takes it and
- * the value is in bounds, else 0.
+ * Prints the pattern, and then one line for each line that it reads: 1 if the parser accepts the
+ * line and the value is within the bounds, else 0.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -69,6 +69,6 @@ int main(int argc, char **argv)
             return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
         }
     }
-    fprintf(stderr, "usage: judge-pattern whole|elastic LEAST MOST <TEXTS\n");
+    fprintf(stderr, "usage: judge-pattern whole|elastic MIN MAX <TEXTS\n");
     return EXIT_FAILURE;
 }

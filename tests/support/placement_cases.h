@@ -19,7 +19,8 @@ struct placement_case {
     struct bitset must;
 };
 
-/* A plain request to a machine with these devices (see machine_add_ids), none of them busy. */
+/* Initialises a plain request to a machine with these devices (see machine_add_ids), none of them
+ * busy. */
 static inline void placement_case_init(struct placement_case *asked, const char *ids)
 {
     *asked = (struct placement_case){0};

@@ -19,7 +19,7 @@ static inline void avoid(struct placement_case *asked, const char *ids)
     assert_int_equal(device_id_list_parse(&asked->request.avoided, ids, NULL), 0);
 }
 
-/* The answer in one line: "now: nvidia0,nvidia1 | nvidia2", "not now", "never". */
+/* Writes the answer as one line: "now: nvidia0,nvidia1 | nvidia2", "not now", "never". */
 static inline void placement_case_write(const struct placement_case *asked,
                                         const struct placement *placement, struct text *out)
 {
@@ -44,7 +44,8 @@ static inline void placement_case_write(const struct placement_case *asked,
     assert_int_equal(next, placement->slots.count);
 }
 
-/* Asks and compares with the answer in one line and, unless that is NULL, the reason. */
+/* Calls placement_find(), and compares the answer with `wanted` and, unless `why` is NULL, the
+ * reason with `why`. */
 static inline void placement_case_compare(const struct placement_case *asked, const char *wanted,
                                           const char *why, const char *file, int line)
 {

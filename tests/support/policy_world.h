@@ -18,7 +18,7 @@ enum { POLICY_WORLD_MAX = 200 };
     for (const struct policy *const *policy = policies; *policy != NULL; policy++) \
         if ((*policy)->rate == NULL)
 
-/* The same without first, to which all are equal. */
+/* The same without `first`, to which all devices are equal. */
 #define for_each_comparing_but_first(policy) \
     for_each_comparing (policy)              \
         if (*policy != &policy_first)
@@ -26,8 +26,8 @@ enum { POLICY_WORLD_MAX = 200 };
 struct policy_world {
     struct machine machine;
     struct policy_slot slots[POLICY_WORLD_MAX];
-    bool slots_unknown; /* ask without them */
-    bool ranked;        /* some of them have a rank */
+    bool slots_unknown; /* questions do not contain the slots */
+    bool ranked;        /* some slots have a rank */
     struct bitset candidates;
     struct bitset required;
     struct bitset avoided;
@@ -35,7 +35,7 @@ struct policy_world {
     uint64_t affinity;
 };
 
-/* So many devices of which nothing is known; all are candidates. */
+/* Initialises a world of `count` devices without facts. All are candidates. */
 static inline void policy_world_init(struct policy_world *world, size_t count)
 {
     struct bitset *sets[] = {&world->candidates, &world->required, &world->avoided, &world->chosen};
@@ -67,7 +67,7 @@ static inline struct device *policy_world_device(struct policy_world *world, siz
     return &world->machine.devices.items[slot];
 }
 
-/* The question for `count` of the candidates; good as long as the world. */
+/* Returns the question for `count` of the candidates. It is valid as long as the world exists. */
 static inline struct policy_question policy_world_question(const struct policy_world *world,
                                                            size_t count)
 {
@@ -83,7 +83,8 @@ static inline struct policy_question policy_world_question(const struct policy_w
     };
 }
 
-/* Asks for `count` of the candidates; the answer is in `chosen`. Returns as policy_choose. */
+/* Sets `chosen` to the policy's choice of `count` candidates. Returns the result of
+ * policy_choose(). */
 static inline int policy_world_ask(struct policy_world *world, const struct policy *policy,
                                    size_t count)
 {
@@ -93,8 +94,8 @@ static inline int policy_world_ask(struct policy_world *world, const struct poli
     return policy_choose(policy, &question, &world->chosen);
 }
 
-/* That the policy takes the candidates in this order: for every n, it chooses the first n of them.
- * The order ends with -1. */
+/* Checks that the policy takes the candidates in this order: for every n, it chooses the first n of
+ * them. The order ends with -1. */
 static inline void policy_world_check(struct policy_world *world, const struct policy *policy,
                                       const int *order)
 {

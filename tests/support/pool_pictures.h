@@ -15,10 +15,10 @@ static const struct terminal narrow = {.width = 80, .unicode = true};
 static const struct terminal wide __attribute__((unused)) = {.width = 140, .unicode = true};
 static const struct terminal none = {0};
 
-/* Where they were looked for; a test may change it. */
+/* The address of the pool. A test may change it. */
 static struct pool_address address = {.socket = (char *)"/run/somewhere/berth.sock", .own = true};
 
-/* What a view looks like; the caller finishes the text, the view is finished here. */
+/* Returns a view as text, which the caller finishes. Finishes the view. */
 static inline struct text picture_of(struct pool_view *view, struct terminal terminal)
 {
     struct user_names users = {0};
@@ -66,7 +66,7 @@ static inline void check_json(struct pool_view view, const char *wanted)
     text_finish(&out);
 }
 
-/* Every allocation refused once: the text knows, and nothing is lost. */
+/* Writes a view with each allocation refused once. The text must fail, and nothing may leak. */
 static inline void check_without_memory(struct pool_view make(void))
 {
     const struct terminal terminals[] = {narrow, none};

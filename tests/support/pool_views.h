@@ -15,7 +15,7 @@
 /* 2026-11-16T12:00:00Z */
 #define VIEW_NOW (INT64_C(1794830400) * DURATION_SECOND)
 
-/* Without an allocation that a test refuses. */
+/* Returns a copy of a text, or NULL for NULL. */
 static inline char *view_text(const char *text)
 {
     char *copy = text == NULL ? NULL : strdup(text);
@@ -24,7 +24,7 @@ static inline char *view_text(const char *text)
     return copy;
 }
 
-/* A view of `count` equal devices, all free: nvidia0, nvidia1, ... */
+/* Returns a view of `count` equal devices, all free: nvidia0, nvidia1, ... */
 static inline struct pool_view view_of(size_t count)
 {
     struct pool_view view = {

@@ -17,8 +17,8 @@
 #define MILLISECOND INT64_C(1000000)
 #define SECOND      INT64_C(1000000000)
 
-/* How long something may take that is sure to happen. Meson ends a test program after 60 seconds,
- * and then nothing says which test it was. */
+/* The longest wait for something that must happen. Meson ends a test program after 60 seconds
+ * without saying which test it was. */
 #define TIMEOUT (30 * SECOND)
 
 static inline int64_t monotonic_now(void)
@@ -53,7 +53,7 @@ static inline void *join_thread(pthread_t thread)
     return result;
 }
 
-/* That a call succeeds; its message is shown when it does not. */
+/* Checks that a call succeeds. Otherwise prints its message. */
 #define assert_works(call, error)                    \
     do {                                             \
         int works_code = (call);                     \
@@ -69,7 +69,7 @@ static inline struct berth_device synth(enum berth_vendor vendor, uint32_t index
         .vendor = vendor, .index = index, .mig = BERTH_NO_MIG, .memory = BERTH_UNKNOWN};
 }
 
-/* A pool of `count` devices of NVIDIA, with options that may be NULL. */
+/* Opens a pool of `count` NVIDIA devices. The options may be NULL. */
 static inline struct berth_pool *pool_with(size_t count, const struct berth_pool_options *options)
 {
     enum { LIMIT = 16 };
@@ -93,8 +93,8 @@ static inline struct berth_pool *pool_of(size_t count)
     return pool_with(count, NULL);
 }
 
-/* A request with properties: request_of("gpus", "2", "opportunistic", NULL, NULL). Ends with a NULL
- * name. */
+/* Creates a request with properties: request_of("gpus", "2", "opportunistic", NULL, NULL). A name
+ * that is NULL ends the list. */
 static inline struct berth_request *request_of(const char *name, ...)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -112,7 +112,7 @@ static inline struct berth_request *request_of(const char *name, ...)
     return request;
 }
 
-/* A lease of one device, which must be free. */
+/* Claims one device, which must be free. */
 static inline struct berth_lease claim_one(struct berth_pool *pool)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -129,7 +129,7 @@ static inline void release(struct berth_pool *pool, struct berth_lease lease)
     assert_works(berth_release(pool, lease, &error), &error);
 }
 
-/* The first device of a lease. */
+/* Returns the first device of a lease. */
 static inline struct berth_lease_device device_of(struct berth_pool *pool, struct berth_lease lease)
 {
     struct berth_lease_device device = {0};
@@ -139,7 +139,7 @@ static inline struct berth_lease_device device_of(struct berth_pool *pool, struc
     return device;
 }
 
-/* A thread that claims, and how that ended. Nothing is asserted in it: cmocka knows one thread. */
+/* A thread that claims, and its result. It asserts nothing, because cmocka supports one thread. */
 struct claimer {
     struct berth_pool *pool;
     const struct berth_request *request;
@@ -167,7 +167,7 @@ static inline void claimer_start(struct claimer *claimer, struct berth_pool *poo
     assert_int_equal(pthread_create(&claimer->thread, NULL, claimer_run, claimer), 0);
 }
 
-/* Waits for the end of its claim, which must be a lease. */
+/* Waits until the claim ends, which must be granted. Returns the lease. */
 static inline struct berth_lease claimer_join(struct claimer *claimer)
 {
     join_thread(claimer->thread);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures descriptors and memory of a process."""
+"""The number of descriptors and the memory of a process."""
 import os
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ def descriptors(pid):
 
 
 def resident(pid):
-    """Returns the KiB of memory in use, or 0 for a program with sanitizers, which keep freed memory."""
+    """Returns the memory in use, in KiB, or 0 for a program with sanitizers, which keep freed memory."""
     program = Path(f"/proc/{pid}/exe").read_bytes()
     if b"__asan_init" in program or b"__tsan_init" in program:
         return 0

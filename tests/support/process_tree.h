@@ -21,7 +21,7 @@
 #include "hardware/proc/device_users.h"
 #include "hardware/sysfs/sysroot.h"
 
-/* The machine that is recorded in the working directory. */
+/* Returns the root of the machine that is recorded in the working directory. */
 static inline struct sysroot process_tree_root(void)
 {
     struct sysroot root = {.prefix = getcwd(NULL, 0), .recorded = true};
@@ -63,7 +63,7 @@ static inline void process_tree_link(const char *path, const char *target)
     assert_int_equal(symlink(target, path), 0);
 }
 
-/* The process has this file open; `fdinfo` NULL: nothing is said of it. */
+/* Adds an open file to a process. `fdinfo` is the content of its fdinfo file; NULL: none. */
 static inline void process_tree_open(int pid, int descriptor, const char *target,
                                      const char *fdinfo)
 {
@@ -76,7 +76,7 @@ static inline void process_tree_open(int pid, int descriptor, const char *target
         process_tree_file(path, fdinfo);
 }
 
-/* What is said of a descriptor that is there already. */
+/* Changes the fdinfo file of an open file. */
 static inline void process_tree_say(int pid, int descriptor, const char *fdinfo)
 {
     char path[64];
@@ -85,7 +85,7 @@ static inline void process_tree_say(int pid, int descriptor, const char *fdinfo)
     process_tree_file(path, fdinfo);
 }
 
-/* One scan; the caller finishes the sight. */
+/* Scans once. The caller finishes the findings. */
 static inline struct findings process_tree_scan(struct device_users *uses)
 {
     struct sysroot root = process_tree_root();
@@ -96,7 +96,7 @@ static inline struct findings process_tree_scan(struct device_users *uses)
     return findings;
 }
 
-/* The device with this file; NULL: none was seen. */
+/* Returns the device with this device file; NULL: none was found. */
 static inline const struct device *process_tree_device(const struct findings *findings,
                                                        const char *node)
 {

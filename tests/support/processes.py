@@ -19,9 +19,9 @@ def adopt_orphans():
 
 
 def stat_fields(pid):
-    """Returns the fields of /proc/PID/stat after the name, from the state on. Without such a process there are none."""
+    """Returns the fields of /proc/PID/stat from the state on, or no fields if there is no such process."""
     try:
-        # Not by Path: every test reads the files of all processes several times.
+        # Path is too slow: every test reads the files of all processes several times.
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError):
         return []
@@ -49,14 +49,14 @@ def is_another_program(pid):
 def command_line(pid):
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").strip()
-        # During an exec there is no command line yet, but a name.
+        # During an exec, the process has a name but no command line.
         return (words or Path(f"/proc/{pid}/comm").read_bytes().strip()).decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return "?"
 
 
 def is_ended(pid, timeout):
-    """Waits for the end of any process, also an orphan. Returns whether it ended in time; one that is gone has ended."""
+    """Waits for the end of any process, even an orphan. Returns true if it ended in time or does not exist."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -100,8 +100,8 @@ def is_newborn(pid):
 
 
 def await_newborns(timeout=TIMEOUT):
-    """Waits until no such process of a killed daemon is left. Until then they keep the daemon's socket open, where a
-    client would connect and get no answer."""
+    """Waits until every process that a killed daemon forked has called exec or ended. Until then it keeps the daemon's
+    socket open, so that a client can connect but gets no answer."""
     deadline = time.monotonic() + timeout
     for pid, zombie in descendants(os.getpid()):
         while not zombie and is_newborn(pid) and not is_ended(pid, 0.002):
@@ -119,7 +119,7 @@ def is_probe(pid):
 
 
 def becomes_probe(pid, deadline):
-    """Returns whether a process is one, or becomes one: a daemon that has just ended may have forked it already."""
+    """Returns whether a process is a probe or recorder, or becomes one: its daemon may have ended after the fork."""
     while "berthd" in command_line(pid).split(" ")[0]:
         if is_ended(pid, 0.01) or time.monotonic() > deadline:
             return False
@@ -135,7 +135,7 @@ def await_probes(timeout=TIMEOUT):
 
 
 def is_leaving(pid):
-    """Returns whether a process has given back its memory, and with it its command line, and ends a moment later."""
+    """Returns whether a process has released its memory, with its command line, and ends a moment later."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -144,7 +144,7 @@ def is_leaving(pid):
 
 
 def end_children():
-    """Kills and reaps all processes below this one. Returns a text for each that was still alive.
+    """Kills and reaps all processes below this one. Returns a message for each process that was still alive.
 
     Only direct children are signalled, because their pids cannot be reused before they are reaped. Their orphans
     become children of this process and are signalled in the next round.

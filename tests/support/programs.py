@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running programs: reads their output, writes their input and ends them.
+"""Running programs: their output, their input and their end.
 
 All waits are for an event and have a timeout. Sandbox (sandbox.py) starts the programs.
 """
@@ -64,7 +64,7 @@ class Program:
             if self.code is None:
                 poll.register(self._pidfd, select.POLLIN)
             elif not self._open:
-                raise Deadline(f"{what} will not come: it ended with {self.code}; {self._seen()}")
+                raise Deadline(f"{what} will not come: the program ended with {self.code}; {self._seen()}")
             left = deadline - time.monotonic()
             events = poll.poll(left * 1000) if left > 0 else []
             if not events:
@@ -87,7 +87,7 @@ class Program:
         return match
 
     def wait(self, timeout=TIMEOUT):
-        """Waits for its end, and returns the exit code, which is negative for a signal."""
+        """Waits for the program's end, and returns the exit code, which is negative for a signal."""
         self._until(lambda: self.code, timeout, f"the end of pid {self.pid}")
         for fd in list(self._open):  # reads the rest; an orphan may keep the pipes open
             while self._read(fd):
@@ -109,7 +109,7 @@ class Program:
         self.process.send_signal(number)
 
     def stop(self, timeout=TIMEOUT):
-        """Kills it if it has not ended, and returns its exit code."""
+        """Kills the program if it has not ended, and returns its exit code."""
         if self.code is None:
             self.kill(signal.SIGKILL)
         return self.wait(timeout)
@@ -128,7 +128,7 @@ class Program:
 
 
 class Terminal(Program):
-    """A program on a terminal of a given size. Its output is collected as bytes."""
+    """A program on a terminal. Its output is collected as bytes."""
 
     def __init__(self, process, master, before):
         self.before = before  # the terminal's settings before the program started

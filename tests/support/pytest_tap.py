@@ -3,7 +3,7 @@
 
     pytest_tap.py FILE...
 
-pytest's own output, with what went wrong, goes to stderr, which Meson shows when a program fails.
+pytest's own output, with the failures, goes to stderr, which Meson shows when a program fails.
 """
 import os
 import shutil
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import clean_environment
 
-# Only what this project brings takes part; and nothing is written into the source tree.
+# Load no installed plugins, and write nothing into the source tree.
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 sys.dont_write_bytecode = True
 
@@ -25,7 +25,7 @@ except ImportError:
 
 
 def plain(text):
-    """A text that cannot be mistaken for a TAP directive or another line."""
+    """Returns the text in one line, without characters of TAP directives."""
     return " ".join(text.replace("#", " ").split())
 
 
@@ -38,7 +38,7 @@ def skip_reason(report):
 
 
 class Tap:
-    """Collects the phases of each test into one line."""
+    """A pytest plugin that prints one line for all phases of a test."""
 
     def __init__(self, out):
         self.out = out

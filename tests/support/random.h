@@ -16,18 +16,18 @@ struct test_random {
 
 static inline uint64_t test_random_next(struct test_random *random)
 {
-    /* A Weyl sequence, whose steps are stirred until all bits depend on all. */
+    /* A Weyl sequence, whose values are mixed until every bit depends on all bits. */
     random->state += UINT64_C(0x9E3779B97F4A7C15);
     return hash_mix(random->state);
 }
 
-/* From 0 to limit - 1; the limit is above 0. */
+/* Returns a number from 0 to limit - 1. The limit must be above 0. */
 static inline uint64_t test_random_below(struct test_random *random, uint64_t limit)
 {
     return test_random_next(random) % limit;
 }
 
-/* A number with any number of bits from 0 to 64, each as likely, so that small ones come too. */
+/* Returns a number of 0 to 64 bits. Each length is equally likely, so small numbers occur too. */
 static inline uint64_t test_random_any_length(struct test_random *random)
 {
     unsigned bits = (unsigned)test_random_below(random, 65);

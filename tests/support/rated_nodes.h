@@ -25,15 +25,15 @@ struct rated_nodes {
     uint32_t held[RATED_DEVICES]; /* the same */
     bool held_known;
     uint64_t cpus_left[RATED_HOSTS]; /* by host */
-    struct bitset candidates;        /* slots; all that have room unless changed */
+    struct bitset candidates;        /* all slots unless a test changes it */
     struct bitset required;
     struct bitset avoided;
-    struct bitset everything; /* all slots that there are */
+    struct bitset everything; /* all slots with a device */
     struct policy_typical typical[RATED_TYPICAL];
     size_t typical_count;
 };
 
-/* One node as it is shown, with what it points to. */
+/* A node as a policy gets it, with all that it points to. */
 struct rated_view {
     struct policy_node node;
     uint32_t slots[POLICY_NODE_MAX];
@@ -61,7 +61,7 @@ static inline void rated_finish(struct rated_nodes *nodes)
     bitset_finish(&nodes->everything);
 }
 
-/* Nodes of its own for each test. */
+/* A setup function for cmocka: each test gets nodes of its own. */
 static inline int rated_set_up(void **state)
 {
     struct rated_nodes *nodes = malloc(sizeof(*nodes));
@@ -79,7 +79,7 @@ static inline int rated_tear_down(void **state)
     return 0;
 }
 
-/* Adds a host with these CPUs, all left, and devices with so many thousandths left. */
+/* Adds a host with these CPUs, all free, and devices with these free shares, in thousandths. */
 static inline void rated_add_host(struct rated_nodes *nodes, struct optional_number cpus,
                                   const uint32_t *left, size_t count)
 {
@@ -109,7 +109,7 @@ static inline void rated_add_host(struct rated_nodes *nodes, struct optional_num
     rated_add_host((nodes), (struct optional_number){0}, (const uint32_t[]){__VA_ARGS__}, \
                    COUNT(((const uint32_t[]){__VA_ARGS__})))
 
-/* Puts the devices, all there are, onto these NUMA nodes. */
+/* Sets the NUMA node of every device: one digit of `numa` for each slot. */
 static inline void rated_set_numa(struct rated_nodes *nodes, const char *numa)
 {
     for (size_t slot = 0; slot < nodes->machine.devices.count; slot++)
@@ -125,7 +125,7 @@ static inline void rated_link(struct rated_nodes *nodes, size_t one, size_t othe
     *link = (struct link){.between = {one, other}, .kind = kind};
 }
 
-/* Puts avoided devices last. */
+/* Orders the candidates, avoided devices last. */
 static inline void rated_order(struct rated_view *view)
 {
     for (int avoided = 0; avoided < 2; avoided++) {
@@ -137,7 +137,7 @@ static inline void rated_order(struct rated_view *view)
     }
 }
 
-/* Shows a host as it is to a demand. */
+/* Fills the view of a host that a policy gets for a demand. */
 static inline void rated_show(const struct rated_nodes *nodes, const void *tables, uint32_t host,
                               const struct policy_demand *demand, struct rated_view *ret_view)
 {
@@ -196,7 +196,7 @@ static inline void rated_forget(const struct policy *policy, void *tables)
         policy->forget(tables);
 }
 
-/* What one host has to offer. */
+/* Returns the policy's offer on one host. */
 static inline struct policy_offer rated_offer(const struct rated_nodes *nodes,
                                               const struct policy *policy, uint32_t host,
                                               const struct policy_demand *demand)
@@ -211,7 +211,7 @@ static inline struct policy_offer rated_offer(const struct rated_nodes *nodes,
     return offer;
 }
 
-/* Whether the host has room for the demand. */
+/* Returns whether the host has room for the demand. */
 static inline bool rated_has_room(const struct rated_nodes *nodes, uint32_t host,
                                   const struct policy_demand *demand)
 {
@@ -221,8 +221,8 @@ static inline bool rated_has_room(const struct rated_nodes *nodes, uint32_t host
     return view.node.order_count >= demand->count && nodes->cpus_left[host] >= demand->cpus;
 }
 
-/* The host whose offer is taken, and the slots of that as a mask; the number of hosts when none has
- * room. */
+/* Returns the host with the cheapest offer, and its slots as a mask. Returns the number of hosts if
+ * none has room. */
 static inline uint32_t rated_best(const struct rated_nodes *nodes, const struct policy *policy,
                                   const struct policy_demand *demand, uint64_t *ret_slots)
 {
@@ -248,7 +248,7 @@ static inline uint32_t rated_best(const struct rated_nodes *nodes, const struct 
     return best;
 }
 
-/* That the demand gets exactly these slots, listed and ended by -1. */
+/* Checks that the demand gets exactly these slots. The list ends with -1. */
 static inline void rated_check(const struct rated_nodes *nodes, const struct policy *policy,
                                struct policy_demand demand, const int *slots)
 {
@@ -264,7 +264,7 @@ static inline void rated_check(const struct rated_nodes *nodes, const struct pol
 #define rated_takes(nodes, policy, demand, ...) \
     rated_check((nodes), (policy), (demand), (const int[]){__VA_ARGS__, -1})
 
-/* That a demand without devices goes to this host. */
+/* Checks that a demand without devices goes to this host. */
 static inline void rated_goes_to(const struct rated_nodes *nodes, const struct policy *policy,
                                  struct policy_demand demand, uint32_t host)
 {

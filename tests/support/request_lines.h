@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Request options from words, as a verb reads them.
+ * Parses arguments as request options, as a verb does.
  */
 #ifndef TESTS_REQUEST_LINES_H
 #define TESTS_REQUEST_LINES_H
@@ -12,12 +12,12 @@
 
 enum { REQUEST_WORDS_MAX = 12 };
 
-/* The words of one command line, up to the first NULL, without argv[0]. */
+/* The arguments of one command line, up to the first NULL, without argv[0]. */
 struct request_words {
     const char *words[REQUEST_WORDS_MAX];
 };
 
-/* Initialises the options, parses the words and completes the request. The caller finishes the
+/* Initialises the options, parses the arguments and completes the request. The caller finishes the
  * options, also on failure. Returns 0 or the negative code. */
 static inline int request_words_read(const struct request_words *line,
                                      struct request_options *ret_options, struct berth_error *error)

@@ -13,7 +13,7 @@
 #include "support/machines.h"
 #include "support/random.h"
 
-/* A request that leaves no member as request_init does; the caller finishes it. */
+/* Fills a request. Every member differs from request_init(). The caller finishes it. */
 static inline void request_fill(struct request *request)
 {
     *request = (struct request){
@@ -55,7 +55,7 @@ static inline struct optional_number random_optional(struct test_random *random)
     return optional_number_of(test_random_any_length(random));
 }
 
-/* NULL, "" or up to the longest text, of any bytes but zero. */
+/* Returns NULL, or a text of any bytes but zero, up to the maximum length. */
 static inline char *random_text(struct test_random *random)
 {
     char text[REQUEST_TEXT_MAX + 1];
@@ -85,13 +85,13 @@ static inline void random_ids(struct test_random *random, struct device_id_list 
     }
 }
 
-/* A number that is mostly the ordinary one. */
+/* Returns 1 half of the time, else any number. */
 static inline uint32_t random_count(struct test_random *random)
 {
     return test_random_below(random, 2) == 0 ? 1 : (uint32_t)test_random_any_length(random);
 }
 
-/* Any values, whether they make sense together or not; the caller finishes it. */
+/* Fills a request with random values, valid or not. The caller finishes it. */
 static inline void request_randomise(struct request *request, struct test_random *random)
 {
     uint64_t bits = test_random_next(random);

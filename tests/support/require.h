@@ -18,7 +18,7 @@ static inline void require(bool condition)
         abort();
 }
 
-/* That the bytes are well-formed and steer no terminal. */
+/* Requires valid UTF-8 without control characters. */
 static inline void require_inert(const char *bytes, size_t length)
 {
     require(utf8_is_valid(bytes, length));

@@ -11,7 +11,7 @@
 #include "base/text/text.h"
 #include "support/require.h"
 
-/* That the text is complete and not empty, and that each of its lines is inert. */
+/* Requires that the text is complete and not empty, and that each of its lines is inert. */
 static inline void require_lines(const struct text *text)
 {
     const char *line = text_string(text);
@@ -26,7 +26,7 @@ static inline void require_lines(const struct text *text)
     }
 }
 
-/* That a failure with this code left a message that is fit to be shown. */
+/* Requires that a failure with this code left a message that can be printed. */
 static inline void require_message(const struct berth_error *error, int code)
 {
     require(code < 0 && error->code == code);

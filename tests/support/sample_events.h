@@ -13,7 +13,7 @@
 
 enum { SAMPLE_ITEMS = 8 };
 
-/* An event with what it points to; not to be moved. */
+/* An event with all that it points to. It must not be moved. */
 struct sample {
     struct engine_event event;
     struct request what;
@@ -32,7 +32,7 @@ static inline void sample_finish(struct sample *sample)
 /* 2026-01-02T03:04:05.678Z */
 #define SAMPLE_TIME INT64_C(1767323045678000000)
 
-/* What a type says by ordinary numbers, all members that it has. */
+/* By type: an event with ordinary values in all members that the type has. */
 static const struct engine_event sample_events[EVENT_TYPES] = {
     [EVENT_REQUEST] = {.request = 2},
     [EVENT_FORGOTTEN] = {.request = 2},
@@ -61,7 +61,7 @@ static const struct engine_event sample_events[EVENT_TYPES] = {
     [EVENT_RETURNED] = {.claim = 3, .lease = 7, .request = 2, .deadline = TIME_NEVER},
 };
 
-/* An event of this type; the request has every member set. The caller finishes it. */
+/* Makes an event of this type. Its request has every member set. The caller finishes it. */
 static inline void sample_of(enum event_type type, struct sample *ret_sample)
 {
     *ret_sample = (struct sample){
@@ -113,8 +113,8 @@ static inline void random_party(struct test_random *random, struct sample *sampl
     };
 }
 
-/* An event of any type with any members, also such as its type does not have. The caller finishes
- * it. */
+/* Makes an event of a random type with random members, also members that its type does not have.
+ * The caller finishes it. */
 static inline void sample_randomise(struct sample *ret_sample, struct test_random *random)
 {
     uint64_t bits = test_random_next(random);

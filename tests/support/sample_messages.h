@@ -14,7 +14,7 @@
 #include "support/requests.h"
 #include "wire/wire.h"
 
-/* Every type that this version knows. */
+/* All types of this version. */
 static const enum wire_type sample_types[] = {
     WIRE_HELLO,   WIRE_CLAIM,   WIRE_RELEASE, WIRE_CANCEL,  WIRE_STOP,   WIRE_EXTEND,
     WIRE_EXPLAIN, WIRE_WATCH,   WIRE_TEST,    WIRE_LOOK,    WIRE_POOL,   WIRE_WAITING,
@@ -102,7 +102,7 @@ static inline void fill_slots(struct wire_message *message)
         .reason_uid = optional_number_of(0),
         .reason_time = 3,
     };
-    message_add_slot(message)->device->id = id_of("amd1"); /* and one of which little is known */
+    message_add_slot(message)->device->id = id_of("amd1"); /* a device without facts */
 }
 
 static inline void fill_leases(struct wire_message *message)
@@ -212,7 +212,8 @@ static inline void fill_problems(struct wire_message *message)
     assert_int_equal(machine_report_add_problem(&message->problems, "", "%s", ""), 0);
 }
 
-/* A message with every member set, also such as its type does not use. The caller finishes it. */
+/* Sets every member of a message, also members that its type does not use. The caller finishes it.
+ */
 static inline void message_fill(struct wire_message *message, enum wire_type type)
 {
     *message = (struct wire_message){
@@ -273,7 +274,7 @@ static inline void message_fill(struct wire_message *message, enum wire_type typ
     fill_tally(message);
 }
 
-/* A message of any type with any members. The caller finishes it. */
+/* Makes a message of a random type with random members. The caller finishes it. */
 static inline void message_randomise(struct wire_message *message, struct test_random *random)
 {
     uint64_t bits = test_random_next(random);

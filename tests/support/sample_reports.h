@@ -11,7 +11,7 @@
 #include "support/sample_messages.h"
 #include "support/wire_messages.h"
 
-/* The caller finishes its report. */
+/* Returns an answer with every member set. The caller finishes its report. */
 static inline struct probe_answer answer_fill(void)
 {
     struct probe_answer answer = {.number = UINT64_MAX, .report = {.listed = 0x1f}};

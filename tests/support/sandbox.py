@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A directory and an environment for each test that runs programs.
 
-Closing a Sandbox kills and reaps every process that the test has started and not ended, orphans included, and then
-fails the test.
+Closing a Sandbox kills and reaps every process that the test has not ended, orphans included, and then fails the test.
 """
 import fcntl
 import os
@@ -69,7 +68,7 @@ class Sandbox:
         }
 
     def run(self, args, timeout=TIMEOUT, input=None, env=None, cwd=None):
-        """Runs a program until it has ended and closed its output, in the sandbox's directory or another."""
+        """Runs a program in the sandbox's directory or another, until it has ended and closed its output."""
         with subprocess.Popen(
             [str(arg) for arg in args],
             stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
@@ -125,7 +124,7 @@ class Sandbox:
         return program
 
     def close(self):
-        """Ends all processes. Fails if there was one to end, or if a sanitizer has written a report."""
+        """Ends all processes. Fails if a process was still running, or if a sanitizer has written a report."""
         processes.await_probes(PROBES_END)
         problems = processes.end_children()
         for program in self.programs:

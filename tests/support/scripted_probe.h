@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * daemons/scripted_probe.py in the place of berth-probe, for tests in C. They run in a directory of
- * their own (support/temporary_directory.h), where the script is.
+ * Lets tests in C use daemons/scripted_probe.py in the place of berth-probe. The script is in the
+ * test's own directory (support/temporary_directory.h).
  */
 #ifndef TESTS_SCRIPTED_PROBE_H
 #define TESTS_SCRIPTED_PROBE_H
@@ -19,7 +19,8 @@
 #include "base/text/text.h"
 #include "support/source_root.h"
 
-/* What the probe answers from the next request on: JSON, as the script's own text says. */
+/* Sets the probe's answers from the next request on. `script` is JSON, as scripted_probe.py
+ * describes. */
 static inline void probe_says(const char *script)
 {
     FILE *file = fopen("script.new", "w");
@@ -30,7 +31,7 @@ static inline void probe_says(const char *script)
     assert_int_equal(rename("script.new", "script"), 0);
 }
 
-/* Has probes of this process be scripted. */
+/* Makes this process use the scripted probe. */
 static inline void probe_script(const char *directory, const char *script)
 {
     char *program = source_path("tests/support/daemons/scripted_probe.py");
@@ -46,7 +47,7 @@ static inline void probe_script(const char *directory, const char *script)
     probe_says(script);
 }
 
-/* How many lines of its log begin so: "start " or "ask ". */
+/* Returns how many lines of its log begin with this text: "start " or "ask ". */
 static inline size_t probe_count(const char *word)
 {
     struct text log = {0};
@@ -63,7 +64,7 @@ static inline size_t probe_count(const char *word)
     return count;
 }
 
-/* Whether a probe that was started still runs. They are nobody's children. */
+/* Returns whether a probe that was started still runs. Probes are not children of this process. */
 static inline bool probe_runs(void)
 {
     struct text log = {0};
@@ -76,7 +77,7 @@ static inline bool probe_runs(void)
         char buffer[256] = "";
         FILE *file;
 
-        /* A zombie has ended: whoever it was left to may take its time. */
+        /* A zombie has ended, even if its new parent has not reaped it yet. */
         snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
         file = fopen(path, "r");
         if (file == NULL)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs one vendor's table by itself, without the probe around it: lists, reads each device, asks
- * for the links, and prints what came of it as JSON.
+ * Runs one vendor's table without the probe: lists the devices, reads each of them and the links,
+ * and prints the result as JSON.
  *
  *     dump-sight VENDOR
  *
- * A device that cannot be read has no more than id, pci, parent and error. Every step has a
- * vendor's context of its own, since with the probe it may be another worker's too.
+ * A device that cannot be read has only id, pci, parent, path and error. Each step has a vendor
+ * context of its own, because in the probe each step may run in another worker.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void write_number(struct json *json, const char *key, struct optional_num
     json_number_member(json, key, number.known, number.value);
 }
 
-/* A figure that does not say when it was read is told apart. */
+/* Writes a figure, or "no time" if the time of its sample is missing. */
 static void write_figure(struct json *json, const char *key, const struct figure *figure)
 {
     json_key(json, key);
@@ -129,7 +129,7 @@ static void write_links(struct json *json, const struct findings *findings,
     json_array_end(json);
 }
 
-/* What a step works with; `end_step` closes it. */
+/* Returns the context of a step. end_step() closes it. */
 static struct vendor_context start_step(const struct dump *dump)
 {
     return (struct vendor_context){.root = &dump->root};

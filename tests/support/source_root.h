@@ -14,8 +14,8 @@
 
 #include "base/text/text.h"
 
-/* The path of a file of the source tree, which the caller frees. Skips the test when nobody said
- * where the tree is. */
+/* Returns the path of a file of the source tree, which the caller frees. Skips the test if
+ * BERTH_SOURCE_ROOT is not set. */
 static inline char *source_path(const char *name)
 {
     const char *root = getenv("BERTH_SOURCE_ROOT");

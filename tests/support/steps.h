@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* The number of steps of a random test: `standard`, times the whole number in BERTH_TEST_SCALE
- * when that is set, so that a soak run can do more. */
+/* Returns the number of steps of a random test: `standard`, times the whole number in
+ * BERTH_TEST_SCALE if that is set. A soak run sets it. */
 static inline unsigned long test_steps(unsigned long standard)
 {
     const char *scale = getenv("BERTH_TEST_SCALE");
@@ -16,7 +16,7 @@ static inline unsigned long test_steps(unsigned long standard)
     return scale == NULL ? standard : standard * strtoul(scale, NULL, 10);
 }
 
-/* The same with an upper bound, for a test whose steps take long: `most` is enough of a soak. */
+/* Returns the same number, but at most `max`: for tests whose steps take long. */
 static inline unsigned long test_steps_up_to(unsigned long standard, unsigned long max)
 {
     unsigned long steps = test_steps(standard);

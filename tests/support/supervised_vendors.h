@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Runs berth-probe's supervisor in its own process, with two vendors that hang, crash, fail and lie
- * as the test says. The test and all workers share the memory with these scripts.
+ * by a script. The test and all workers share the memory with these scripts.
  */
 #ifndef TESTS_SUPERVISED_VENDORS_H
 #define TESTS_SUPERVISED_VENDORS_H
@@ -24,7 +24,7 @@
 
 #define MILLISECOND INT64_C(1000000)
 
-/* Enough for all that do not hang. */
+/* Enough time for all steps that do not hang. */
 #define SHORT (1000 * MILLISECOND)
 
 enum { NOBODY = -1 };
@@ -32,21 +32,23 @@ enum { NOBODY = -1 };
 /* How one vendor behaves. */
 struct vendor_script {
     atomic_int count;   /* devices, from index 0 */
-    atomic_int missing; /* the index that is not there; NOBODY */
-    atomic_int hangs;   /* reading this index */
-    atomic_int crashes; /* so does this */
-    atomic_int fails;   /* this fails in an ordinary way */
-    atomic_int lies;    /* this says that it is another */
-    atomic_int slow;    /* this answers after links were asked for, and they when that was heard */
-    atomic_int slow_reader; /* the process that reads it; 0: none has */
+    atomic_int missing; /* this index is not listed; NOBODY: all are */
+    atomic_int hangs;   /* reading this index hangs */
+    atomic_int crashes; /* reading this index crashes */
+    atomic_int fails;   /* reading this index returns an error */
+    atomic_int lies;    /* reading this index returns another device */
+    /* Reading this index ends after the links were requested. The links then end after the worker
+     * that read it. */
+    atomic_int slow;
+    atomic_int slow_reader; /* this worker's pid; 0: none yet */
     atomic_bool list_hangs;
     atomic_bool list_crashes;
     atomic_bool list_fails;
     atomic_bool links_hang;
-    atomic_bool candidates_hang; /* listing them */
-    atomic_int candidate_hangs;  /* reading the candidate of this index */
+    atomic_bool candidates_hang; /* listing the candidates hangs */
+    atomic_int candidate_hangs;  /* reading the candidate of this index hangs */
     atomic_int candidate_slow;   /* this candidate answers after the devices were listed once */
-    atomic_int lists;            /* how often it was listed */
+    atomic_int lists;            /* how often the devices were listed */
     atomic_int reads;
     atomic_int links;
 };
@@ -62,7 +64,7 @@ struct fixture {
     pid_t supervisor;
 };
 
-static struct vendor_scripts *scripts; /* of the process */
+static struct vendor_scripts *scripts; /* of this process */
 
 /* ---- The vendors ---- */
 
@@ -146,14 +148,14 @@ static int nvidia_read(struct vendor_context *context, const struct device_findi
     return read_one(&scripts->nvidia, wanted, findings, error);
 }
 
-/* A chain. */
+/* Links the devices as a chain. */
 static int nvidia_links(struct vendor_context *context, const struct finding_list *devices,
                         struct findings *findings, struct berth_error *error)
 {
     (void)context;
     atomic_fetch_add(&scripts->nvidia.links, 1);
     hang(&scripts->nvidia.links_hang, NULL, 0);
-    /* The worker goes when it was heard, as another has taken its place. */
+    /* That worker ends after its answer is received, because another one has replaced it. */
     while (atomic_load(&scripts->nvidia.slow_reader) != 0 &&
            kill(atomic_load(&scripts->nvidia.slow_reader), 0) == 0)
         usleep(1000);
@@ -209,7 +211,7 @@ static int amd_read_candidate(struct vendor_context *context,
     return add_candidate(findings, key, error);
 }
 
-/* The address of a device is known if its candidate answered. */
+/* Lists the devices. The address of a device is known if its candidate answered. */
 static int amd_list(struct vendor_context *context, const struct finding_list *candidates,
                     struct findings *findings, struct berth_error *error)
 {
@@ -276,7 +278,7 @@ static void supervise(int socket)
     struct sysroot root = {.prefix = strdup("")};
     int code;
 
-    signal(SIGSEGV, SIG_DFL); /* which cmocka handles */
+    signal(SIGSEGV, SIG_DFL); /* cmocka has installed a handler */
     code = supervisor_run(socket, &root, test_tables, NULL);
 
     sysroot_finish(&root);
@@ -335,7 +337,7 @@ static struct machine_report look(struct fixture *fixture, int64_t deadline)
 
     if (probe_query(&fixture->probe, &request, &report, &error) < 0)
         fail_msg("%s", error.message);
-    /* Generous: the machine may have more to do. */
+    /* Allow more time, because the machine may be busy. */
     if (clock_now() - began > deadline + 2000 * MILLISECOND)
         fail_msg("expected an answer within %lld ms, got %lld ms",
                  (long long)(deadline / MILLISECOND),
@@ -343,7 +345,7 @@ static struct machine_report look(struct fixture *fixture, int64_t deadline)
     return report;
 }
 
-/* One that has all the time it needs. */
+/* Probes with more time than is needed. */
 static struct machine_report look_well(struct fixture *fixture)
 {
     return look(fixture, 60000 * MILLISECOND);

@@ -23,7 +23,7 @@ static inline void append_field(struct text *out, unsigned tag, const void *valu
     text_append_bytes(out, value, length);
 }
 
-/* A field of a number of so many bytes. */
+/* Appends a field with a number of `size` bytes. */
 static inline void append_number_field(struct text *out, unsigned tag, uint64_t number, size_t size)
 {
     append_little(out, tag, 2);

@@ -29,7 +29,7 @@ struct whole {
     uint8_t tiny;
     bool flag;
     int64_t time;
-    uint32_t preset; /* 7 by default, in FIRST_TYPE alone */
+    uint32_t preset; /* the default is 7 in FIRST_TYPE only */
     struct optional_number maybe;
     struct capability cap;
     char *text;
@@ -81,7 +81,7 @@ enum whole_tag {
     TAG_FIGURE,
     TAG_STRINGS,
     TAG_WORDS,
-    TAG_ITEMS = 63, /* the last that there may be */
+    TAG_ITEMS = 63, /* the largest possible tag */
 };
 
 static const struct tagged_field whole_fields[] = {
@@ -107,7 +107,7 @@ static const struct tagged_field whole_fields[] = {
     [TAG_STRINGS] = {TAGGED_MEMBER(whole, strings, strings), .max = 2},
     [TAG_ITEMS] = {TAGGED_MEMBER(whole, items, items), .max = 2, .inner = &part_table},
 };
-_Static_assert(COUNT(whole_fields) == 64, "the most that a table may have");
+_Static_assert(COUNT(whole_fields) == 64, "a table has at most 64 fields");
 
 static const struct tagged_table whole_table = {
     .fields = whole_fields,
@@ -123,7 +123,7 @@ static inline void add_part(struct whole *whole, uint32_t count, const char *tex
     *part = (struct part){count, copy_of(text)};
 }
 
-/* Every member set; the caller finishes it with tagged_finish. */
+/* Returns a struct with every member set. The caller finishes it with tagged_finish(). */
 static inline struct whole full_whole(void)
 {
     uint32_t *list = malloc(2 * sizeof(*list));

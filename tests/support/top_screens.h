@@ -12,7 +12,7 @@
 #include "top/control.h"
 #include "top/draw.h"
 
-/* A pool and all that a screen of it is made of. */
+/* A pool, and all that its screen is made of. */
 struct top_screen {
     struct pool_view view;
     struct user_names users;
@@ -24,7 +24,7 @@ struct top_screen {
     struct text text;
 };
 
-/* Takes over the view. */
+/* Creates a screen. Takes over the view. */
 static inline struct top_screen *top_screen_of(struct pool_view view)
 {
     struct top_screen *shown = calloc(1, sizeof(*shown));
@@ -60,7 +60,7 @@ static inline void top_screen_finish(struct top_screen *shown)
     free(shown);
 }
 
-/* Draws, and returns the screen as lines; good until the next. */
+/* Draws the screen and returns its lines, which are valid until the next call. */
 static inline const char *top_screen_draw(struct top_screen *shown, size_t width, size_t height,
                                           bool unicode)
 {
@@ -84,7 +84,7 @@ static inline const char *top_screen_draw(struct top_screen *shown, size_t width
     return text_string(&shown->text);
 }
 
-/* Presses keys that are characters. Returns what the last one wants. */
+/* Presses keys that are characters. Returns the result of the last one. */
 static inline int top_screen_type(struct top_screen *shown, const char *keys)
 {
     int wish = CONTROL_RESULT_NONE;
@@ -116,7 +116,7 @@ static inline void assert_hides(const char *screen, const char *unwanted)
         fail_msg("'%s' in\n%s", unwanted, screen);
 }
 
-/* A device of a view whose load is known. */
+/* Sets the load of a device. */
 static inline void view_load(struct pool_view *view, size_t slot, int64_t thousandths)
 {
     struct load *load = &view->snapshot.slots.items[slot].device->load;
@@ -128,7 +128,7 @@ static inline void view_load(struct pool_view *view, size_t slot, int64_t thousa
     load->power = load_figure_sampled(50000 + 350 * thousandths, VIEW_NOW);
 }
 
-/* A pool with some of everything; at least 8 devices. */
+/* Returns a pool with every kind of lease, claim and slot. It needs at least 8 devices. */
 static inline struct pool_view view_of_everything(size_t count)
 {
     struct pool_view view = view_of(count);

@@ -106,7 +106,8 @@ static inline struct connected_answer ask(const struct connected_question *quest
     return answer;
 }
 
-/* Few different values make ties, which are to be broken in the same way too. */
+/* Makes a random graph. Few different values make ties, which must also be broken in the same way.
+ */
 static inline void make_graph(struct graph *graph, struct test_random *random, uint32_t count)
 {
     uint64_t kinds = 1 + test_random_below(random, 6);

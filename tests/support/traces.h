@@ -30,7 +30,7 @@ static inline void write_trace(const char *nodes, const char *pods)
     write_trace_file("pods.csv", TRACE_PODS, pods);
 }
 
-/* The trace of these rows, the nodes `scale` times over. */
+/* Reads the trace of these rows, with `scale` copies of the nodes. */
 static inline struct pod_trace trace_of(const char *nodes, const char *pods, uint32_t scale)
 {
     struct berth_error error = BERTH_ERROR_INIT;

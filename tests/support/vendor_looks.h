@@ -10,14 +10,14 @@
 #include "hardware/vendors.h"
 #include "support/failing_allocator.h"
 
-/* Frees what the vendor kept. */
+/* Frees the vendor's own data. */
 static inline void vendor_close(const struct vendor_table *table, struct vendor_context *context)
 {
     if (table->close != NULL && context->own != NULL)
         table->close(context);
 }
 
-/* Lists the vendor's devices; the caller finishes the sight. */
+/* Lists the vendor's devices. The caller finishes the findings. */
 static inline struct findings vendor_list(const struct vendor_table *table)
 {
     struct vendor_context context = {.root = &machine};
@@ -34,7 +34,9 @@ static inline struct findings vendor_list(const struct vendor_table *table)
     return findings;
 }
 
-/* Lists them, wants `count`, and reads one of them; the caller finishes the sight. */
+/* Lists the devices, which must be `count`, and reads one of them. The caller finishes the
+ * findings.
+ */
 static inline struct findings vendor_read(const struct vendor_table *table, size_t count,
                                           size_t which)
 {
@@ -56,8 +58,8 @@ static inline struct findings vendor_read(const struct vendor_table *table, size
     return findings;
 }
 
-/* Lists and reads the first with each allocation refused in turn: that is said, or a single fact is
- * unknown. What leaks, LeakSanitizer finds. */
+/* Lists the devices and reads the first one, with each allocation refused in turn. The call must
+ * fail or leave facts unknown. LeakSanitizer finds leaks. */
 static inline void vendor_look_with_failures(const struct vendor_table *table)
 {
     struct vendor_context context = {.root = &machine};
@@ -81,7 +83,7 @@ static inline void vendor_look_with_failures(const struct vendor_table *table)
     }
 }
 
-/* That a figure was sampled with this value, and with the time. */
+/* Checks that a figure was sampled with this value, and that it has a time. */
 #define assert_sampled(figure, wanted)            \
     do {                                          \
         assert_true((figure).known);              \

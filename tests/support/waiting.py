@@ -15,8 +15,8 @@ PAUSE_MAX = 0.03
 
 
 def until(condition, what, timeout=TIMEOUT):
-    """Polls until the condition returns a true value, and returns that value. `what` is a text for the message of a
-    timeout, or a function that returns one."""
+    """Polls until the condition returns a true value, and returns that value. `what` names the expected event in the
+    message of a timeout; it is a text, or a function that returns one."""
     deadline = time.monotonic() + timeout
     pause = PAUSE_MIN
     while not (answer := condition()):
@@ -29,7 +29,7 @@ def until(condition, what, timeout=TIMEOUT):
 
 def until_served(path, kind=socket.SOCK_SEQPACKET):
     """Waits until a process accepts connections at a socket. Its file may exist a little earlier."""
-    until(lambda: takes_connections(path, kind), f"somebody at {path}")
+    until(lambda: takes_connections(path, kind), f"a server at {path}")
 
 
 def takes_connections(path, kind):
@@ -60,7 +60,7 @@ def until_pending(pool, count):
 
 
 def until_removed(directory):
-    """Removes a control group. That fails until its last process has left, which is a moment after the process's end."""
+    """Removes a control group. The kernel refuses that until a moment after the last process's end."""
 
     def is_removed():
         try:

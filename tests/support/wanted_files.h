@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files in tests/data that say what is wanted of them: in their first line, as a comment
- * "# wanted: ...", or where a comment cannot be in a file beside it, x.wanted for x.json.
+ * Files in tests/data with their expected result: in a comment in the first line, "# wanted: ...",
+ * or, if the format has no comments, in a file beside it, x.wanted for x.json.
  */
 #ifndef TESTS_WANTED_FILES_H
 #define TESTS_WANTED_FILES_H
@@ -14,7 +14,7 @@
 
 #include "base/system/file.h"
 
-/* Replaces what is in `content` by the file's. */
+/* Replaces `content` by the content of the file. */
 static inline void read_whole(const char *path, struct text *content)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -23,7 +23,7 @@ static inline void read_whole(const char *path, struct text *content)
         fail_msg("%s", error.message);
 }
 
-/* What is wanted of the file; the caller frees it. */
+/* Returns the expected result of the file. The caller frees it. */
 static inline char *read_wanted(const char *path)
 {
     static const char lead[] = "# wanted: ";
@@ -48,7 +48,8 @@ static inline char *read_wanted(const char *path)
     return wanted;
 }
 
-/* Files are read by their bare names, so that no long path cuts a message. */
+/* Changes into the directory of a file and returns the file's bare name. A long path would truncate
+ * messages. */
 static inline const char *enter_directory(const char *path)
 {
     char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
@@ -59,8 +60,8 @@ static inline const char *enter_directory(const char *path)
     return strrchr(path, '/') + 1;
 }
 
-/* The message must be what is wanted of the file `path` whose bare name is `name`, after that
- * name. */
+/* Checks that the message is `name`, the bare name of the file `path`, followed by the expected
+ * message. */
 static inline void check_wanted_message(const char *path, const char *name, const char *message)
 {
     char *wanted = read_wanted(name);

@@ -76,7 +76,7 @@ static inline bool same_processes(const struct device_process_list *one,
     return same;
 }
 
-/* But for the host, which no message has. */
+/* Compares devices, except for the host, which no message contains. */
 static inline bool same_device(const struct device *one, const struct device *other)
 {
     return device_id_equals(one->id, other->id) && same_text(one->name, other->name) &&
@@ -152,7 +152,7 @@ static inline bool same_claim(const struct claim_info *one, const struct claim_i
            one->priority == other->priority && one->opportunistic == other->opportunistic;
 }
 
-/* What a client says. */
+/* Compares the members that a client sends. */
 static inline bool same_question(const struct wire_message *one, const struct wire_message *other)
 {
     if (one->request == NULL || other->request == NULL) {
@@ -173,7 +173,7 @@ static inline bool same_question(const struct wire_message *one, const struct wi
            device_id_list_equals(&one->device_ids, &other->device_ids);
 }
 
-/* What the daemon says, but for lists. */
+/* Compares the members that the daemon sends, except for lists. */
 static inline bool same_answer(const struct wire_message *one, const struct wire_message *other)
 {
     return one->error == other->error && same_text(one->text, other->text) &&
@@ -217,7 +217,7 @@ static inline bool wire_message_equals(const struct wire_message *one,
 
 /* ---- Memory ---- */
 
-/* What an allocator adds to each piece, roughly. */
+/* The approximate overhead of an allocation, in bytes. */
 enum { PIECE = 32 };
 
 static inline size_t text_memory(const char *text)
@@ -239,7 +239,7 @@ static inline size_t ids_memory(const struct device_id_list *list)
     return PIECE + list->capacity * sizeof(*list->items);
 }
 
-/* Of what a device owns. */
+/* Returns how many bytes a device owns. */
 static inline size_t device_memory(const struct device *device)
 {
     size_t sum = text_memory(device->name) + text_memory(device->uuid) +
@@ -277,7 +277,7 @@ static inline size_t tally_memory(const struct pool_tally *tally)
            (tally->held == NULL ? 0 : PIECE + sizeof(struct duration_histogram));
 }
 
-/* How many bytes the message owns. */
+/* Returns how many bytes the message owns. */
 static inline size_t wire_message_memory(const struct wire_message *message)
 {
     size_t sum = request_memory(message->request) + strings_memory(&message->masks) +

@@ -41,7 +41,7 @@ static inline void write_request_words(const struct request *request, struct tex
         write_word(out, "wait", quantity_format_duration((int64_t)request->wait.value).text);
 }
 
-/* The request in words and all else, the notes without the name of the file. */
+/* Writes the request and all other options. Notes are without the name of the file. */
 static inline void write_workload_words(const struct request_options *options,
                                         const struct request *request, struct text *out)
 {

@@ -117,7 +117,7 @@ def test_pool_that_does_not_start(bench, tmp_path):
     for name in ("berth", "berthd"):
         (tmp_path / name).write_text(f"#!{shutil.which('sh')}\necho no luck\n", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
-    with pytest.raises(RuntimeError, match="^berthd does not start: no luck$"):
+    with pytest.raises(RuntimeError, match="^cannot start berthd: no luck$"):
         with bench("servers").pool(tmp_path):
             pass
 

@@ -80,7 +80,7 @@ def measured(local, build):
 
 
 def pretend(local, monkeypatch, numbers):
-    """Let programs print what `numbers` has for (program, mode, ...)."""
+    """Make programs print the values of `numbers` for (program, mode, ...)."""
     monkeypatch.setattr(local, "ours", lambda build: "ours")
     monkeypatch.setattr(local, "number", lambda *words: numbers[words])
 

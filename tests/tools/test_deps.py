@@ -114,7 +114,7 @@ def test_cargo_is_installed_only_where_there_is_none(deps):
     installed = "python3 librust-tokio-dev util-linux task-spooler redis-tools libhiredis-dev"
     assert deps("bench", INSTALLED=installed)[0].stdout == "Installing with apt: cargo\n"
     done, calls = deps("bench", cargo=True, INSTALLED=installed)
-    assert (done, len(calls)) == ((0, "", ""), 2)  # the two of the first time
+    assert (done, len(calls)) == ((0, "", ""), 2)  # both calls are from the first run
 
 
 @pytest.mark.parametrize("groups", [[], ["kitchen"]])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The patterns in the schema of spec files accept the same texts as berth's own parsers.
 
-Python's `re` judges here. Another test checks that the patterns use only what ECMA-262 and Python
+This test uses Python's `re`. Another test checks that the patterns use only what ECMA-262 and Python
 have in common.
 """
 import os

@@ -79,7 +79,7 @@ def test_lines_are_taken_once_and_whole(sandbox):
 
 def test_line_that_cannot_come(sandbox):
     program = sandbox.start(["sh", "-c", "echo other; exit 5"])
-    with pytest.raises(Deadline, match="it ended with 5; seen so far: stdout b'other"):
+    with pytest.raises(Deadline, match="the program ended with 5; seen so far: stdout b'other"):
         program.wait_for_line("this")
 
 

@@ -105,7 +105,7 @@ static void append_bar(struct text *out, bool *any)
 void pattern_append_whole(struct text *out, uint64_t min, uint64_t max)
 {
     char from[WHOLE_DIGITS + 1], to[WHOLE_DIGITS + 1];
-    char smallest[WHOLE_DIGITS + 1] = "1"; /* the smallest number with so many digits */
+    char smallest[WHOLE_DIGITS + 1] = "1"; /* its first n digits: the smallest number of n digits */
     size_t shortest = (size_t)snprintf(from, sizeof(from), "%" PRIu64, min);
     size_t longest = (size_t)snprintf(to, sizeof(to), "%" PRIu64, max);
     size_t whole_from, whole_to; /* the lengths for which all numbers match */

@@ -2,7 +2,7 @@
  *
  * Regular expressions for schemas. They use only syntax that ECMA-262 and Python's `re` share
  * ([0-9], because Python's \d matches digits of all scripts). Each pattern is one group and may
- * be part of a larger expression; PATTERN_BEGIN and PATTERN_END make it match a whole text. Pure.
+ * be part of a larger expression; PATTERN_BEGIN and PATTERN_END make it match a whole text.
  */
 #ifndef TOOLS_SPEC_PATTERN_H
 #define TOOLS_SPEC_PATTERN_H

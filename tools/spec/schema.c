@@ -16,7 +16,7 @@ static bool is_whole(const char *text, uint64_t *ret_number)
     return quantity_parse_number(text, 0, UINT64_MAX, ret_number, NULL) == 0;
 }
 
-/* How YAML reads a plain scalar; only the notations that the tables use. */
+/* Writes a plain scalar as YAML reads it. Handles only the notations that the tables use. */
 static void write_plain(struct json *json, const char *text)
 {
     enum { DECIMALS = 6 };
@@ -156,7 +156,8 @@ static const char *path_within(const struct movable *movable, const char *path)
                                                                             : NULL;
 }
 
-/* The same, with the movable record in either place. */
+/* Writes the members for an object that passes the condition, with the movable record in either
+ * place. */
 static void write_places(struct json *json, const struct movable *movable,
                          const struct condition *condition)
 {
@@ -257,7 +258,7 @@ static bool is_value(const struct field *field, const char *default_text)
            strcmp(default_text, "false") == 0;
 }
 
-/* Describes the field, and its default where that is not a value. */
+/* Writes the description of the field, with its default if that is not a value. */
 static void write_description(struct json *json, const struct field *field)
 {
     struct text description = {0};
@@ -331,7 +332,7 @@ static void write_record(struct json *json, const struct record *record, bool or
 
 /* ---- Definitions ---- */
 
-/* Lists the records within `record`, each once. */
+/* A list of nested records, each once. */
 struct definitions {
     VECTOR_OF(const struct field *);
     bool failed;

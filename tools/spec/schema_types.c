@@ -90,7 +90,7 @@ static void write_text(const struct field *field, bool or_null, struct json *jso
     schema_types_write(json, or_null, NAMES(SCALARS));
     write_length(json, 1, longest);
     write_without_zero_bytes(json);
-    /* Short texts must still allow plausible numbers. */
+    /* A number is read as text, too, so a short text also limits the digits of a number. */
     if (longest <= NUMBER_DIGITS) {
         json_key(json, "minimum");
         json_signed(json, -(int64_t)largest_of((unsigned)longest - 1));
@@ -162,7 +162,7 @@ static void write_share(const struct field *field, bool or_null, struct json *js
     json_number_member(json, "maximum", true, 1);
 }
 
-/* Requires a digit that is not 0. */
+/* Appends a pattern that requires a digit other than 0, if the minimum is above 0. */
 static void append_min(struct text *pattern, uint64_t min)
 {
     if (min > 0)
@@ -190,7 +190,9 @@ static void write_size(const struct field *field, bool or_null, struct json *jso
     write_pattern(json, &pattern);
 }
 
-/* Parts with units in falling order; the last part may have a fraction. */
+/* Appends a pattern for parts with units, the largest unit first. The last part may have a
+ * fraction.
+ */
 static void append_parts(struct text *pattern)
 {
     text_append(pattern, "(?=[0-9])");
@@ -216,7 +218,8 @@ static void write_duration(const struct field *field, bool or_null, struct json 
     write_pattern(json, &pattern);
 }
 
-/* A device id, as device_id_parse reads it: only NVIDIA ids have a MIG number. */
+/* Appends a pattern for a device id, as device_id_parse() reads it: only NVIDIA ids have a MIG
+ * number. */
 static void append_id(struct text *pattern)
 {
     struct text index = {0};
@@ -260,7 +263,7 @@ static void write_directory(const struct field *field, bool or_null, struct json
     json_string_member(json, "pattern", "^/[^\\u0000]*$");
 }
 
-/* A word of a command; only the first must not be empty. */
+/* Writes the schema of one argument of a command. Only the first must not be empty. */
 static void write_word(struct json *json, bool first)
 {
     json_object_begin(json);

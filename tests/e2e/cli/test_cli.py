@@ -134,7 +134,7 @@ def test_full_disk_is_125(sandbox, args):
 
 
 def test_reader_that_goes_away(sandbox):
-    """As other filters, berth ends by SIGPIPE and prints nothing."""
+    """Like other filters, berth ends by SIGPIPE and prints nothing."""
     reader, writer = os.pipe()
     os.close(reader)
     program = subprocess.run(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completion in real shells. It is generated from the tables of verbs and options, so it has all
-of them."""
+"""Completion in real shells. It is generated from the tables of verbs and options, and has all of
+them."""
 import re
 
 import pytest
@@ -11,7 +11,7 @@ from waiting import until
 
 @pytest.fixture(params=SHELLS, ids=lambda shell: shell.name)
 def shell(request, sandbox, pool_of):
-    """A shell, which ends before the pool, if there is one."""
+    """A shell. It ends before the pool, if the test has a pool."""
     shell = request.param(sandbox)
     yield shell
     shell.close()
@@ -147,8 +147,8 @@ def test_ids_without_a_daemon(shell, pool):
 
 
 def until_offered(shell, line, wanted):
-    """Repeat the completion until it offers something. It waits only shortly for a daemon, so it
-    offers nothing when the daemon is slow."""
+    """Repeat the completion until it offers something. Completion waits only briefly for a daemon,
+    so it offers nothing when the daemon is slow."""
     offered = until(lambda: shell.complete(line), f"an offer for {line!r}")
     assert offered == wanted, line
 

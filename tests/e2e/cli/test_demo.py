@@ -54,11 +54,11 @@ def test_demo_runs(sandbox, demo):
 
 
 def test_demo_on_what_is_here(sandbox, demo, hardware_of):
-    """If the machine has GPUs, even only a few, the demo uses them."""
+    """The demo uses the machine's GPUs if there are any, even if there are only a few."""
     hardware_of([0, 1, 2])
     done = sandbox.run(demo, timeout=DEMO_TIMEOUT)
     assert (done.code, done.stderr) == (0, ""), done.stdout
-    assert done.stdout.startswith("On this machine's GPUs, as far as they are free: 3.\n")
+    assert done.stdout.startswith("The demo uses the free GPUs of this machine: 3.\n")
     assert re.search(r"\$ berth devices\nID +MODEL .*\nnvidia0 +A100 ", done.stdout)
     assert "now: nvidia0,nvidia1,nvidia2\n" in done.stdout
 
@@ -67,7 +67,7 @@ def test_demo_where_nothing_is_free(sandbox, demo, hardware_of):
     pool = hardware_of()
     pool.says([pool.device(0, health=2), pool.device(1, health=2)])
     with sandbox.start(demo) as program:
-        program.wait_for_line("^berth finds 2 GPUs here, but none that is free", timeout=DEMO_TIMEOUT)
+        program.wait_for_line("^berth finds 2 GPUs here, but none is free", timeout=DEMO_TIMEOUT)
         program.kill(signal.SIGTERM)
         assert program.wait(timeout=DEMO_TIMEOUT) == 143
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run each example as its first lines say, on the virtual machine of examples/dgx-a100.yaml."""
+"""Run each example as the comment at its top says, on the virtual machine of examples/dgx-a100.yaml."""
 import os
 import re
 import shutil
@@ -121,13 +121,13 @@ def kernels(source_root):
     """The directory where PoCL caches compiled kernels."""
     option = [source_root / "tools/build-option", BUILD, "b_sanitize"]
     if subprocess.run(option, check=True, capture_output=True, text=True).stdout.strip() not in ("", "none"):
-        pytest.skip("sanitizers report what PoCL and LLVM do among themselves")
+        pytest.skip("sanitizers report errors inside PoCL and LLVM")
     if not (BUILD / "tests/example-context").exists():
-        pytest.skip("no OpenCL to build the example with")
+        pytest.skip("no OpenCL, which the example needs")
     if not list(Path("/etc/OpenCL/vendors").glob("pocl*.icd")):
         pytest.skip("no PoCL")
     if not Path("/sys/devices/system/cpu").is_dir():
-        pytest.skip("no /sys, without which PoCL ends the program")
+        pytest.skip("no /sys, which PoCL needs")
     with tempfile.TemporaryDirectory(prefix="b-", dir="/tmp") as directory:
         yield directory
 

@@ -91,16 +91,15 @@ def test_host_memory_by_hand(sandbox):
 
 
 def test_pods_without_gpus_by_hand(sandbox):
-    """A pod without GPUs takes the CPUs that a pod with a GPU would need, depending on their
-    order."""
+    """The pod that comes first, with or without a GPU, takes the CPUs that the other pod needs."""
     options = write(sandbox, NODES + "a,4000,8192,1,T4\n", PODS + "c,3000,100,0,0,\ng,3000,100,1,1000,\n")
     outcomes = set()
     for seed in range(6):
         found = document(sandbox, *options, "--tune", "1", "--seed", str(seed))
         outcomes.add((found["decisions"], found["failed"], found["allocated"]["100"], found["frag"]["100"]))
-    # Either the pod with the GPU comes first, and the run ends. Or it comes second, or later when
-    # the other pod is drawn again, and is dropped. Half of the typical pods want no GPU, and for
-    # them no free GPU is of use.
+    # If the pod with the GPU comes first, the run ends. If it comes later, it is dropped: second, or
+    # after more draws of the other pod. Half of the typical pods request no GPU and cannot use a
+    # free one.
     assert (1, 0, 100, 0) in outcomes
     assert (2, 1, 0, 100) in outcomes
     assert all(allocated in (0, 100) for _, _, allocated, _ in outcomes)
@@ -212,7 +211,7 @@ def test_columns_go_by_name(sandbox):
 
 
 def test_scale(sandbox):
-    """Twice the nodes, and therefore twice the pods until the same fraction is requested."""
+    """With twice the nodes, twice the pods arrive until they request the same fraction."""
     options = write(sandbox, THREE, FIVE)
     found = document(sandbox, *options, "--scale", "2", "--tune", "1.4")
     check(
@@ -243,7 +242,7 @@ def test_table(sandbox):
 
 
 def test_narrow_table(sandbox, small):
-    """The most important columns stay."""
+    """A narrow table keeps the most important columns."""
     done = sim(sandbox, *small, env={"COLUMNS": "30"})
     heading = done.stdout.splitlines()[3]
     assert len(heading) <= 30
@@ -277,7 +276,7 @@ def test_chart(sandbox, small):
 
 
 def test_chart_of_many_policies(sandbox, small):
-    """Lines beyond the tenth differ from the first ten, and names do not overlap."""
+    """The eleventh and later lines look different from the first ten, and names do not overlap."""
     path = sandbox.directory / "chart.svg"
     assert sim(sandbox, *small, "--policy", ",".join(["first"] * 14), "--plot", path).code == 0
     chart = ElementTree.fromstring(path.read_text())

@@ -4,8 +4,8 @@ files.
 
 The schema sees the values that a reader of YAML 1.2 or JSON produces, berth sees the text.
 docs/SPEC.md names the two properties that only berth can check: how a number is written, and how
-many bytes a text has. `Exact` passes both on to the schema, and then the two must always agree.
-Without it, they must agree on files that have neither.
+many bytes a text has. `Exact` passes both on to the schema; with it, schema and berth must always
+agree. Without it, they must agree on files for which these two properties do not matter.
 """
 import itertools
 import json
@@ -137,7 +137,7 @@ def objects_of(value):
 
 
 def test_examples_and_defaults_are_good(schema):
-    """Each is a value that its field accepts."""
+    """Each example and each default is a value that its field accepts."""
     tried = 0
     for field in objects_of(schema):
         if "examples" in field:

@@ -134,7 +134,7 @@ def test_adopt_takes_all_that_the_process_and_its_children_use(shared_machine):
 
 
 def test_adopt_goes_past_the_queue(shared_machine):
-    """Adopting may pass the queue: claims that wait for the device cannot get it while it is
+    """Adopting does not wait in the queue: the claims there cannot get the device while it is
     squatted."""
     shared_machine.open()
     process = squatter(shared_machine, 0, BOB)

@@ -98,7 +98,7 @@ def test_inventory(sandbox, inventory):
     ],
 )
 def test_rules_of_the_test(sandbox, inventory, good, bad):
-    """The checks on CDI documents find what is wrong in a bad one."""
+    """The checks of CDI documents find the errors of an invalid document."""
     text = cdi(sandbox, "--inventory", inventory).stdout
     assert good in text
     with pytest.raises(AssertionError):
@@ -350,7 +350,7 @@ def test_files_that_are_none_do_not_matter(vendors):
 
 def test_unreadable_files_do_not_matter(vendors):
     if os.geteuid() == 0:
-        pytest.skip("root reads everything")
+        pytest.skip("root can read every file")
     offer(vendors)
     (vendors.static / "nvidia.yaml").chmod(0)
     assert names(vendors, *ALL).startswith("berth/gpu=nvidia0,berth/gpu=nvidia1,amd.com/gpu=0")
@@ -487,7 +487,7 @@ def test_read_only_disk(sandbox, inventory):
 
 def test_closed_directory(sandbox, inventory):
     if os.geteuid() == 0:
-        pytest.skip("nothing is closed to root")
+        pytest.skip("root can access every file")
     place = sandbox.directory / "closed"
     place.mkdir(mode=0o500)
     done = cdi(sandbox, "--output", place, "--inventory", inventory)

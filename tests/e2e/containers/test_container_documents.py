@@ -49,8 +49,8 @@ def test_guide(machine, source_root):
 
 
 def test_what_is_not_tried_says_so(source_root):
-    """Commands in other blocks need a program that this machine does not have. A mark names the
-    container runtime that a block needs."""
+    """Commands in blocks that no test runs need a program that this machine may not have. Blocks
+    that need docker are marked."""
     text = (source_root / DOCUMENT).read_text()
     blocks = re.findall(r"((?:<!-- needs docker -->\n)?)^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     assert len(blocks) >= 2

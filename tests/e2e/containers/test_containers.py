@@ -54,8 +54,8 @@ def mark(lease, socket):
 
 
 def judged(pool, index, facts):
-    """Return how the pool rates processes with these facts from the probe: the lease of each, or
-    "squats"."""
+    """Return how the pool classifies processes that the probe reports with these facts: the lease of
+    each, or "squats"."""
     pool.says([pool.device(index, processes=facts)])
     slots = pool.until(
         lambda slots: len(slots[f"nvidia{index}"]["device"].get("processes", [])) == len(facts), "the processes"
@@ -85,8 +85,8 @@ def test_a_mark_counts_for_who_answers_for_the_container(pool_with, sleeper):
 
 
 def test_all_of_a_container_are_of_one_lease(pool_with, sleeper):
-    """With two leases on the device, only another process of the container tells which lease the
-    container belongs to."""
+    """The device has two leases. Only the mark of one process shows which lease its container
+    belongs to."""
     pool = pool_with([0])
     holders = [pool.hold("--sharing", "time-slice") for _ in range(2)]
     lease, me = int(holders[1].lease), os.getuid()
@@ -123,7 +123,7 @@ def test_the_only_lease_is_that_of_its_users_containers(pool_with, sleeper):
 
 
 def test_what_was_seen_under_a_lease_keeps_its_device(pool_with, sleeper):
-    """A container without any mark outlives the lease. Its processes count as the rest of this
+    """A container without any mark outlives the lease. Its processes still count as part of this
     lease, not as squatters."""
     pool = pool_with([0])
     holder = pool.hold()
@@ -185,7 +185,7 @@ def until_ended(container):
 
 def test_a_container_keeps_the_device_after_its_holder(own_pool, rootless):
     """As with `docker run -d`, or when podman is killed: the container with the mark still runs.
-    The daemon asks it to end, but the first process of a pid namespace does not receive this
+    The daemon sends it SIGTERM, but the first process of a pid namespace does not receive this
     signal."""
     pool = own_pool("grace: 1h\n")
     holder = pool.hold()
@@ -228,8 +228,8 @@ def daemon_options(request):
 
 
 def test_uids_that_are_lent_are_those_of_who_made_the_namespace(shared_machine_of, containers, daemon_options):
-    """Two containers run processes of users other than their root. Both have the lease of the same
-    user in their environment."""
+    """Two containers run processes of other users than the containers' root. Both have the same
+    user's lease in their environment."""
     need_user_namespaces(containers)
     shared_machine = shared_machine_of(1)
     shared_machine.open("grace: 200ms\n", *daemon_options)
@@ -245,8 +245,8 @@ def test_uids_that_are_lent_are_those_of_who_made_the_namespace(shared_machine_o
 
 
 def test_roots_containers_may_have_any_uid(shared_machine_of, containers, daemon_options):
-    """As docker runs images with a user: root has put the process into its control group. A
-    process that only gives its control group such a name has no pid namespace."""
+    """As docker runs images that set a user: root has put the process into its control group. A
+    process that is only in a control group of such a name, without a pid namespace, is no container."""
     shared_machine = shared_machine_of(1)
     identity = need_group(containers)
     shared_machine.open("grace: 200ms\n", *daemon_options)

@@ -3,7 +3,7 @@
 it.
 
 Docker's containers are children of containerd's shim, regardless of the process that started them.
-As the podman tests, these tests use their own machine.
+Like the podman tests, these tests use their own machine.
 """
 import re
 import shutil
@@ -100,9 +100,9 @@ def test_a_container_sees_the_leased_device_alone(machine):
 
 def test_by_cdi(machine, docker):
     if docker.version() < 25:
-        pytest.skip("docker before 25 knows no CDI")
+        pytest.skip("docker before version 25 does not support CDI")
     if "cdi" not in docker("info").stdout.lower():
-        pytest.skip("CDI is not on")
+        pytest.skip("docker's CDI is not enabled")
     done = machine.sh(under_a_lease(DEVICE, "ls /dev/dri", how="cdi"))
     assert (done.code, done.stdout, done.stderr) == (0, "card0\nrenderD128\n", "")
 

@@ -9,8 +9,8 @@ from container_machine import NODES, OPENED_NODE, OPENS, leased, nodes_of, numbe
 from fake_machine import FakeMachine
 from namespaces import HARMLESS_DEVICE
 
-# Print every device file that not every container has: path, numbers in hexadecimal digits, mode,
-# owner.
+# Print path, numbers in hexadecimal digits, mode and owner of every device file, except those that
+# every container has.
 LIST = r"""
 for file in /dev/* /dev/*/*; do
     case $file in
@@ -141,7 +141,7 @@ def test_device_files_of_its_own_making(machine):
     done = machine.sh(f"podman run --rm --cap-add MKNOD busybox sh -c '{other}'")
     assert done.code == 0, done
     if REFUSED not in done.stdout:
-        pytest.skip("no control group for devices is in force here")
+        pytest.skip("control groups do not restrict devices here")
     run = leased("--device amd0", tries("/dev/dri/renderD128", "own") + other, "--rm --cap-add MKNOD")
     done = machine.sh(run)
     assert (done.code, done.stderr) == (0, ""), done
@@ -152,7 +152,7 @@ def test_device_files_of_its_own_making(machine):
 
 
 def test_a_device_can_be_used(machine):
-    """The daemon knows the process that uses the device as part of the lease."""
+    """The daemon attributes the process that uses the device to the lease."""
     command = f"exec 5<>{OPENED_NODE}; echo $BERTH_LEASE opened; cat"
     program = machine.start(leased(f"--device {OPENS}", command, "--rm -i --name one"))
     lease = int(program.wait_for_line("opened").split()[0])

@@ -118,8 +118,8 @@ def test_a_container_under_a_lease_is_not_adopted(machine, command):
 
 
 def test_a_container_that_does_not_know_its_lease(machine):
-    """The devices and the container belong to the same user: the container belongs to the lease,
-    during the lease and after it."""
+    """The lease and the container belong to the same user, so the container counts as part of the
+    lease, even after the lease's holder was killed."""
     run = leased(f"--device {OPENS}", USES, "--name one", arguments=GIVEN)
     program = machine.start(run)
     program.wait_for_line("^uses$")
@@ -150,7 +150,7 @@ def test_control_groups_within_a_container(machine):
             with contextlib.suppress(OSError):  # some controllers, such as CPUs, must be set up first
                 (container / "inner/cgroup.procs").write_text(str(process["pid"]))
     assert "/inner\n" in Path(f"/proc/{process['pid']}/cgroup").read_text()
-    machine.pool.end_daemon(signal.SIGKILL)  # the next daemon knows only what it finds
+    machine.pool.end_daemon(signal.SIGKILL)  # the next daemon must find the container again
     assert machine.pool.berth("status").code == 0
     [process] = until_used(machine)
     assert (process["lease"], process.get("squats")) == (lease, None)

@@ -184,8 +184,8 @@ def test_the_time_limit(machine):
 
 
 def test_detached(machine):
-    """The holder has ended, and so has the lease. The remaining container is asked to end, and
-    killed later."""
+    """The lease ends with its holder. The daemon signals the remaining container to end, and kills
+    it later."""
     words = leased(f"--device {DEVICE}", DEAF, "--detach --name one").replace("exec ", "", 1)
     program = machine.start(words.removesuffix("'") + "; echo detached; cat'")
     program.wait_for_line("^detached$")
@@ -207,8 +207,8 @@ esac
 
 @pytest.fixture
 def late(machine):
-    """A container that is left behind before it runs its command, the command that waits for its
-    device, and the file that the container waits for."""
+    """Leave a container behind before it runs its command. Yield a command that waits for the
+    container's device, and the path of the file that the container waits for."""
     gate = machine.sandbox.directory / "gate"
     runtime = machine.sandbox.directory / "late-runtime"
     runtime.write_text(LATE_RUNTIME.format(gate=gate, runtime=shutil.which("runc") or shutil.which("crun")))
@@ -225,7 +225,7 @@ def late(machine):
 
 
 def test_detached_before_it_is_the_command(late):
-    """podman has ended, and only later the container's environment shows its lease."""
+    """podman has ended before the container's environment shows the lease."""
     after, gate = late
     gate.touch()
     assert_granted_on(after)

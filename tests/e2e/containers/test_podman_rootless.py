@@ -51,7 +51,7 @@ class Rootless(MachinePool):
         archive = self.machine.sandbox.directory / "image.tar"
         done = self.run(f"podman import {archive} {IMAGE} && podman run --rm busybox echo works")
         if done.code != 0 or not done.stdout.endswith("works\n"):
-            pytest.skip("podman runs no containers of users here: " + done.stderr.strip().rpartition("\n")[2])
+            pytest.skip("podman runs no rootless containers here: " + done.stderr.strip().rpartition("\n")[2])
 
     def run(self, script):
         words = [*self.inside, *self.become, "sh", "-c", script]
@@ -99,7 +99,7 @@ def test_a_user_sees_the_leased_device_alone(user):
 
 
 def test_a_users_process_is_known(user):
-    """The process is known as part of the lease, although it is in a namespace with other pids."""
+    """The daemon attributes the process to the lease, although it is in a namespace with other pids."""
     program = user.start(leased(f"--device {OPENS}", f"exec 5<>{OPENED_NODE}; {RUNS}"))
     program.wait_for_line("^runs$")
     slots = user.until(lambda slots: slots[OPENS]["device"].get("processes"), "the process")

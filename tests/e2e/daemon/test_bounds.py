@@ -18,7 +18,7 @@ from process_size import descriptors, resident
 from wait_times import STALLED, check_longest
 from waiting import until
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be several users")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as several users")
 
 MALLORY, TRUDY, OSCAR, ALICE = 61001, 61002, 61003, 61004
 LIMIT = wire.ERRORS["LIMIT"]
@@ -94,11 +94,11 @@ def test_command_of_one_too_many(machine):
     assert (done.code, done.stdout) == (125, "")
     assert done.stderr == "berth: run: too many connections of one user: the maximum is 1\n"
     # The daemon drops the first connection when it notices the close.
-    until(lambda: machine.berth(MALLORY, "run", "true").code == 0, "a connection to be had")
+    until(lambda: machine.berth(MALLORY, "run", "true").code == 0, "a free connection")
 
 
 def test_connections_of_all(sandbox, pool_of):
-    """All users together leave descriptors for the daemon, root and the owner."""
+    """The connections of all users leave descriptors for the daemon, root and the owner."""
     made = MachineDaemon(sandbox, pool_of(1).inventory)
     berthd = subprocess.run(["sh", "-c", "command -v berthd"], env=sandbox.environment, capture_output=True, text=True)
     limited = sandbox.directory / "limited"
@@ -253,7 +253,7 @@ def test_last_words_of_a_fast_one(machine):
     with machine.connect(MALLORY) as fast:
         with machine.connect(MALLORY) as brief:
             lease = brief.claim({})["id"]
-            machine.root.hello()  # keeps `brief` from being first as the last sender
+            machine.root.hello()  # otherwise `brief`, as the last sender, would be first
             os.kill(machine.daemon.pid, signal.SIGSTOP)
             os.waitpid(machine.daemon.pid, os.WUNTRACED)
             for _ in range(20):
@@ -314,14 +314,14 @@ def test_unread_answers(sandbox, pool_of):
         for client in clients:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 client.send("LOOK", section=wire.SECTIONS["DEVICES"])
-    line = until(lambda: made.lines("closing"), "the end of one")[0]
+    line = until(lambda: made.lines("closing"), "the end of one connection")[0]
     assert f"uid={MALLORY}" in line
     assert 'reason="the client does not read its answers"' in line
     assert resident(made.daemon.pid) < before + 32 * 1024
     made.root.hello()
     # The other connections stay open and can still be read.
     alive = [client for client in clients if is_open(client)]
-    until(lambda: len(alive) == len(clients) - len(made.lines("closing")), "the ends of the rest in the log")
+    until(lambda: len(alive) == len(clients) - len(made.lines("closing")), "the other closed connections in the log")
     assert len(alive) >= 3
     close_all(clients)
     made.end()
@@ -360,7 +360,7 @@ def test_lines_of_the_log(machine):
             expect_limit(machine.connect(MALLORY), "too many connections of one user: the maximum is 1")
     until(
         lambda: written_and_left_out(machine) == 200,
-        lambda: f"all of them, written or left out: {written_and_left_out(machine)} {machine.log.read_text()[-600:]}",
+        lambda: f"200 lines, written or left out: {written_and_left_out(machine)} {machine.log.read_text()[-600:]}",
     )
     assert f"uid={MALLORY} " in machine.lines("left_out")[0]
     assert 50 <= len(machine.lines("closing")) < 150
@@ -471,7 +471,7 @@ def test_twenty_thousand_tries(machine):
         # The daemon keeps nothing of the attack.
         seen = until(lambda: nothing_waits(machine), "an empty queue")
         assert [lease.get("uid", 0) for lease in seen["leases"]] == [0]
-        until(lambda: descriptors(machine.daemon.pid) <= before[0], "the descriptors of before")
+        until(lambda: descriptors(machine.daemon.pid) <= before[0], "the earlier number of descriptors")
         assert resident(machine.daemon.pid) < before[1] + 24 * 1024
         assert machine.socket.with_suffix(".journal").stat().st_size < 16 * 1024 * 1024
         assert machine.log.stat().st_size < 4 * 1024 * 1024

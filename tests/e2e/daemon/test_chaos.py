@@ -102,7 +102,7 @@ def test_chaos(pool_of, seed):
     clashes = chaos.directory / "clashes"
     assert not clashes.exists(), clashes.read_text()
     started = (chaos.directory / "started").read_text().split()
-    assert len(started) == len(set(started)), "a command that ran twice"
+    assert len(started) == len(set(started)), "a command ran twice"
     assert len(started) > chaos.count / 10
     assert pool.berth("run", "-n4", "--wait", "10", "true").code == 0
     until(lambda: look(pool)["leases"] == look(pool)["claims"] == [], "an empty pool")

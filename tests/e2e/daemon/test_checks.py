@@ -34,7 +34,7 @@ def until_drained(pool, device):
         slot = slots(pool)[device]
         return slot if slot.get("blocks", 0) & BLOCK_DRAINED else None
 
-    return until(drained, f"{device} to be drained")
+    return until(drained, f"state DRAINED of {device}")
 
 
 def kill_daemon(pool):
@@ -67,7 +67,7 @@ def test_nobody_gets_a_device_before_its_epilog_is_over(pool_of, site):
         client.granted(number)
         site.until("end", "epilog", "nvidia0", "1")
     site.until("end", "epilog", count=2)
-    until(lambda: not slots(pool)["nvidia0"].get("blocks"), "the device to be free")
+    until(lambda: not slots(pool)["nvidia0"].get("blocks"), "a free device")
 
 
 def test_what_an_epilog_is_told(pool_of, site):
@@ -271,7 +271,7 @@ def test_a_restart_in_the_midst_of_an_epilog(pool_of, site):
     assert pool.berth("run", "--name", "mine", "true").code == 0
     [begun] = site.until("begin", "epilog")
     kill_daemon(pool)
-    assert is_ended(int(begun[4]), 10), "a program goes with its daemon"
+    assert is_ended(int(begun[4]), 10), "the program must end with its daemon"
     waiter = pool.start("run", "--", "sh", "-c", "echo held")
     site.until("begin", "epilog", "nvidia0", "1", count=2)
     until_pending(pool, 1)

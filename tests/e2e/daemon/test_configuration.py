@@ -66,7 +66,7 @@ def test_programs_have_to_be_there(sandbox):
     assert done == (2, "", f"berth: {own}:1:19: epilog: {sandbox.directory}: is a directory\n")
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to act as another user")
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv")
 def test_ordinary_users_may_check(sandbox):
     """A program that the user cannot look up is not reported as missing. A file that the user

@@ -71,7 +71,7 @@ def test_killed_run_takes_its_family_along(pool_of, options):
             left = [int(line) for line in after.text().split()]
         for pid in family:
             processes.wait_for_end(pid)
-        assert all(is_dead(pid) for pid in left), "the next command ran beside them"
+        assert all(is_dead(pid) for pid in left), "the next command ran before the end of these processes"
 
 
 def is_dead(pid):
@@ -95,9 +95,9 @@ def test_devices_stay_blocked_until_the_last_is_gone(pool_of):
         daemon_log.wait_for(pool.directory / "log", "draining")
         done = pool.berth("run", "--nonblock", "sh", "-c", "echo $BERTH_DEVICES")
         assert (done.code, done.stdout) == (0, "nvidia1\n" if device == "nvidia0" else "nvidia0\n")
-        until(lambda: [lease.get("draining") for lease in look(pool)["leases"]] == [True], "just the one that drains")
+        until(lambda: [lease.get("draining") for lease in look(pool)["leases"]] == [True], "only the draining lease")
         assert pool.berth("run", "--nonblock", "-n2", "true").code == 123
-        [left] = until(sleepers, "the one that is left")
+        [left] = until(sleepers, "the process that is left")
         os.kill(left, signal.SIGKILL)
         assert pool.berth("run", "-n2", "true").code == 0
         program.wait()
@@ -234,9 +234,9 @@ def test_places_are_kept(pool_of):
 
 
 def test_who_does_not_come_back(pool_of):
-    """After a restart, the daemon keeps a claim, and a lease held by a connection, for 5 s for
-    clients that live but do not reconnect. Leases held by a process stay, and so do claims
-    whose client has reconnected."""
+    """After a restart, the daemon keeps claims, and leases held by a connection, for 5 s if their
+    clients live but do not reconnect. Leases held by a process stay, and so do claims whose client
+    reconnects."""
     pool = pool_of(4)
     start_daemon(pool)
     tokens = [random.getrandbits(127) + 2**64 for _ in range(3)]
@@ -304,6 +304,6 @@ def test_killed_at_random_moments(pool, seed):
     many.wait()
     many.check()
     granted = daemon_log.ids(log, "granted")
-    assert len(granted) >= kills, "the log has lost too much to show anything"
+    assert len(granted) >= kills, "the log has lost too many lines for the next check"
     many.check_order(granted)
     assert pool.berth("run", "-n8", "true").code == 0  # no lease is left

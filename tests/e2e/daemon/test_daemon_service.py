@@ -126,7 +126,7 @@ def test_activation_of_the_users_own(pool_of):
             assert daemon.wait() == 0
             assert pool.socket.stat().st_ino == inode
         assert pool.daemons() == []
-    # The manager has gone: commands start a daemon themselves and clean up.
+    # The service manager has ended: commands start a daemon themselves and clean up.
     assert pool.berth("run", "echo", "fine") == (0, "fine\n", "")
     pool.end_daemon()
     assert not pool.socket.exists()

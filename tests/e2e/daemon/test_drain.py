@@ -16,7 +16,7 @@ def drained(index, state="DRAINED", **values):
 
 
 def answer(client, kind, **pool):
-    """Answer the question with DONE and show the pool. Return the question."""
+    """Answer the request with DONE and show the pool. Return the request."""
     question = client.expect(kind)
     client.say("DONE", question)
     show(client, **pool)

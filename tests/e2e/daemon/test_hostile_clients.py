@@ -43,11 +43,11 @@ def served(pool_of):
         pool.good, pool.pid, pool.lease = good, daemon.pid, lease["id"]
         yield pool
         assert good.hello()["pid"] == daemon.pid
-        until(lambda: is_alone(pool), "the end of what the others had")
+        until(lambda: is_alone(pool), "the end of the other clients' leases and claims")
         seen = good.look()
         assert [entry["id"] for entry in seen["leases"]] == [lease["id"]]
         assert [entry["id"] for entry in seen["claims"]] == [waiting["id"]]
-        until(lambda: descriptors(daemon.pid) <= before[0], "the descriptors of before")
+        until(lambda: descriptors(daemon.pid) <= before[0], "the earlier number of descriptors")
         assert resident(daemon.pid) < before[1] + 16 * 1024
         good.release(lease["id"])
         assert good.receive(kinds=("GRANTED",))["id"] == waiting["id"]
@@ -199,7 +199,7 @@ with wire.connect(sys.argv[2]) as client:
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
 def test_token_of_somebody_else(sandbox, pool_of):
     """The token or the id of another user's lease gives no access to it."""
     pool = pool_of(2)
@@ -245,7 +245,7 @@ def test_half_open(served):
 
 
 def test_gone_in_the_midst(served):
-    """Clients ask for much data and close without reading it."""
+    """Clients request much data and close without reading it."""
     for _ in range(60):
         client = wire.connect(str(served.socket))
         for i in range(20):
@@ -257,8 +257,8 @@ def test_gone_in_the_midst(served):
 
 
 def test_slow_reader(served):
-    """The daemon closes a client that asks and never reads. Other clients get their answers
-    meanwhile."""
+    """The daemon closes the connection of a client that sends requests and never reads. Other
+    clients get their answers meanwhile."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as slow:
         slow.settimeout(10)
         slow.connect(str(served.socket))
@@ -273,8 +273,8 @@ def test_slow_reader(served):
 
 
 def test_reader_that_is_always_behind(sandbox, pool_of):
-    """For a client that reads as fast as it asks, but never everything, the daemon keeps only the
-    unread data."""
+    """A client reads as fast as it sends requests, but never reads everything. The daemon keeps only
+    the unread data."""
     names = "".join(f"- {{vendor: nvidia, index: {i}, name: {'x' * 200}, uuid: GPU-{i}}}\n" for i in range(200))
     pool = pool_of(f"devices:\n{names}")
     daemon = start_daemon(pool)
@@ -365,7 +365,7 @@ def test_many_slow_readers(served):
 
 
 def test_busy_talker(served):
-    """A client that never stops asking leaves other clients their turns."""
+    """A client that never stops sending requests does not block other clients."""
     stop = threading.Event()
 
     def talk():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users that try to take what belongs to others: they get nothing, and no other user waits for
-them."""
+"""Users that try to take what belongs to other users: they get nothing, and they delay no other
+user."""
 import contextlib
 import os
 import signal
@@ -20,7 +20,7 @@ from process_size import descriptors
 from wait_times import check_longest
 from waiting import until
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be several users")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as several users")
 
 MALLORY, ALICE = 61001, 61004
 PROCESS = wire.HOLDS["PROCESS"]
@@ -177,7 +177,7 @@ def test_names_that_somebody_keeps(machine):
             began = time.monotonic()
             alice.release(alice.claim({"wanted": ["nvidia0"]})["id"])
             times.append(time.monotonic() - began)
-            keeper.runs(0.01)  # other users may ask meanwhile
+            keeper.runs(0.01)  # a pause in which the daemon may serve other users
         times.sort()
         assert times[len(times) // 2] < 0.05
         assert times[len(times) * 9 // 10] < 0.05

@@ -118,7 +118,7 @@ def test_what_counts_as_use(hardware_of, site, facts, idle):
 
 
 def test_what_cannot_be_known_is_not_held_against_anybody(hardware_of, site):
-    """The probe does not answer: the time until it answers again does not count as idle."""
+    """The time during which the probe does not answer does not count as idle."""
     pool = hardware_of([0])
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "300ms"
     site.configure(idle_warning="1s", idle_reclaim="1h")
@@ -127,13 +127,13 @@ def test_what_cannot_be_known_is_not_held_against_anybody(hardware_of, site):
         grant = client.claim()
         until_lease(pool, grant["id"], lambda lease: lease.get("idle_warned"), "a mark")
         pool.says([0], behaviour="hang")
-        until_lease(pool, grant["id"], lambda lease: "idle" not in lease, "not knowing")
+        until_lease(pool, grant["id"], lambda lease: "idle" not in lease, "an unknown use")
         pool.says([0])
         until_lease(pool, grant["id"], lambda lease: lease.get("idle_warned"), "a mark")
 
 
 def test_a_restart_forgives(hardware_of, site):
-    """The use before the daemon's start is unknown, so nothing is reclaimed for it."""
+    """The daemon does not know the use before its start, so that time does not count as idle."""
     pool = hardware_of([0])
     site.configure(idle_reclaim="1h")
     start(pool)

@@ -40,7 +40,7 @@ class Claimed:
             self.tokens[answer["id"]] = token
 
     def ask(self, client):
-        """Return what a daemon knows: {id: devices} of leases, and the ids of claims in order."""
+        """Return a daemon's state: {id: devices} of leases, and the ids of claims in order."""
         leases, claims = {}, []
         for number, token in self.tokens.items():
             try:
@@ -82,7 +82,7 @@ def check_restored(pool, claimed, content):
         seen = client.look()
         leases, claims = claimed.ask(client)
         taken = [device for devices in leases.values() for device in devices]
-        assert len(taken) == len(set(taken)), "a device with two holders"
+        assert len(taken) == len(set(taken)), "a device has two holders"
         assert {lease["id"] for lease in seen["leases"]} == set(leases)
         assert [claim["id"] for claim in seen["claims"]] == claims == sorted(claims)
         for lease in leases:
@@ -91,7 +91,7 @@ def check_restored(pool, claimed, content):
             for lease in claimed.ask(client)[0]:
                 client.release(lease)
         grant = client.claim({"all": True, "nonblock": True})
-        assert len(grant["devices"]) == DEVICES, "somebody else holds something, or waits"
+        assert len(grant["devices"]) == DEVICES, "another client has a lease or a claim"
         client.release(grant["id"])
     daemon.kill(signal.SIGKILL)
     forget(pool, daemon)
@@ -121,7 +121,7 @@ def test_cut_anywhere(scene):
 
 
 def test_flipped_bytes(scene):
-    """Damage loses at most the records behind it."""
+    """A daemon that starts on a damaged journal has a consistent state, and serves."""
     pool, claimed, content, first = scene
     chance = random.Random(4)
     for _ in range(test_steps(60, 2000)):
@@ -216,7 +216,7 @@ def test_compaction(pool_of):
         daemon_pid = pool.daemons()
         pool.end_daemon(signal.SIGKILL)
     assert max(sizes) < 2 * 1024 * 1024
-    assert any(later < sooner for sooner, later in zip(sizes, sizes[1:])), "it was never made anew"
+    assert any(later < sooner for sooner, later in zip(sizes, sizes[1:])), "the journal was never compacted"
     assert max(sizes) > 1024 * 1024
     start_daemon(pool)
     assert pool.daemons() != daemon_pid

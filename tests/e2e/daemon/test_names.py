@@ -58,7 +58,7 @@ def name_of(pool, device):
 
 
 def take(name, sock):
-    """Return false while a child of the daemon still has the name, until the child executes its
+    """Bind the name. Return false if it is in use, as it is until a child of the daemon executes its
     program."""
     try:
         sock.bind(name)
@@ -73,14 +73,14 @@ def take(name, sock):
 def stranger(pool, device, listens=True):
     """Take the name of a device and never send a message."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as taken:
-        until(lambda: take(name_of(pool, device), taken), "the name to be free")
+        until(lambda: take(name_of(pool, device), taken), "a free name")
         if listens:
             taken.listen()
         yield taken
 
 
 def ask_for(pool, device):
-    """Ask as another pool does. A pool that has the name of a free device releases it."""
+    """Ask for a name as another pool does. A pool that has the name of a free device releases it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
         asker.settimeout(10)
         asker.connect(name_of(pool, device))
@@ -158,8 +158,8 @@ def test_claim_that_waits_does_not_keep_free_devices(two):
 
 @pytest.mark.parametrize("options", [(), ("--opportunistic",)])
 def test_what_the_other_took_is_not_granted(two, options):
-    """A claim for both devices waits for one of this pool's. The other pool takes the free one
-    meanwhile."""
+    """A claim for both devices waits for the one that its own pool has leased. Meanwhile the other
+    pool takes the other one."""
     first, second = two
     mine = first.hold()
     with first.start("run", "-n2", *options, "echo", "both") as waiting:
@@ -206,7 +206,7 @@ def test_other_inventories_never_meet(pool_of):
 
 @pytest.mark.parametrize("listens", [True, False])
 def test_stranger_with_a_name(two, listens):
-    """A stranger costs only the device whose name it has."""
+    """A stranger blocks only the device whose name it has."""
     first, _ = two
     with stranger(first, "nvidia0", listens):
         done = first.berth("run", "--nonblock", "sh", "-c", "echo $BERTH_DEVICES")
@@ -239,7 +239,7 @@ def test_let_go_while_nobody_asks(two):
         with stranger(first, "nvidia0") as taken, first.start("run", "-n2", "--nonblock", "true") as run:
             taken.settimeout(10)
             taken.accept()[0].close()
-            look(first)  # it has read that
+            look(first)  # the daemon has noticed the close
             taken.close()
             let_go = time.monotonic()
             assert run.wait() == 0
@@ -268,7 +268,7 @@ def test_many_askers(two):
     first, _ = two
     holder = first.hold("-n2")
     [daemon] = first.daemons()
-    until(lambda: history(first), "a recorder that knows of it")
+    until(lambda: history(first), "the lease in the history")
     before = len(os.listdir(f"/proc/{daemon}/fd"))
     for _ in range(200):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
@@ -278,7 +278,7 @@ def test_many_askers(two):
     assert first.berth("status").code == 0
     until(lambda: len(os.listdir(f"/proc/{daemon}/fd")) <= before + 70, "fewer descriptors")
     first.let_go(holder)
-    until(lambda: len(os.listdir(f"/proc/{daemon}/fd")) <= before, "the descriptors of before")
+    until(lambda: len(os.listdir(f"/proc/{daemon}/fd")) <= before, "the earlier number of descriptors")
 
 
 def test_crowds_of_three_pools(pool_of):

@@ -64,7 +64,7 @@ def make_file(path):
 
 def make_foreign(path):
     if os.geteuid() != 0:
-        pytest.skip("only root can give a directory away")
+        pytest.skip("only root can change a directory's owner")
     path.mkdir(mode=0o700)
     os.chown(path, 65534, 65534)
 
@@ -104,7 +104,7 @@ def test_directory_that_cannot_be_made(pool_of):
 
 def test_unwritable_directory(pool_of):
     if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
+        pytest.skip("root can write everywhere")
     pool = pool_of(1)
     pool.directory.mkdir(mode=0o700, parents=True)
     pool.runtime.chmod(0o700)
@@ -115,7 +115,7 @@ def test_unwritable_directory(pool_of):
 
 
 def test_started_from_a_masked_shell(pool_of):
-    """The daemon has all devices. The requests of that shell get only the devices of its mask."""
+    """The daemon has all devices. Requests from that shell get only the devices of the shell's mask."""
     pool = pool_of(4)
     masked = {"CUDA_VISIBLE_DEVICES": "2,1"}
     done = pool.berth("run", "-n2", "sh", "-c", "echo $BERTH_DEVICES $CUDA_VISIBLE_DEVICES", env=masked)

@@ -13,7 +13,7 @@ SERVICE = "only root, the pool's owner and its admins may drain devices"
 
 @pytest.fixture
 def shared_machine(shared_machine_of):
-    """Four devices and no rules, unless a test opens it with some."""
+    """A machine with four devices, and without rules unless the test sets some."""
     return shared_machine_of(4)
 
 

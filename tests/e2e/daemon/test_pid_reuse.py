@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reused process id is another process. The tests tell the kernel which id to use next."""
+"""A reused process id is another process. The tests set the id that the kernel uses next."""
 import os
 import signal
 import subprocess
@@ -34,7 +34,7 @@ def process_with(pid, uid):
         if process.pid == pid:
             return process
         end(process)  # another process got it first
-    pytest.skip(f"no process got the number {pid}")
+    pytest.skip(f"no process got the pid {pid}")
 
 
 def end(process):

@@ -33,7 +33,7 @@ def become(uid, *rights):
 def machine(sandbox, pool_of):
     """A pool for all users with a short grace time. The test starts its daemon."""
     if os.geteuid() != 0:
-        pytest.skip("needs root, to be other users")
+        pytest.skip("needs root, to act as other users")
     if shutil.which("setpriv") is None:
         pytest.skip("no setpriv")
     pool = pool_of(1)
@@ -56,7 +56,7 @@ def machine(sandbox, pool_of):
 
 
 def start_as_root(machine, *options):
-    """Start the daemon and wait until it serves. Return its entries of the log."""
+    """Start the daemon as root and wait until it has logged its rights. Return the program."""
     before = len(daemon_log.entries(machine.log))
     daemon = machine.sandbox.start(["berthd", *machine.options, *options])
     daemon_log.wait_for(machine.log, "rights", 1 + [e.word for e in daemon_log.entries(machine.log)[:before]].count("rights"))
@@ -316,7 +316,7 @@ def test_directories_that_are_not_to_be_given(machine, nobody, make, words):
 
 
 def test_a_file_with_another_name_is_not_given(machine, nobody):
-    """A file with another link may belong to any user, so its owner does not change."""
+    """A file with a second link may be any user's, so the daemon does not change its owner."""
     machine.directory.mkdir()
     secret = machine.sandbox.directory / "secret"
     secret.write_text("")

@@ -82,7 +82,7 @@ def test_the_machines_daemon(machine):
     assert {"berth", "render", "video"} <= set(groups)
     status = (machine.root / "proc" / machine.show("berthd.service", "MainPID") / "status").read_text()
     assert "NoNewPrivs:\t1\nSeccomp:\t2\n" in status
-    # systemd asks it to reload its configuration, and to exit; the socket stays.
+    # systemd makes the daemon reload its configuration, and then exit; the socket stays.
     assert machine.systemctl("reload", "berthd").code == 0
     until_logged(machine, " reloaded")
     inode = socket.stat().st_ino
@@ -106,7 +106,7 @@ def test_leftovers_of_other_users(machine):
 
 
 def test_replacing_it_keeps_leases_and_the_queue(machine):
-    """With systemctl restart, and after a crash."""
+    """A new daemon restores them after systemctl restart, and after a crash."""
     holder = machine.start("berth", "run", "-n2", "sh", "-c", "echo holding; exec cat", uid=ALICE)
     holder.wait_for_line("^holding$")
     before = machine.show("berthd.service", "MainPID")

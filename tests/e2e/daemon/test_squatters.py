@@ -45,7 +45,7 @@ def test_a_squatted_device_is_not_granted_while_that_lasts(pool_with, sleeper):
 
 
 def test_its_end_is_noticed_at_once(pool_with, sleeper):
-    """The daemon does not wait for the next regular look, which may be ten seconds away."""
+    """The daemon does not wait for the next regular probe, which may be ten seconds away."""
     pool = pool_with([0])
     squatter = sleeper()
     pool.says([with_process(pool, 0, squatter.pid)])
@@ -60,8 +60,8 @@ def test_its_end_is_noticed_at_once(pool_with, sleeper):
 
 
 def test_a_claim_rests_on_a_fresh_look(pool_with, sleeper):
-    """A process may have started since the last look. Looks are a minute apart while nothing is
-    leased."""
+    """A process may have started since the last probe. The daemon probes once a minute while nothing
+    is leased."""
     pool = pool_with([0, 1])
     assert where(pool) == "nvidia0"
     squatter = sleeper()
@@ -125,8 +125,8 @@ def test_a_lease_on_another_device_is_none_here(pool_with):
 
 
 def test_a_process_is_known_by_its_environment(pool_with, sleeper):
-    """A process that left its parents still belongs to the lease. The number of another lease does
-    not count."""
+    """A process that left its parents still belongs to the lease that its environment names, unless
+    that is not a lease of this pool."""
     pool = pool_with([0, 1])
     holder = pool.hold("--device", "nvidia0")
     lease, socket = int(holder.lease), str(pool.socket)
@@ -176,7 +176,7 @@ def test_what_lingers_keeps_the_device(pool_with, sleeper):
     pid = int(holder.wait_for_line(r"^\d+$"))
     try:
         pool.says([with_process(pool, 0, pid)])
-        pool.until(lambda slots: slots["nvidia0"]["device"].get("processes", [{}])[0].get("lease"), "its lease")
+        pool.until(lambda slots: slots["nvidia0"]["device"].get("processes", [{}])[0].get("lease"), "the process")
         pool.let_go(holder)
         pool.until_state("nvidia0", "DRAINING")
         slots = pool.until(lambda slots: "DIRTY" in blocks(slots["nvidia0"]), "a block")
@@ -196,8 +196,8 @@ def test_a_device_is_looked_at_before_it_is_granted_on(pool_with):
     for _ in range(3):
         before = pool.requests()
         assert where(pool) == "nvidia0"
-        until(lambda before=before: pool.requests() > before, "a look after the lease")
-    pool.until(lambda slots: not blocks(slots["nvidia0"]), "a device that was handed over")
+        until(lambda before=before: pool.requests() > before, "a probe after the lease")
+    pool.until(lambda slots: not blocks(slots["nvidia0"]), "the end of the handover")
 
 
 def test_who_does_not_wait_waits_for_the_look(pool_with):
@@ -231,7 +231,7 @@ def test_a_daemon_that_dies_in_between_looks_again(hardware_of):
     holder = pool.hold()
     pool.says([0], behaviour="hang")
     pool.let_go(holder)
-    pool.until(lambda slots: "DIRTY" in blocks(slots["nvidia0"]), "a device that is looked at")
+    pool.until(lambda slots: "DIRTY" in blocks(slots["nvidia0"]), "a device that is being checked")
     pool.end_daemon(signal.SIGKILL)
     pool.says([0])
     assert where(pool) == "nvidia0"

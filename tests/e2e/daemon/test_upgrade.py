@@ -53,7 +53,7 @@ def fill(pool, many):
     for i in range(CLAIMS):
         many.start(*(SUPERVISED if i % 2 else EXECED), code=i % 3)
         until_pending(pool, i + 1)
-    until(lambda: len(many.lines()) == LEASES, "their first lines")
+    until(lambda: len(many.lines()) == LEASES, "the first line of each command")
     return gate
 
 

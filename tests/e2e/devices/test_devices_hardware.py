@@ -366,7 +366,7 @@ def test_watch_in_a_pipe(hardware, sandbox):
     with sandbox.start(["berth", "devices", "--watch"]) as program:
         program.wait_for_line(r"^20\d\d-\d\d-\d\dT")
         program.wait_for_line("^nvidia0 ")
-        until(lambda: len(hardware.log()) > 3, "a third look")
+        until(lambda: len(hardware.log()) > 3, "a third probe")
         hardware.is_now(gpu(0), problems=[{"backend": "amd", "message": "no access"}])
         program.wait_for_line("^amd: no access")
         program.kill(signal.SIGTERM)

@@ -45,7 +45,7 @@ def test_watching(machine, sandbox, impatient):
         cards["amd1"].hang("gpu_busy_percent")
         devices, document = watch.until(lambda devices: devices["amd1"]["health"] == "sick")
         assert devices["amd1"]["old"] is True
-        assert devices["amd1"]["utilization"] == 0.99, "as it was"
+        assert devices["amd1"]["utilization"] == 0.99, "the last value before the fault"
         assert [problem["backend"] for problem in document["problems"]] == ["amd"]
         cards["amd1"].mend("gpu_busy_percent")
         devices, document = watch.until(lambda devices: devices["amd1"]["health"] == "ok")
@@ -54,14 +54,14 @@ def test_watching(machine, sandbox, impatient):
 
         cards["amd0"].sleep()
         devices, _ = watch.until(lambda devices: devices["amd0"]["asleep"])
-        assert devices["amd0"]["utilization"] is None, "nobody looks, also where nobody uses it"
+        assert devices["amd0"]["utilization"] is None, "the probe must not read a sleeping device"
         cards["amd0"].wake()
         watch.until(lambda devices: not devices["amd0"]["asleep"])
 
 
 def test_utilization_by_engines(machine, sandbox):
     """Intel's drivers do not report how busy a GPU is. The probe computes it from the clients'
-    engines, from the second look on."""
+    engines, from the second probe on."""
     card = machine.add_intel(3)
     watch = Watch(sandbox)
     with watch.program:
@@ -73,7 +73,7 @@ def test_utilization_by_engines(machine, sandbox):
 
 
 def test_how_busy_one_is_that_does_not_answer(machine, sandbox, impatient):
-    """No process has the device open, but that does not mean that it is idle."""
+    """A sick device without open files is not reported as idle: its utilization is unknown."""
     machine.add_intel(3)
     machine.add_amd(4).hang("gpu_busy_percent")
     watch = Watch(sandbox)
@@ -147,7 +147,7 @@ def test_a_card_that_goes_while_it_is_leased(machine, machine_pool):
     holder = machine_pool.hold("--device", "intel1")
     cards[1].remove()
     machine_pool.until(lambda slots: "what=gone id=intel1" in machine_pool.log.read_text(), "the loss of intel1")
-    assert states(machine_pool)[0]["intel1"] == "leased", "the holder keeps it"
+    assert states(machine_pool)[0]["intel1"] == "leased", "the holder keeps the device"
     assert run_somewhere(machine_pool) == "intel0"
     machine_pool.let_go(holder)
     machine_pool.until_state("intel1", "GONE")

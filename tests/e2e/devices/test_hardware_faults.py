@@ -63,7 +63,7 @@ def test_mixed_vendors(machine, sandbox):
     cards = mixed(machine)
     devices, document = look(sandbox)
     assert document["problems"] == []
-    assert list(devices) == list(cards), "by PCI address, the others behind them by path"
+    assert list(devices) == list(cards), "expected PCI devices by address, then other devices by path"
     for name, card in cards.items():
         device = devices[name]
         assert (device["health"], device["asleep"], device["old"]) == ("ok", False, False), name
@@ -150,7 +150,7 @@ def test_a_file_that_hangs_costs_its_device(machine, sandbox, impatient, name, f
     cards = mixed(machine)
     cards[name].hang(file)
     devices, document = look(sandbox)
-    assert list(devices) == list(cards), "it is listed all the same"
+    assert list(devices) == list(cards), "the device must still be listed"
     sick = devices.pop(name)
     assert (sick["health"], sick["health_reason"]) == ("sick", "does not answer")
     assert sick["utilization"] is None and sick["memory_free"] is None
@@ -170,8 +170,8 @@ def test_the_table_names_what_hangs(machine, sandbox, impatient):
 
 
 def time_of_look(sandbox, milliseconds):
-    """Return how long a look with this deadline takes when a driver hangs. berth gives up on the
-    probe half a second later."""
+    """Return how long `berth devices` takes with this deadline when a driver hangs. berth gives up
+    on the probe half a second after the deadline."""
     began = time.monotonic()
     done = sandbox.run(["berth", "devices", "--deadline", f"{milliseconds}ms"])
     took = time.monotonic() - began
@@ -211,7 +211,7 @@ def test_many_that_hang_are_waited_for_together(machine, sandbox, impatient):
 
 
 def test_a_node_of_kfd_that_hangs_costs_its_device(machine, sandbox, impatient):
-    """The node does not say which card it is. The card must not be listed a second time."""
+    """The probe cannot read which card the KFD node belongs to. The card must not be listed twice."""
     cards = mixed(machine)
     cards["amd0"].hang(f"/sys/class/kfd/kfd/topology/nodes/{cards['amd0'].node}/properties")
     devices, document = look(sandbox)
@@ -223,12 +223,12 @@ def test_a_node_of_kfd_that_hangs_costs_its_device(machine, sandbox, impatient):
 
 
 def test_a_driver_that_holds_who_looks_in_the_kernel(machine, sandbox, impatient):
-    """Not even SIGKILL ends this worker. It is left behind, and no process waits for it."""
+    """Not even SIGKILL ends the probe's worker. It is left behind, and no process waits for it."""
     with contextlib.closing(Freezer()) as freezer:
         cards = mixed(machine)
         cards["amd0"].hang("gpu_busy_percent")
         looking = sandbox.start(["berth", "devices", "--json"])
-        worker = until(lambda: who_opens(machine, "gpu_busy_percent"), "somebody who hangs")
+        worker = until(lambda: who_opens(machine, "gpu_busy_percent"), "a process that opens the file")
         freezer.freeze(worker)
         assert Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0] == "D"
         supervisor = parent_of(worker)
@@ -236,11 +236,11 @@ def test_a_driver_that_holds_who_looks_in_the_kernel(machine, sandbox, impatient
         devices = {device["id"]: device for device in json.loads(looking.text())["devices"]}
         assert [name for name, device in devices.items() if device["health"] != "ok"] == ["amd0"]
         wait_for_end(supervisor)
-        assert Path(f"/proc/{worker}").exists(), "it was not held"
+        assert Path(f"/proc/{worker}").exists(), "the worker was not frozen"
 
 
 def test_what_sleeps_is_not_woken(machine, sandbox, impatient):
-    """The driver's files would hang, so the test detects every read."""
+    """The files of sleeping devices hang, so the test detects every read."""
     cards = mixed(machine)
     for name, files in {
         "amd0": ["gpu_busy_percent", "mem_info_vram_used", "hwmon/hwmon3/temp1_input", "unique_id"],
@@ -256,7 +256,7 @@ def test_what_sleeps_is_not_woken(machine, sandbox, impatient):
         assert devices[name]["name"] and devices[name]["nodes"]
         assert [devices[name][figure] for figure in ("utilization", "temperature_c", "frequency_hz")] == [None] * 3
     assert [device["asleep"] for device in devices.values()].count(True) == 2
-    assert devices["amd0"]["memory_total"] == 32 * GIB, "KFD knows that much by itself"
+    assert devices["amd0"]["memory_total"] == 32 * GIB, "KFD reports the total memory even of a sleeping device"
 
 
 def test_a_process_that_hangs_who_looks_costs_the_processes(machine, sandbox, impatient):

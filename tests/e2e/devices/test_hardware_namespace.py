@@ -108,7 +108,7 @@ def test_the_daemon_goes_on_while_one_hangs(namespace, impatient, namespace_pool
     namespace_pool.until_state("intel0", "SICK")
     assert namespace_pool.berth("run", *anywhere).stdout == "intel1\n"
     cards["intel1"].remove()
-    namespace_pool.until(lambda slots: slots["intel1"].get("state", 0) == wire.STATES["GONE"], "intel1 that is gone")
+    namespace_pool.until(lambda slots: slots["intel1"].get("state", 0) == wire.STATES["GONE"], "state GONE of intel1")
     assert namespace_pool.berth("run", *anywhere).stdout == "amd0\n"
     cards["intel0"].mend("vendor")
     namespace_pool.until_state("intel0", "FREE")

@@ -73,7 +73,7 @@ def test_a_device_that_goes_keeps_its_lease_and_comes_back_into_its_slot(hardwar
     pool = hardware_of([0, 1])
     holder = pool.hold("--device", "nvidia0")
     pool.says([1])
-    until(lambda: pool.look() and is_logged(pool, "what=gone id=nvidia0"), "a line of its loss")
+    until(lambda: pool.look() and is_logged(pool, "what=gone id=nvidia0"), "the loss of nvidia0 in the log")
     assert pool.look()["nvidia0"]["state"] == wire.STATES["LEASED"]
     pool.let_go(holder)
     pool.until_state("nvidia0", "GONE")
@@ -91,7 +91,7 @@ def test_a_device_whose_vendor_was_not_listed_stays(hardware_of):
     pool.says([], listed=["amd"], problems=[{"backend": "nvidia", "message": "the driver hangs"}])
     pool.until(
         lambda slots: slots["nvidia0"]["device"].get("old") and not slots["nvidia0"].get("state"),
-        "nvidia0 that is old, and free",
+        "an old report of a free nvidia0",
     )
     assert run_somewhere(pool) == "nvidia0"
     done = pool.berth("status")
@@ -214,7 +214,7 @@ def test_the_daemon_goes_on_without_its_probe(hardware_of, behaviour):
     start_seeing(pool, "nvidia0")
     holder = pool.hold("--device", "nvidia0")
     pool.says([0], behaviour=behaviour)
-    slots = pool.until(lambda slots: slots["nvidia1"]["device"].get("old"), "devices that are old")
+    slots = pool.until(lambda slots: slots["nvidia1"]["device"].get("old"), "devices with old reports")
     assert slots["nvidia0"]["device"]["old"]
     assert run_somewhere(pool) == "nvidia1"
     assert [problem["backend"] for problem in pool.problems] == ["probe"]
@@ -246,8 +246,7 @@ def looked_at(pool):
 
 
 def test_a_first_look_that_is_late(hardware_of):
-    """The daemon serves before the first report and learns the devices from it. Claims wait for
-    it."""
+    """The daemon serves before the first report, which has the devices. Claims wait for this report."""
     pool = hardware_of([0], behaviour="late", delay=9)
     pool.sandbox.environment["BERTH_PROBE_DEADLINE"] = "30s"
     run = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
@@ -372,9 +371,9 @@ def test_watching_makes_it_look_more_often(hardware_of):
     pool = hardware_of([0])
     assert pool.berth("wait").code == 0
     assert pool.requests() == 1
-    pool.look()  # another look right now would be too soon after the first
-    until(lambda: pool.requests() >= 2, "a second look")
-    until(lambda: pool.look() and pool.requests() >= 4, "looks while somebody watches")
+    pool.look()  # another probe right now would be too soon after the first
+    until(lambda: pool.requests() >= 2, "a second probe")
+    until(lambda: pool.look() and pool.requests() >= 4, "more probes while a client watches")
 
 
 def test_nobody_looks_where_an_inventory_says_it_all(pool_of, sandbox):

@@ -41,7 +41,7 @@ def test_the_double(mps, sandbox):
     assert run(lines=f"shutdown_server {server}") == (0, "")
     assert run(lines="get_server_list\n") == (0, "")
     [daemon] = [pid for pid, zombie in processes.descendants(os.getpid()) if not zombie]
-    # It waits for clients, but only for a limited time.
+    # The control daemon waits for clients, but only for a limited time.
     with sandbox.start([mps.program, "--client"], env=directories) as client:
         server = int(client.wait_for_line("^server ").split()[1])
         assert run(lines="quit -t 0\n") == (0, "")
@@ -71,7 +71,7 @@ def test_it_is_there_while_there_are_tenants(mps_pool, mps):
         until_state(mps_pool, "stopped")
         assert not mps.controls()
     until_states(mps_pool, "starting", "ready", "stopping", "stopped")
-    until(lambda: not look(mps_pool)["slots"][0].get("blocks"), "the device to be free")
+    until(lambda: not look(mps_pool)["slots"][0].get("blocks"), "a free device")
 
 
 def test_clients_find_it(mps_pool, mps):
@@ -107,7 +107,7 @@ def test_the_next_holder_waits_for_its_end(mps_pool, mps):
         assert mps_pool.berth("run", "--nonblock", "true").code == 123
         client.granted(waiting)
         assert processes.is_ended(control.pid, 0) and processes.is_ended(server, 0)
-    # It is asked to quit first, and killed later.
+    # The daemon first asks the control daemon to quit, and kills it later.
     until_states(mps_pool, "starting", "ready", "stopping", "late", "stopped")
 
 
@@ -154,7 +154,7 @@ def test_after_the_prolog(pool_of, mps, site):
         grant = client.granted(number)
         assert [device["id"] for device in grant["devices"]] == list(mps.controls()) == ["nvidia1"]
     mps.until_gone()
-    until(lambda: "stopped" in states(pool), "the end in the log")
+    until(lambda: "stopped" in states(pool), "the state stopped in the log")
     assert {entry.values["device"] for entry in until_state(pool, "starting")} == {"nvidia1"}
 
 
@@ -241,7 +241,8 @@ def test_what_it_is_started_with(mps_pool, mps):
 
 
 def test_what_it_prints_does_not_matter(mps_pool, mps):
-    """It may print without end. Only the beginning is kept, and no process has to read the rest."""
+    """A control daemon may print without end. Only the beginning is kept, and no process has to read
+    the rest."""
     with wire.connect(mps_pool.socket) as client:
         claim(client)
         control = mps.controls()["nvidia0"]

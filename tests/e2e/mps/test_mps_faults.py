@@ -59,7 +59,7 @@ def test_own_directory_is_checked(mps_pool, mps, sandbox):
 
 
 def test_another_one_in_the_same_directory(mps_pool, mps, sandbox):
-    """It belongs to another user: berth changes nothing there and does not use it as its own."""
+    """berth neither uses nor changes a control daemon that it has not started."""
     pipe = sandbox.directory / "pipe"
     pipe.mkdir()
     directories = {"CUDA_MPS_PIPE_DIRECTORY": str(pipe), "CUDA_MPS_LOG_DIRECTORY": str(pipe)}
@@ -74,7 +74,7 @@ def test_another_one_in_the_same_directory(mps_pool, mps, sandbox):
 
 
 def test_it_hangs(pool_of, mps):
-    """The daemon waits for a limited time, and no process is left."""
+    """berthd waits for the control daemon for a limited time, and leaves no process."""
     pool = pool_of(1)
     start_daemon(pool, "--idle", "1h", env={"BERTH_MPS_CONTROL": mps.program, "BERTH_MPS_DEADLINE": "300ms"})
     mps.faults("hang")
@@ -94,7 +94,7 @@ def test_wrong_deadlines_are_refused(pool_of):
 
 
 def test_who_gives_up_while_it_hangs(mps_pool, mps):
-    """A start that hangs is given up when its only tenant leaves."""
+    """berthd gives up a start that hangs when its only tenant leaves."""
     mps.faults("hang")
     with wire.connect(mps_pool.socket) as client:
         client.send_claim(TENANT)
@@ -124,7 +124,7 @@ def test_missing_program(pool_of, mps, told):
 
 
 def test_missing_program_on_the_command_line(mps_pool, mps):
-    """No device here can ever satisfy the request, so --or-cpu applies."""
+    """No device here can ever satisfy the request, so --or-cpu runs the command on the CPU."""
     mps.program.chmod(0o644)
     done = mps_pool.berth("run", "--sharing", "mps", "true")
     words = f"sharing mps: cannot use MPS: {mps.program}: is not executable"
@@ -204,14 +204,14 @@ def test_servers_that_leave_the_session(mps_pool, mps):
         control = mps.controls()["nvidia0"]
         mps.command(control, f"start_server -uid {os.getuid()}")
         server = int(mps.command(control, "get_server_list")[1])
-        assert until(lambda: os.getsid(server) == server, "a session of its own")
+        assert until(lambda: os.getsid(server) == server, "a session that the server leads")
         kill(control)
         processes.wait_for_end(server)
         until_state(mps_pool, "ready", 2)
 
 
 def test_crash_by_a_command(mps_pool, mps):
-    """The command that tests whether the control daemon answers may crash it."""
+    """A control daemon may crash at the command by which berthd tests whether it answers."""
     mps.faults("crash get_server_list")
     with wire.connect(mps_pool.socket) as client:
         assert failure(mps_pool, client).startswith("signal 6 (Aborted)")
@@ -234,5 +234,5 @@ def test_it_crashes_again_and_again(mps_pool, mps):
             assert refused is None or refused.text.endswith("exit code 1: broken")
             return refused is None
 
-        until(is_granted, "one that works")  # a start already under way still fails
+        until(is_granted, "a control daemon that works")  # a start already under way still fails
         assert mps.controls()

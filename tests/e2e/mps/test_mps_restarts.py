@@ -14,7 +14,7 @@ from waiting import look, until
 
 
 def reserve(pool):
-    """Make a tenant without a holder."""
+    """Make a tenant that no process holds."""
     with wire.connect(pool.socket) as client:
         return claim_for_long(client)
 
@@ -40,7 +40,7 @@ def test_it_outlives_the_daemon(mps_pool, mps):
         second = claim(client)
         assert mps.controls()["nvidia0"].pid == control.pid
         client.release(second["id"])
-    until(lambda: len(look(mps_pool)["leases"]) == 1, "the end of the second")
+    until(lambda: len(look(mps_pool)["leases"]) == 1, "the end of the second lease")
     assert mps.controls()["nvidia0"].pid == control.pid
     stop(mps_pool, tenant)
 
@@ -72,12 +72,12 @@ def test_its_end_while_nobody_looks(mps_pool, mps):
 
 
 def test_tenants_that_end_while_nobody_looks(mps_pool, mps):
-    """The device is not granted before the unneeded control daemon has ended."""
+    """The next daemon does not grant the device before the unneeded control daemon has ended."""
     tenant = mps_pool.hold("--sharing", "mps")
     control = mps.controls()["nvidia0"]
     mps_pool.end_daemon(signal.SIGKILL)
     mps_pool.let_go(tenant)
-    # The test itself must reap it.
+    # The control daemon is a zombie: it is a child of the test, which has not reaped it.
     done = mps_pool.berth("run", "--", "grep", "State", f"/proc/{control.pid}/status")
     assert (done.code, done.stdout) == (0, "State:\tZ (zombie)\n")
 
@@ -130,7 +130,7 @@ def test_many_tenants_and_daemons_that_are_killed(pool_of, mps):
     for count in range(0, len(programs), 5):
         until(
             lambda: ended() == len(programs) or (ended() >= count and pool.daemons()),
-            lambda: f"{count} commands that have ended, of which there are {ended()}, and a daemon",
+            lambda: f"{count} ended commands (now {ended()}) and a daemon",
         )
         pool.end_daemon(signal.SIGKILL)
     assert [program.wait() for program in programs] == [0] * len(programs)

@@ -100,7 +100,7 @@ def test_mixed_host(pool_of):
     pool = pool_of(MIXED)
     for options, shell, wanted in ON_MIXED_HOST:
         found = masks(run(pool, *options, env={**POLLUTION, **shell}))
-        if "CUDA_DEVICE_ORDER" not in wanted:  # nor changed
+        if "CUDA_DEVICE_ORDER" not in wanted:  # then it must be unchanged
             assert found.pop("CUDA_DEVICE_ORDER") == "FASTEST_FIRST"
         if "ZE_ENABLE_PCI_ID_DEVICE_ORDER" not in wanted:
             assert found.pop("ZE_ENABLE_PCI_ID_DEVICE_ORDER") == "0"

@@ -125,7 +125,7 @@ def test_output_of_a_rank_that_is_killed(pool):
 
 
 def test_what_is_left_behind_does_not_hang_the_end(pool):
-    """A process that is left behind does not keep berth waiting, although it has the pipe."""
+    """berth does not wait for a process that is left behind, although it has the pipe open."""
     script = "setsid sleep 1000 & echo $!; echo done"
     with pool.start(*RANKS, "-n2", "sh", "-c", script) as program:
         assert program.wait() == 0
@@ -222,7 +222,7 @@ class SlowReader:
 
 
 def stuck(pool):
-    """Two ranks with more output than has been read. A file for each rank has its pid."""
+    """Start two ranks that print more than the test has read. A file for each rank has its pid."""
     script = "echo $$ >rank-$RANK; yes 0123456789 | head -c 10000000; touch done-$RANK; exec sleep 60"
     reader = SlowReader(pool, *RANKS, "-n2", "sh", "-c", script)
     until(lambda: all(says_who(pool, rank) for rank in range(2)), "both ranks")
@@ -254,8 +254,7 @@ def test_signals_pass_who_does_not_read(pool):
         for rank in range(2):
             wait_for_end(int((pool.sandbox.directory / f"rank-{rank}").read_text()))
             assert not (pool.sandbox.directory / f"done-{rank}").exists()
-        # The devices are free although the rest of the output is unread. Then all of it can still
-        # be read.
+        # The devices are free although output is unread. All of it can still be read.
         assert pool.berth("wait", "-n8", "--wait", "5s").code == 0
         text = reader.read_all()
         assert reader.program.wait(10) == 143

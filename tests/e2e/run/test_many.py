@@ -54,7 +54,7 @@ def test_two_thousand_at_once(pool_of):
     assert errors.read_text() == ""
     assert check_order(pool, COMMANDS + 1) == list(range(2, COMMANDS + 2))
     assert pool.daemons() == [daemon]
-    until(lambda: descriptors(daemon) <= before, "the descriptors of before")
+    until(lambda: descriptors(daemon) <= before, "the earlier number of descriptors")
 
 
 def test_memory_does_not_grow(pool_of):

@@ -54,7 +54,7 @@ def test_siblings(pool, options):
         first, second = (program.wait_for_line("nvidia").split() for _ in range(2))
         assert {first[1], second[1]} == set(program.devices)
         assert [first[1], second[1]] == [f"nvidia{first[2]}", f"nvidia{second[2]}"]
-        until(lambda: len(inner(pool, program.lease)[1]) == 1, "the third")
+        until(lambda: len(inner(pool, program.lease)[1]) == 1, "the third claim inside")
         leases, _ = inner(pool, program.lease)
         os.kill(leases[0]["pid"], signal.SIGKILL if not options else signal.SIGTERM)
         third = program.wait_for_line("nvidia").split()
@@ -64,7 +64,7 @@ def test_siblings(pool, options):
         assert outside.wait() == 0
     program.kill(signal.SIGKILL)
     program.wait()
-    until(lambda: look(pool)["leases"] == [], "the end of all")
+    until(lambda: look(pool)["leases"] == [], "the end of all leases")
 
 
 def test_crowd_inside(pool):
@@ -110,7 +110,7 @@ def test_ends_with_the_parent(pool_of, options, how):
     """Commands inside are stopped and waiting claims are refused. Then the devices are free."""
     pool = pool_of(2)
     pids = pool.sandbox.directory / "pids"
-    # They have their own sessions, so that only berth signals them.
+    # The commands have their own sessions, so that only berth signals them.
     run = f"setsid berth run {options} sh -c 'echo $$ >>{pids}; exec sleep 1000' &\n"
     program = shell(pool, "exec sh")
     program.send(run)
@@ -128,7 +128,7 @@ def test_ends_with_the_parent(pool_of, options, how):
     assert look(pool)["leases"] == [] and look(pool)["claims"] == []
     for pid in pids.read_text().split():
         processes.wait_for_end(int(pid))
-    assert pids.read_text().count("\n") == 1, "the one that waited has run"
+    assert pids.read_text().count("\n") == 1, "the waiting command has run"
 
 
 def answers(pool):
@@ -185,7 +185,7 @@ def test_lease_that_has_ended(pool_of):
     assert f"BERTH_LEASE: lease {holder.lease} does not exist, or it ends or has ended" in done.stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as two users")
 def test_lease_of_somebody_else(sandbox, pool_of):
     pool = pool_of(2)
     sandbox.directory.chmod(0o755)
@@ -195,7 +195,7 @@ def test_lease_of_somebody_else(sandbox, pool_of):
     program = Path(os.environ["BERTH"])
     if subprocess.run(["test", "-x", program], user=65534, check=False).returncode != 0:
         daemon.stop()
-        pytest.skip("the build directory is closed to others")
+        pytest.skip("other users cannot access the build directory")
     env = {**sandbox.environment, "BERTH_SOCKET": str(pool.socket)}
     with wire.connect(str(pool.socket)) as client:
         lease = client.claim()["id"]

@@ -31,7 +31,7 @@ def running():
 
 @pytest.fixture(autouse=True)
 def settled(sandbox):
-    """Notification commands run by themselves. Wait for their end before the test ends."""
+    """Wait for the end of notification commands, for which berth does not wait."""
     yield
     until(lambda: not running(), lambda: f"the end of {running()}")
 
@@ -75,7 +75,7 @@ def test_soon(sandbox, daemon, told):
     explain(client, question, estimate=61 * SECOND)
     question = client.expect("EXPLAIN")
     assert not told.exists()
-    explain(client, question)  # no longer known
+    explain(client, question)  # the estimate is no longer known
     question = client.expect("EXPLAIN")
     assert not told.exists()
     explain(client, question, estimate=40 * SECOND)
@@ -88,7 +88,7 @@ def test_soon(sandbox, daemon, told):
     client.expect("EXPLAIN")
     client.grant(claim)
     assert program.wait() == 0
-    until(lambda: not running(), "the end of all")  # it ran once
+    until(lambda: not running(), "the end of all processes")  # the notification ran only once
     assert not told.exists()
 
 
@@ -101,7 +101,7 @@ def test_not_before_its_time(sandbox, daemon, told):
     explain(client, client.expect("EXPLAIN"), estimate=0)
     client.grant(claim)
     assert program.wait() == 0
-    until(lambda: not running(), "the end of all")
+    until(lambda: not running(), "the end of all processes")
     assert not told.exists()
 
 
@@ -133,8 +133,8 @@ def test_refused_claim_tells_nothing(sandbox, daemon, told):
 
 @pytest.mark.parametrize("options", [[], ["--time", "1h"]], ids=["exec", "supervised"])
 def test_nobody_waits_for_it(sandbox, daemon, options):
-    """The notification command neither delays nor fails the main command. It is an orphan, which
-    this process adopts."""
+    """The notification command can neither delay the main command nor make it fail. It is an orphan,
+    which this process adopts."""
     fifo = sandbox.directory / "fifo"
     os.mkfifo(fifo)
     tell = f"echo $$ > {fifo}; read line < {fifo}; exit 5"
@@ -193,7 +193,7 @@ def test_submit(sandbox, daemon, told):
         client.grant(claim)
         client.say("DONE", client.expect("RELEASE"), id=7)
     log = next(sandbox.home.glob(".local/state/berth/*/7.log"))
-    until(lambda: sorted(log.read_text().split()) == ["ran", "told", "told"], "its output in the log")
+    until(lambda: sorted(log.read_text().split()) == ["ran", "told", "told"], "the notification's output in the log")
 
 
 def test_wait(sandbox, daemon, told):

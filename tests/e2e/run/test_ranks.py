@@ -291,9 +291,9 @@ def test_ranks_stop_and_go_on(pool):
         ranks = started(program, 3)
         program.kill(signal.SIGTSTP)
         everybody = [program.pid, *ranks.values()]
-        until(lambda: all(state_of(pid) == "T" for pid in everybody), "that all stop")
+        until(lambda: all(state_of(pid) == "T" for pid in everybody), "the stop of all processes")
         program.kill(signal.SIGCONT)
-        until(lambda: all(state_of(pid) != "T" for pid in everybody), "that all go on")
+        until(lambda: all(state_of(pid) != "T" for pid in everybody), "the continuation of all processes")
         program.kill(signal.SIGTERM)
         assert program.wait() == 9
 

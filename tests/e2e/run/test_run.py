@@ -92,7 +92,7 @@ def test_commands_that_cannot_be_started(pool, options):
 )
 def test_wrong_usage(pool, args, wanted):
     assert pool.berth("run", *args) == (2, "", f"berth: run: {wanted}\n")
-    assert pool.daemons() == []  # no daemon was asked
+    assert pool.daemons() == []  # berth has started no daemon
 
 
 def test_missing_inventory(sandbox):

@@ -7,7 +7,7 @@ import signal
 import pytest
 from programs import TIMEOUT
 
-# Once berth becomes the command, once it stays as its parent.
+# Without options berth becomes the command; with --time it stays as the command's parent.
 WAYS = pytest.mark.parametrize("options", [[], ["--time", "1h"]], ids=["exec", "supervised"])
 
 # The command of these tests: print that it is ready, then its input and its signals.
@@ -46,7 +46,7 @@ def test_interrupt(pool, options):
         program.send("\x03")
         program.wait_for("interrupted")
         assert program.wait() == 7
-    assert program.screen.count(b"interrupted") == 1  # from the terminal, and not again from berth
+    assert program.screen.count(b"interrupted") == 1  # berth must not repeat the terminal's signal
 
 
 @WAYS
@@ -134,7 +134,7 @@ def test_waiting_line_fits(pool_of):
         assert len(waiting_line(program)) <= 39
         program.resize(30, 24)
         line = waiting_line(program)
-        while len(line) > 29:  # one may already be on its way
+        while len(line) > 29:  # berth may have drawn a longer line before the resize
             line = waiting_line(program)
         program.send("\x03")
         assert program.wait() == -signal.SIGINT
@@ -168,7 +168,7 @@ def test_nothing_is_drawn_from_the_background(shell, pool):
     holder = pool.hold("-n8")
     shell.send("berth run echo granted &\n")
     shell.wait_for(rb"\$ ")
-    assert pool.berth("wait", "-n8", "--wait", "1500ms").code == 123  # it had time to draw
+    assert pool.berth("wait", "-n8", "--wait", "1500ms").code == 123  # berth run had time to draw
     pool.let_go(holder)
     shell.wait_for("granted\r\n")
     assert b"berth: waiting" not in shell.screen

@@ -88,7 +88,7 @@ def test_more_memory_than_there_is_can_never_be(pool_of):
     done = pool.berth("run", *SLICE, "--memory", "81GiB", "true")
     assert (done.code, done.stdout) == (120, "")
     assert "has less memory than requested, or an unknown amount" in done.stderr
-    # Several replicas that start together cannot have it either.
+    # Replicas that start together cannot have more memory than the device either.
     assert pool.berth("run", *SLICE, "--memory", "50GiB", "--replicas", "2", "true").code == 120
     assert not is_refused_now(pool, *SLICE, "--memory", "80GiB")
 
@@ -386,8 +386,8 @@ def test_plan_without_a_pool(pool_of):
 
 
 def test_many_at_once(pool_of):
-    """Of runs that start together, at any time only those that fit are running. All of them run in
-    the end."""
+    """Many runs start together. At any time, those that run fit on the device, and all of them get
+    their turn."""
     pool = pool_of(2)
     runs = [pool.start("run", *SLICE, "--share", "0.3", "--memory", "30GiB", "true") for _ in range(12)]
     for run in runs:

@@ -80,7 +80,7 @@ def test_log_is_there_from_the_first_byte(pool_of):
     pool = pool_of(1)
     holder = pool.hold()
     job = submit(pool, "echo", "at last")
-    assert pool.berth("logs", job) == (0, "", "")  # it waits
+    assert pool.berth("logs", job) == (0, "", "")  # the job still waits
     with pool.start("logs", "--follow", job) as follower, pool.start("wait", job) as waiter:
         pool.let_go(holder)
         follower.wait_for_line("^at last$")
@@ -143,13 +143,13 @@ def test_last_words_are_waited_for(pool_of):
 def descriptors(pid):
     found = []
     for entry in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # it has just been closed
+        with contextlib.suppress(FileNotFoundError):  # the descriptor has just been closed
             found.append(os.readlink(entry))
     return found
 
 
 def until_followed(reader):
-    until(lambda: "anon_inode:inotify" in descriptors(reader.pid), "that it is followed")
+    until(lambda: "anon_inode:inotify" in descriptors(reader.pid), "a reader that watches the log")
 
 
 def test_cancel(pool_of):

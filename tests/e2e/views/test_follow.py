@@ -14,7 +14,7 @@ SECOND = 10**9
 
 
 class Reader:
-    """A connection that subscribes and continues from its last position."""
+    """A connection that subscribes to news and continues at its last position."""
 
     def __init__(self, path, kinds=ALL, duration=0):
         self.client = wire.connect(path)
@@ -26,7 +26,7 @@ class Reader:
         return self.client.send("FOLLOW", kinds=self.kinds, duration=self.duration, **self.known)
 
     def next(self, timeout=None):
-        """Return the next news, which completes the question."""
+        """Send a FOLLOW and return the news that answer it."""
         return self.take(self.client.answer(self.ask(), ("NEWS",), timeout))
 
     def take(self, news):
@@ -34,13 +34,13 @@ class Reader:
         return news
 
     def is_quiet(self):
-        """Ask, and return whether nothing is new."""
+        """Send a FOLLOW and return whether nothing is new."""
         return self.has_no_answer(self.ask())
 
     def has_no_answer(self, number):
-        """Return whether a question has no answer yet although the daemon has read it. The daemon
-        sends news at the end of a turn of its loop. Thus the news of the turn that read the
-        first HELLO arrive before the answer to the second HELLO."""
+        """Return whether a FOLLOW has no answer although the daemon has read it. The daemon sends
+        news at the end of a turn of its loop. Thus the news of the turn that read the first HELLO
+        arrive before the answer to the second HELLO."""
         self.client.hello()
         self.client.hello()
         try:
@@ -110,7 +110,7 @@ def test_only_what_is_wanted(reader_of, client):
 
 
 def test_a_slow_reader_gets_the_newest_state(reader_of, client):
-    """All changes between two questions come in one answer, for 3 s if they are recorded."""
+    """All changes between two FOLLOWs come in one answer, for up to 3 s if they are recorded."""
     reader = reader_of()
     reader.next()
     began = time.monotonic()
@@ -259,8 +259,8 @@ def hardware(sandbox):
 
 
 def test_samples_are_news_and_tell_how_much_a_lease_is_used(hardware):
-    """No other client asks for loads. A client that subscribes to loads makes the daemon probe the
-    hardware every second."""
+    """A client that subscribes to loads makes the daemon probe the hardware every second, even if no
+    other client needs loads."""
     hardware.berth("status")
     loads = Reader(hardware.socket, LOAD, SECOND)
     loads.next()

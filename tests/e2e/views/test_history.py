@@ -51,7 +51,7 @@ def test_command_that_was_waited_for_already(pool, number, code):
     """berth run becomes the command, and the command's parent waits for it. The daemon still
     learns from the kernel how it ended."""
     if not KERNEL_REMEMBERS:
-        pytest.skip("Linux before 6.15 tells nobody but the parent")
+        pytest.skip("Linux before 6.15 reports the exit code only to the parent")
     holder = pool.hold("--name", "one")
     (daemon,) = pool.daemons()
     os.kill(daemon, signal.SIGSTOP)
@@ -104,7 +104,7 @@ def test_waiting_is_told(pool_of):
     with pool.start("run", "--name", "second", "true") as waiting:
         until_pending(pool, 1)
         seen = time.monotonic()
-        until(lambda: time.monotonic() > seen + 0.05, "a wait that can be told from none")
+        until(lambda: time.monotonic() > seen + 0.05, "a measurable wait")
         pool.let_go(holder)
         assert waiting.wait() == 0
     leases = by_name(until_past(pool, 2))
@@ -288,7 +288,7 @@ def test_own_daemon_ends_all_the_same(pool):
 
 
 def test_restart_goes_on_where_it_was(pool):
-    """A lease that outlives the daemon is one lease."""
+    """A lease that outlives the daemon is in the history only once."""
     holder = pool.hold("--name", "long")
     until(lambda: history(pool), "the lease")
     pool.end_daemon(signal.SIGTERM)

@@ -69,7 +69,7 @@ def reload(pool, rules):
 
 
 def seen(pool):
-    """Return when the daemon last told the file which leases are held."""
+    """Return the time in the file at which the held leases were last known."""
     return rows(file_of(pool), "SELECT seen FROM pool")
 
 
@@ -77,7 +77,7 @@ def seen(pool):
 
 
 class Diary:
-    """The client's record of its leases: when each was released, as confirmed by the daemon."""
+    """The client's record of its leases: when the daemon confirmed the release of each."""
 
     def __init__(self, pool, chance):
         self.pool = pool
@@ -132,14 +132,14 @@ class Diary:
             self.plan_kill()
 
     def kill_after(self, lease):
-        """Return when the daemon that confirmed this release was killed."""
+        """Return the time at which the daemon that confirmed this release was killed."""
         return min((kill for kill in self.kills if kill >= self.released[lease][0]), default=NEVER)
 
     def before_kill(self, lease):
         return self.kill_after(lease) - self.released[lease][0]
 
     def late_writes(self, lost):
-        """Return the kills before which more than the last second of records is lost."""
+        """Return the times of kills that lost more than the last second of records."""
         return sorted({self.kill_after(lease) for lease in lost if self.before_kill(lease) > LAST_SECOND})
 
 
@@ -163,10 +163,10 @@ def test_killed_at_any_moment(pool_of):
         return ages.keys() - known
 
     def in_the_air():
-        """Return the leases that the last daemon, which was not killed, has not yet recorded."""
+        """Return the leases of the last daemon, which was not killed, that are not in the file yet."""
         return sorted(lease for lease in missing() if ages[lease] == NEVER)
 
-    until(lambda: not in_the_air(), lambda: f"{len(in_the_air())} leases: {in_the_air()[:20]}; kills {diary.kills}")
+    until(lambda: not in_the_air(), lambda: f"{len(in_the_air())} records: {in_the_air()[:20]}; kills {diary.kills}")
     diary.client.close()
     end_all(pool)
     check_sound(file)
@@ -199,8 +199,8 @@ def test_killed_recorder_misses_nothing(pool_of):
 
 
 def test_every_daemon_counts_anew(pool):
-    """The position that one daemon's recorder had read does not apply to the next daemon's leases,
-    not even before the next daemon has sent any."""
+    """The position up to which a recorder has read one daemon's leases does not apply to the next
+    daemon, not even before the next daemon has sent any lease."""
     daemon = start_daemon(pool)
     lease_and_release(pool, 50)
     until_past(pool, 50)
@@ -216,7 +216,7 @@ def test_every_daemon_counts_anew(pool):
         os.kill(daemon.pid, signal.SIGSTOP)
         before = seen(pool)
         opened.write("go\n")
-    until(lambda: seen(pool) != before, "that it writes before it was told anything")
+    until(lambda: seen(pool) != before, "a write of the recorder before the daemon sends anything")
     os.kill(daemon.pid, signal.SIGCONT)
     until_past(pool, 51)
     lease_and_release(pool, 20)
@@ -399,7 +399,7 @@ def test_old_leases_are_forgotten(pool):
     holder = pool.hold("--name", "held")
     until_past(pool, 1)
     reload(pool, "history_keep: 1s\n")
-    until(lambda: [lease["name"] for lease in history(pool)] == ["held"], "that it is forgotten")
+    until(lambda: [lease["name"] for lease in history(pool)] == ["held"], "the removal of the old lease")
     pool.let_go(holder)
 
 

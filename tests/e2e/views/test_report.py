@@ -15,8 +15,8 @@ START = 1793491200 * 10**9
 
 @pytest.fixture
 def known(pool):
-    """A history that the test writes, in hours after START. Returns a function that runs berth
-    report on it."""
+    """Return a function that runs berth report on a history, which the test writes with times in
+    hours after START."""
     assert pool.berth("run", "true").code == 0
     until_past(pool, 1)
     pool.end_daemon()

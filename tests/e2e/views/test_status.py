@@ -181,7 +181,7 @@ def test_watch_outlives_the_daemon(pool_of):
 
 
 def test_watch_shows_what_happens(pool_of):
-    """On a terminal, with real leases, a queue, and a daemon that is killed meanwhile."""
+    """A terminal shows real leases and a queue, although the daemon is killed meanwhile."""
     pool = pool_of(1)
     with pool.terminal("status", "--watch", columns=120) as terminal:
         terminal.wait_for(rb"1 device, free, nobody waits")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth status and the messages between it and a daemon, one look after the other."""
+"""berth status and the messages between it and a daemon, one snapshot after the other."""
 import json
 import os
 import signal
@@ -194,7 +194,7 @@ def test_watch_ends_with_its_reader(sandbox, daemon):
         follower = Follower(daemon.accept())
         follower.show(slots=[slot(0)])
         program.wait_for_line("{")
-        # The reader has gone: berth ends before or after one more look.
+        # The reader has gone: berth ends before or after one more snapshot.
         assert program.wait() == 0
 
 

@@ -236,7 +236,7 @@ def test_release_after_asking(pool, top):
     screen.shows(f"^lease {holder.lease} was not changed")
     screen.press("2", "x")
     screen.shows(question)
-    screen.resize(26, 8)  # which is not an answer
+    screen.resize(26, 8)  # a resize is not an answer
     screen.shows(rf"^Release lease {holder.lease}\? y/N  ")
     screen.press("y")
     screen.resize(100, 30)
@@ -316,7 +316,7 @@ def test_the_daemon_is_restarted(pool, top):
 
 
 def test_a_daemon_that_does_not_answer(pool, top):
-    """berth top marks its data as old then, and so does berth status --watch."""
+    """While the daemon does not answer, berth top and berth status --watch mark their data as old."""
     pool.berth("status")
     [daemon] = pool.daemons()
     screen = top()
@@ -352,7 +352,7 @@ def terminal(pool):
 
 def is_given_back(terminal):
     terminal.wait_for(LEAVE)
-    until(lambda: termios.tcgetattr(terminal.master) == terminal.before, "the terminal as it was")
+    until(lambda: termios.tcgetattr(terminal.master) == terminal.before, "the terminal's original settings")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
@@ -381,7 +381,7 @@ def test_stop_and_go_on(sandbox, pool):
             shell.send("\x1a")
             shell.wait_for(LEAVE)
             shell.wait_for(rb"Stopped")
-            until(lambda: termios.tcgetattr(shell.master) == before, "the terminal as it was")
+            until(lambda: termios.tcgetattr(shell.master) == before, "the terminal's original settings")
             shell.send("fg\n")
             shell.wait_for(ENTER)
             shell.wait_for(rb"nvidia1")
@@ -402,7 +402,7 @@ def test_the_terminal_goes_away(sandbox, pool):
         os.close(descriptor)
     terminal._open.clear()
     terminal.kill(signal.SIGCONT)
-    until(lambda: terminal.process.poll() is not None, "an end")
+    until(lambda: terminal.process.poll() is not None, "the end of berth top")
     terminal.code = terminal.process.returncode
     assert terminal.code in (0, -signal.SIGHUP)
 

@@ -242,7 +242,7 @@ def test_what_is_old_is_marked(shown, pool_of):
     quiet.until(LIVE)
     [daemon] = pool.daemons()
     os.kill(daemon, signal.SIGSTOP)
-    page.evaluate("fetch('/api/status').then(() => true)")  # it is asked, too, and does not answer
+    page.evaluate("fetch('/api/status').then(() => true)")  # berth web queries the daemon, which does not answer
     page.until(text_has("#live-words", "the daemon has not answered since"), timeout=20000)
     page.screenshot("old")
     os.kill(daemon, signal.SIGCONT)
@@ -435,7 +435,7 @@ def test_everything_is_reached_by_the_keyboard(shown, pool_of):
     for _ in range(14):
         page.press("Tab")
         name, marked = page.evaluate(FOCUSED)
-        assert marked, f"{name} is not seen to have the focus"
+        assert marked, f"the focus on {name} is not visible"
         reached.append(name)
         if name == "A" and reached.count("A") == 2:
             break

@@ -81,7 +81,7 @@ def until_metrics(web, condition, what):
 
 
 def with_some_past(pool, web):
-    """Make two ended leases, one held lease and one impossible claim. Return the metrics then."""
+    """Make two ended leases, one held lease and one impossible claim. Return the holder and the metrics."""
     for _ in range(2):
         assert pool.berth("run", "true").code == 0
     assert pool.berth("run", "-n", "100", "true").code == 120
@@ -92,7 +92,7 @@ def with_some_past(pool, web):
         and value_of(text, "berth_claims_total", result="granted") == 3
         and value_of(text, "berth_leases") == 1
         and ("berth_device_temperature_celsius", "nvidia0") in {(name, has.get("gpu")) for name, has, _ in samples(text)},
-        "what has happened",
+        "the metrics of these leases and claims",
     )
     return holder, text
 
@@ -189,7 +189,7 @@ def test_a_real_prometheus(sandbox, pool, web, guarded):
     prometheus.until('berth_lease_seconds_bucket{le="+Inf"}', 2)
     prometheus.until("histogram_quantile(0.5, berth_lease_seconds_bucket)")
     names = {labels["model"] for labels in prometheus.until("berth_device_leased") if "model" in labels}
-    # A label without a value is none to Prometheus.
+    # Prometheus treats a label with an empty value as absent.
     assert names == {"NVIDIA A100", *filter(None, ODD_NAMES)}
     pool.let_go(holder)
     prometheus.until("berth_leases", 0)

@@ -58,8 +58,8 @@ def test_status_is_what_the_verb_says(pool_of, sandbox):
 
 
 def test_status_is_fresh_although_nobody_looked(pool_of, sandbox):
-    """Changes of devices without any lease are visible, because berth web asks the daemon for each
-    request."""
+    """A change of a device is visible even without any lease, because berth web queries the daemon
+    for each request."""
     pool = pool_of(2)
     with serving(sandbox) as web:
         assert pool.berth("drain", "nvidia1").code == 0
@@ -96,7 +96,8 @@ def test_a_long_queue(pool_of, sandbox):
 
 
 def test_a_daemon_that_does_not_answer(pool_of, sandbox):
-    """The data is old then: the stream says so, and other paths give no data."""
+    """While the daemon does not answer, the stream reports its data as old, and other paths give no
+    data."""
     paths = ("/healthz", "/metrics", "/api/status")
     pool = pool_of(1)
     with serving(sandbox) as web, web.events() as events:
@@ -106,7 +107,7 @@ def test_a_daemon_that_does_not_answer(pool_of, sandbox):
         os.kill(daemon, signal.SIGSTOP)
         events.seen.clear()
         try:
-            web.ask("/api/status")  # it is asked, too, and does not answer
+            web.ask("/api/status")  # berth web queries the daemon, which does not answer
             silent = events.wait("state", timeout=30)
             assert silent["state"] == "silent" and silent["reason"]
             assert [web.ask(path).status for path in paths] == [503, 503, 503]
@@ -162,7 +163,7 @@ def test_history_and_report(pool_of, sandbox):
         def ended():
             return [lease for lease in web.ask(f"/api/history?hours={next(hours)}").json["leases"] if lease["ended_at"]]
 
-        [lease] = until(ended, "a lease that is over")
+        [lease] = until(ended, "an ended lease")
         assert (lease["name"], lease["devices"]) == ("train", ["nvidia0", "nvidia1"])
         report = until(lambda: web.ask("/api/report?by=name&hours=168").json["rows"], "a row")
         assert [row["key"] for row in report] == ["train"]

@@ -106,13 +106,13 @@ def test_the_daemon_is_killed_and_comes_back(pool_of, sandbox):
 
 
 def test_a_slow_reader_gets_the_newest_state(pool_of, sandbox):
-    """The reader gets the current state, not the changes during its sleep."""
+    """A reader that has slept gets the current state, not the changes during its sleep."""
     pool = pool_of(512)
     with serving(sandbox) as web, web.events() as quick:
         quick.wait("state")
         sleeper = web.connect(receive_buffer=4096)
         sleeper.sendall(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        # Enough to fill every buffer on the way.
+        # Send enough to fill every buffer between berth web and the reader.
         sent = 0
         while sent < 2 << 20:
             assert pool.berth("drain", "nvidia0").code == 0

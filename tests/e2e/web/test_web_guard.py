@@ -267,7 +267,7 @@ def test_descriptors_are_left_for_ourselves(pool_of, sandbox):
             assert events.wait("state", timeout=30)["state"] == "live"
             for client in crowd:
                 client.close()
-        assert until(lambda: web.ask("/api/history").status == 200, "the past")
+        assert until(lambda: web.ask("/api/history").status == 200, "the history")
         assert web.end() == 0
 
 

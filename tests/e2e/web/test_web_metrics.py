@@ -82,7 +82,7 @@ def test_counters(pool_of, sandbox):
             pool.let_go(holder)
             assert waiter.wait() == 0
         found = until(
-            lambda: (s := scrape(web)) and value(s, "berth_lease_seconds_count") == 2 and s, "two leases that are over"
+            lambda: (s := scrape(web)) and value(s, "berth_lease_seconds_count") == 2 and s, "two ended leases"
         )
         for result, count in {"granted": 2, "busy": 1, "impossible": 1, "cancelled": 0, "timed_out": 0, "refused": 0}.items():
             assert value(found, "berth_claims_total", result=result) == count, result
@@ -104,7 +104,7 @@ def test_models_are_escaped(pool_of, sandbox):
 
 
 def test_claims_that_are_refused_at_once_count_at_once(pool_of, sandbox):
-    """They count even if nothing else has happened since."""
+    """Refused claims are in the metrics even if nothing else has happened since."""
     pool = pool_of(1)
     with serving(sandbox) as web:
         for count in (1, 2, 3):
@@ -135,7 +135,7 @@ def test_job_mapping(pool_of, sandbox):
     (jobs / "notes").write_text("not ours\n")
     # A reader of the stream makes berth web update more often.
     with serving(sandbox, "--job-mapping", jobs) as web, web.events():
-        until(lambda: files_of(jobs) == {"notes": "not ours\n"}, "what was left to go")
+        until(lambda: files_of(jobs) == {"notes": "not ours\n"}, "the removal of an old file")
         both = pool.hold("-n", "2", "--vendor", "nvidia")
         wanted = {"0": f"{both.lease}\n", "3": f"{both.lease}\n", "notes": "not ours\n"}
         until(lambda: files_of(jobs) == wanted, "the files of a lease")
@@ -151,7 +151,7 @@ def test_job_mapping(pool_of, sandbox):
         pool.let_go(holder)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
 def test_job_mapping_needs_a_place(pool_of, sandbox):
     pool_of(1)
     jobs = sandbox.directory / "jobs"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Chromium that tests drive: one for all tests of a file, since starting it takes seconds.
+"""A real Chromium that tests control. All tests of a file share it, because it takes seconds to start.
 
     page = browser.open(url, width=390)
     page.until("document.querySelectorAll('.device').length === 3")
 
-It is driven by tests/page/driver.mjs with playwright-core, which is fetched once into the build folder, as is axe-core.
+tests/page/driver.mjs drives it with playwright-core. playwright-core and axe-core are installed into the build folder.
 """
 import contextlib
 import ctypes
@@ -46,7 +46,7 @@ def node():
 
 
 def fetch(place):
-    """Returns why it could not be done, or None."""
+    """Installs the packages into a directory. Returns the reason of a failure, or None."""
     words = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=20000"]
     if shutil.which(words[0]) is None:
         return "no npm"
@@ -59,7 +59,7 @@ def fetch(place):
 
 
 def install(source_root):
-    """The packages that the lock file names, below the build folder; returns where."""
+    """Installs the packages of the lock file below the build folder, unless they are there. Returns their directory."""
     source = source_root / "tests/page"
     lock = source / "package-lock.json"
     tag = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
@@ -73,15 +73,15 @@ def install(source_root):
                 shutil.copy(source / name, place)
             problem = fetch(place)
             if problem is not None:
-                pytest.skip(f"playwright-core and axe-core cannot be had: {problem}")
+                pytest.skip(f"cannot install playwright-core and axe-core: {problem}")
             (place / "done").touch()
     return place
 
 
 @contextlib.contextmanager
 def nobodys_children():
-    """What is started within, and left by who has started it, is not adopted by this process: sandboxes end all that
-    is below it."""
+    """Within this context, this process adopts no orphans. A sandbox kills all descendants of this process, but the
+    browser must outlive the sandbox."""
     set_subreaper = ctypes.CDLL(None).prctl
     was = ctypes.c_int()
     set_subreaper(PR_GET_CHILD_SUBREAPER, ctypes.byref(was), 0, 0, 0)
@@ -98,7 +98,7 @@ class Browser:
         self.directory = Path(tempfile.mkdtemp(prefix="b-", dir="/tmp"))
         path = self.directory / "driver"
         log = self.directory / "log"
-        # Its parent tells its number and is gone.
+        # The shell prints the driver's pid and exits, so that the driver becomes an orphan.
         script = 'setsid "$@" >"$LOG" 2>&1 </dev/null & echo $!'
         words = ["sh", "-c", script, "sh", *map(str, words), str(path), chromium()]
         home = {"HOME": str(self.directory), "LOG": str(log)}
@@ -133,7 +133,7 @@ class Browser:
 
 
 class Page:
-    """One tab with storage of its own; page.press(key="Tab"), page.click(selector=...): see driver.mjs."""
+    """A browser tab with its own storage. page.click(selector=...) runs the command `click` of driver.mjs."""
 
     def __init__(self, browser, number):
         self.browser = browser

@@ -17,7 +17,7 @@ def configure(pool, text):
 
 
 def history(pool, *options):
-    """Returns the leases of `berth history --json`, the last one first."""
+    """Returns the leases of `berth history --json`, the newest first."""
     done = pool.berth("history", "--json", *options)
     assert (done.code, done.stderr) == (0, ""), done
     document = json.loads(done.stdout)
@@ -40,7 +40,7 @@ def until_past(pool, count, *options, timeout=TIMEOUT):
         leases = history(pool, *options)
         return leases if sum(lease["ended_at"] is not None for lease in leases) >= count else None
 
-    return until(found, lambda: f"{count} leases that are over in {history(pool, *options)}", timeout)
+    return until(found, lambda: f"{count} ended leases in {history(pool, *options)}", timeout)
 
 
 def recorders(pool):
@@ -63,7 +63,7 @@ def file_of(pool):
 
 
 def rows(path, question="SELECT * FROM lease ORDER BY id"):
-    """Returns rows as dictionaries. The file is opened as any program can open it."""
+    """Returns the rows of a query as dictionaries. Opens the file as any other program can."""
     database = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
     database.row_factory = sqlite3.Row
     try:
@@ -73,13 +73,13 @@ def rows(path, question="SELECT * FROM lease ORDER BY id"):
 
 
 def check_sound(path):
-    """Checks that the file is sound and has no lease twice."""
+    """Checks that the file is valid and has no lease twice."""
     assert rows(path, "PRAGMA integrity_check") == [{"integrity_check": "ok"}]
     assert rows(path, "SELECT pool, id, count(*) AS times FROM lease GROUP BY pool, id HAVING times > 1") == []
 
 
 def problems(pool):
-    """Returns the problems of the history that `berth status` shows."""
+    """Returns the problems with the history that `berth status` shows."""
     done = pool.berth("status", "--json")
     assert done.code == 0, done
     return [entry["message"] for entry in json.loads(done.stdout)["problems"] if entry["backend"] == "history"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warnings that a client of the pool gets."""
+"""Warnings that the daemon sends to a client before a lease ends."""
 import contextlib
 
 import wire
@@ -9,7 +9,7 @@ TRIES = 3
 
 
 class Over(Exception):
-    """The lease ended before its warning came or could be used, because the machine was stalled."""
+    """The lease ended before its warning arrived or could be used, because the machine was stalled."""
 
 
 def start(pool):
@@ -18,7 +18,7 @@ def start(pool):
 
 
 def warning(client, number):
-    """Returns the next warning about a claim whose lease has not ended."""
+    """Returns the next warning about this claim. Raises Over if its lease ends first."""
     told = client.receive(number, ("WARNING", "NOTICE"))
     if told["type"] == "NOTICE":
         raise Over
@@ -33,7 +33,7 @@ def extend(client, lease, duration):
 
 
 def in_time(attempt):
-    """Returns the value of an attempt that has its own lease. One that was too late is repeated a few times."""
+    """Calls `attempt`, which claims its own lease, and returns its value. Repeats it a few times if it is too late."""
     for _ in range(TRIES - 1):
         with contextlib.suppress(Over):
             return attempt()
@@ -41,7 +41,7 @@ def in_time(attempt):
 
 
 def nothing_more(client):
-    """Returns whether no other warning comes before the answer to another request."""
+    """Returns whether the daemon sends no warning before its answer to a HELLO."""
     client.hello()
     try:
         client.receive(kinds=("WARNING",), timeout=0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many commands under leases, each of which logs its start and its end.
 
-All append to one file, so the lines are in the order of the events. A command writes its first line after it got
-its devices and its last line while it still has them.
+All commands append to one file, so its lines are in the order of the events. A command writes its first line once it
+has its devices, and its last line while it still has them.
 """
 import os
 import select
@@ -70,7 +70,7 @@ class ManyCommands:
         return sum(member.process.poll() is None for member in self.members)
 
     def wait(self, timeout=60.0):
-        """Waits for the end of all."""
+        """Waits until all commands have ended."""
         deadline = time.monotonic() + timeout
         for member in self.members:
             if member.process.poll() is not None:
@@ -92,34 +92,34 @@ class ManyCommands:
         """Checks that every command ran once and to its end, and that no device ever had two holders."""
         said = self.errors.read_text(errors="replace")
         wrong = [(m.name, m.kind, m.process.returncode) for m in self.members if m.process.returncode != m.code]
-        assert not wrong, f"other exit codes than the commands' own: {wrong}; said: {said[-4000:]}"
+        assert not wrong, f"unexpected exit codes: {wrong}; output: {said[-4000:]}"
         assert said == ""
         lines = self.lines()
         for word in ("start", "end"):
             counts = Counter(line.name for line in lines if line.word == word)
-            assert counts == {member.name: 1 for member in self.members}, f"{word}: not once each"
+            assert counts == {member.name: 1 for member in self.members}, f"expected one line '{word}' of each command"
         self.check_holders(lines)
         if pools == 1:
             leases = Counter(line.lease for line in lines if line.word == "start")
-            assert not [lease for lease, count in leases.items() if count > 1], "a lease of two commands"
+            assert not [lease for lease, count in leases.items() if count > 1], "two commands have the same lease"
 
     def check_holders(self, lines):
         holders = {}
         for line in lines:
             for device in line.devices:
                 if line.word == "start":
-                    assert device not in holders, f"{device} has {holders[device]} and {line.name}"
+                    assert device not in holders, f"{device} is held by {holders[device]} and {line.name}"
                     holders[device] = line.name
                 else:
                     assert holders.pop(device) == line.name
         assert not holders
 
     def check_order(self, granted):
-        """Checks that commands with the same request were granted in the order of their ids, which is the order of
-        the claims."""
+        """Checks that commands with the same request got their devices in the order of their ids, which is the order
+        of their claims."""
         kinds = {member.name: member.kind for member in self.members}
         kind_of = {line.lease: kinds[line.name] for line in self.lines()}
-        assert len(granted) == len(set(granted)), "an id that was granted twice"
+        assert len(granted) == len(set(granted)), "an id was granted twice"
         for kind in set(kind_of.values()):
             order = [lease for lease in granted if kind_of.get(lease) == kind]
-            assert order == sorted(order), f"grants of {kind} not in the order of the claims: {order}"
+            assert order == sorted(order), f"grants of {kind} are not in the order of the claims: {order}"

@@ -20,7 +20,7 @@ METRICS = {
 
 
 def sample_names():
-    """The names of samples that a query may ask for."""
+    """Returns the names of all samples that a query may use."""
     names = set()
     for name, (kind, _) in METRICS.items():
         names |= {f"{name}_bucket", f"{name}_sum", f"{name}_count"} if kind == "histogram" else {name}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus for one target, and what it makes of it."""
+"""A real Prometheus, and queries of it."""
 import json
 import re
 import shutil
@@ -10,7 +10,7 @@ import urllib.request
 import yaml
 from programs import TIMEOUT, Deadline
 
-# Its own start is slow where the machine is busy.
+# Prometheus starts slowly on a busy machine.
 PATIENCE = max(TIMEOUT, 60)
 
 
@@ -19,7 +19,7 @@ def is_installed():
 
 
 def fetch(url, token=None):
-    """The text at a URL of this machine, whatever proxies the environment names."""
+    """Returns the text at a URL of this machine. Ignores proxies of the environment."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(urllib.request.Request(url, headers=headers), timeout=PATIENCE) as answer:
@@ -27,7 +27,7 @@ def fetch(url, token=None):
 
 
 def job_of(name, target, token_file=None):
-    """What Prometheus is told of a target."""
+    """Returns the scrape configuration of a target."""
     job = {"job_name": name, "static_configs": [{"targets": [target]}]}
     if token_file is not None:
         job["authorization"] = {"type": "Bearer", "credentials_file": str(token_file)}
@@ -35,7 +35,7 @@ def job_of(name, target, token_file=None):
 
 
 class Prometheus:
-    """Runs until close(); listens on a free port of loopback that it chooses itself."""
+    """A Prometheus that listens on a free port of the loopback interface until close()."""
 
     def __init__(self, sandbox, *jobs):
         directory = sandbox.directory / "prometheus"
@@ -58,17 +58,17 @@ class Prometheus:
         self.url = "http://" + re.search(r"address=(\S+)", said)[1]
 
     def query(self, text):
-        """The series that a query gives, as (labels, value)."""
+        """Returns the series that a query yields, as (labels, value)."""
         answer = json.loads(fetch(f"{self.url}/api/v1/query?query={urllib.parse.quote(text)}"))
         assert answer["status"] == "success", answer
         return [(series["metric"], float(series["value"][1])) for series in answer["data"]["result"]]
 
     def until(self, text, value=None):
-        """Asks until there is an answer, and it is the one that is wanted; returns the labels of its series."""
+        """Repeats a query until it yields series, all with this value if one is given. Returns the series' labels."""
         deadline = time.monotonic() + PATIENCE
         while not (found := self._answer(text)) or (value is not None and any(one != value for _, one in found)):
             if time.monotonic() > deadline:
-                raise Deadline(f"{text} is {found} and not {value}")
+                raise Deadline(f"{text}: expected {value}, got {found}")
             time.sleep(0.1)
         return [labels for labels, _ in found]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completion as people get it: what a real shell offers for a line that is typed so far.
+"""Real shells that complete a line, as users see it.
 
-A shell is started for the first line and asked for the others, too, as long as they are typed in the same place."""
+A shell starts for the first line. It also completes the next lines if they have the same directory and environment."""
 import os
 import re
 import shlex
@@ -20,7 +20,7 @@ def completion_file(name):
 
 
 def write_odd_completion(shell, directory):
-    """The completion of made-up verbs whose help is as odd as can be; see odd_verbs.c."""
+    """Writes the completion file of made-up verbs with odd help texts (odd_verbs.c), and returns its path."""
     build = Path(os.environ["BERTH_BUILD_ROOT"])
     frame = Path(os.environ["BERTH_SOURCE_ROOT"]) / "tools/completion" / shell.frame
     program = build / "tests/write-odd-completion"
@@ -34,7 +34,7 @@ READY = "=ready="
 
 
 class Shell:
-    """What shells have in common. Closing it ends the shell that runs."""
+    """The common part of all shells. close() ends the running shell."""
 
     def __init__(self, sandbox):
         self.sandbox = sandbox
@@ -45,7 +45,7 @@ class Shell:
             pytest.skip(f"no {self.name}")
 
     def in_place(self, env=None, cwd=None):
-        """The shell that runs in a directory with changes to the environment."""
+        """Returns a shell that runs in this directory, with these changes to the environment."""
         place = (self.path, str(cwd or self.sandbox.directory), {**self.sandbox.environment, **(env or {})})
         if self.place != place:
             self.close()
@@ -59,7 +59,7 @@ class Shell:
             assert self.running.wait() == 0
         self.running = self.place = None
 
-    # Bash and fish: what they read is answered by lines on their output, errors too, up to a mark.
+    # Bash and fish read requests from their input. All output, including errors, up to the line READY is the answer.
 
     def start(self, directory, env):
         words = ["sh", "-c", 'cd "$1" && shift && exec "$@" 2>&1', "sh", directory, *self.words()]
@@ -70,7 +70,7 @@ class Shell:
         running.process.stdin = None
 
     def answer(self, asked, **options):
-        """The lines that are said to something that is asked."""
+        """Returns the lines that the shell prints for a request."""
         running = self.in_place(**options)
         before = len(running.output["stdout"])
         running.send(asked + "\n")
@@ -90,7 +90,7 @@ class Bash(Shell):
             pytest.skip("no bash-completion")
 
     def words(self):
-        # Each is completed in a shell of its own, so that nothing is left of the one before.
+        # A subshell completes each line, so that no state remains for the next line.
         script = [
             f"source {BASH_COMPLETION}",
             f"source {self.path}",
@@ -100,7 +100,7 @@ class Bash(Shell):
         return ["bash", "--norc", "-c", "\n".join(script)]
 
     def complete(self, line, **options):
-        """bash splits lines at blanks, and at ':' and '=', which become words."""
+        """Returns the completions of a line. bash splits it at blanks, and at ':' and '=', which become words."""
         words = re.findall(r"[:=]+|(?:\\.|[^\s:=])+", line) + ([""] if line.endswith(" ") else [])
         script = [
             f"COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)} COMP_CWORD={len(words) - 1}",
@@ -113,11 +113,11 @@ class Bash(Shell):
 
 ZSHRC = """
 PROMPT= RPROMPT=
-unsetopt beep auto_list auto_menu  # it would ask whether to list many
+unsetopt beep auto_list auto_menu  # zsh would ask whether to list many matches
 fpath=(%(functions)s $fpath)
 autoload -Uz compinit
 compinit -u -D
-# What is offered is written down; asking for the matches is what completion functions do among themselves.
+# Log the offered matches. With -O, -A or -D, completion functions only collect matches for themselves.
 compadd() {
   local -a offered
   if [[ ${argv[(I)-[OAD]*]} -eq 0 ]]; then
@@ -141,7 +141,7 @@ class Zsh(Shell):
     checks = ["zsh", "-n"]
 
     def start(self, directory, env):
-        """zsh completes only where somebody types: on a terminal."""
+        """Starts zsh on a terminal, because it completes nowhere else."""
         text = ZSHRC % {"functions": self.path.parent, "offers": self.offers, "ready": READY}
         (self.sandbox.home / ".zshrc").write_text(text)
         words = ["sh", "-c", 'cd "$1" && exec zsh -d -i', "sh", directory]
@@ -157,7 +157,7 @@ class Zsh(Shell):
         return self.sandbox.directory / "offers"
 
     def await_ready(self):
-        """What was offered up to the mark."""
+        """Waits for the line READY, and returns the offers before it."""
 
         def offered():
             text = self.offers.read_text() if self.offers.exists() else ""
@@ -166,7 +166,7 @@ class Zsh(Shell):
         return until(offered, "a prompt")[: -len(READY) - 1]
 
     def lines(self, line):
-        """What is shown, with what is said of it."""
+        """Returns the matches as zsh shows them, with their descriptions."""
         self.complete(line)
         return (self.sandbox.directory / "offers.shown").read_text().splitlines()
 
@@ -188,11 +188,11 @@ class Fish(Shell):
         return ["fish", "--no-config", "-c", script]
 
     def lines(self, line, **options):
-        """What is offered, with what is said of it behind a tab."""
+        """Returns the matches, each with a tab and its description."""
         return self.answer(line, **options)
 
     def complete(self, line, **options):
-        """fish offers an option with its value as a whole."""
+        """Returns the completions of a line. fish repeats the option before its value; this removes the option."""
         offered = (word.partition("\t")[0] for word in self.lines(line, **options))
         return sorted({re.sub("^--[a-z-]+=(?=.)", "", word) for word in offered})
 

@@ -3,7 +3,7 @@
 
 
 class WebProcess:
-    """Runs until close()."""
+    """A berth web that runs until close()."""
 
     def __init__(self, sandbox, *options, env=None):
         self.program = sandbox.start(["berth", "web", "--listen", "127.0.0.1:0", *options], env=env)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth web as a test sees it: a program, requests of it, and its event stream."""
+"""A running berth web, requests to it, and its event stream."""
 import http.client
 import json
 import re
@@ -28,7 +28,7 @@ class Answer:
 
 
 class Web:
-    """A berth web that serves; `port` is the one that it found."""
+    """A berth web that serves; `port` is the port that it chose."""
 
     def __init__(self, program):
         self.program = program
@@ -56,13 +56,13 @@ class Web:
         return client
 
     def say(self, text):
-        """Everything that is answered to these bytes, until the other side hangs up."""
+        """Sends these bytes, and returns everything that berth web sends until it closes the connection."""
         with self.connect() as client:
             client.sendall(text if isinstance(text, bytes) else text.encode())
             return read_all(client)
 
     def status_of(self, text):
-        """The status that answers these bytes."""
+        """Sends these bytes, and returns the status of the answer."""
         return int(self.say(text).split(b" ")[1])
 
     def events(self, headers=""):
@@ -111,7 +111,7 @@ class Events:
         return found
 
     def next(self, timeout=TIMEOUT):
-        """The next event: (name, data)."""
+        """Returns the next event: (name, data)."""
         block = self._until(b"\n\n", time.monotonic() + timeout).decode()
         fields = [line.split(": ", 1) for line in block.split("\n")]
         name, data = [value for field, value in fields if field != "retry"]
@@ -120,7 +120,7 @@ class Events:
         return self.seen[-1]
 
     def wait(self, name, condition=lambda data: True, timeout=TIMEOUT):
-        """The next event of that name of which the condition is true."""
+        """Waits for an event of this name whose data satisfies the condition, and returns the data."""
         deadline = time.monotonic() + timeout
         while True:
             found, data = self.next(deadline - time.monotonic())
@@ -130,7 +130,7 @@ class Events:
 
 @contextmanager
 def serving(sandbox, *options, env=None):
-    """A berth web on a free port of its own, which has to end well."""
+    """Runs a berth web on a free port. It must end with exit code 0 and print no error."""
     listen = () if "--listen" in options else ("--listen", "127.0.0.1:0")
     with sandbox.start(["berth", "web", *listen, *options], env=env) as program:
         web = Web(program)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of the pool in another language (docs/PROTOCOL.md).
+"""A client of the protocol in Python (docs/PROTOCOL.md).
 
     with wire.connect(path) as pool:
         grant = pool.claim({"gpus_min": 2, "gpus_max": 2})
         ...
         pool.release(grant["id"], exit_code=0)
 
-What a test sends is not checked: send() takes `raw` (bytes appended as they are), send_raw() any
-packet.
+Messages are sent without a check: send() appends the bytes `raw` to a message, and send_raw() sends
+any packet.
 """
 import secrets
 import select
@@ -39,7 +39,7 @@ TIMEOUT = 10.0
 
 
 class Closed(Exception):
-    """The daemon closed the connection; `error` and `text` are what it said, if anything."""
+    """The daemon closed the connection; `error` and `text` are those of its CLOSING, if it sent one."""
 
     def __init__(self, message=None):
         self.error = message.get("error") if message else None
@@ -48,7 +48,7 @@ class Closed(Exception):
 
 
 class Refused(Exception):
-    """REFUSED: the last word about what was asked."""
+    """The daemon answered a request with REFUSED."""
 
     def __init__(self, message):
         self.error = message.get("error", 0)
@@ -57,7 +57,7 @@ class Refused(Exception):
 
 
 class Pool:
-    """A connection to a daemon. Answers to other numbers are kept until they are asked for."""
+    """A connection to a daemon. Messages that a call does not expect are kept for later calls."""
 
     def __init__(self, path, timeout=TIMEOUT):
         self.timeout = timeout
@@ -87,7 +87,7 @@ class Pool:
         self.socket.send(data)
 
     def send(self, kind, number=None, raw=b"", **values):
-        """Sends a message and returns its number, a new one unless given."""
+        """Sends a message and returns its number, which is a new one by default."""
         if number is None:
             self._last_number += 1
             number = self._last_number
@@ -95,12 +95,12 @@ class Pool:
         return number
 
     def _receive(self, deadline):
-        # What is there is never too late.
+        # A message that has arrived is read even after the deadline.
         if not select.select([self.socket], [], [], max(0, deadline - time.monotonic()))[0]:
             raise TimeoutError("no message in time")
         try:
             data = self.socket.recv(MESSAGE_MOST + 1)
-        except ConnectionResetError:  # it did not read all that was sent; what it said before is still there
+        except ConnectionResetError:  # the daemon closed without reading everything; its last messages are still there
             data = self.socket.recv(MESSAGE_MOST + 1)
         if not data:
             raise Closed()
@@ -110,7 +110,7 @@ class Pool:
         return message
 
     def receive(self, number=None, kinds=None, timeout=None):
-        """The next message, or the next of this number and these types; others are kept."""
+        """Returns the next message, or the next one of this number and these types. Keeps other messages."""
 
         def fits(message):
             return (number is None or message["number"] == number) and (kinds is None or message["type"] in kinds)
@@ -127,7 +127,7 @@ class Pool:
             self._kept.append(message)
 
     def answer(self, number, kinds, timeout=None):
-        """The answer to a question: REFUSED is an exception."""
+        """Returns the answer to a request. Raises Refused for REFUSED."""
         message = self.receive(number, (*kinds, "REFUSED"), timeout)
         if message["type"] == "REFUSED":
             raise Refused(message)
@@ -136,20 +136,20 @@ class Pool:
     def ask(self, kind, answer, timeout=None, **values):
         return self.answer(self.send(kind, **values), (answer,), timeout)
 
-    # The verbs of the protocol, one by one.
+    # The requests of the protocol.
 
     def hello(self):
         return self.ask("HELLO", "POOL")
 
     def send_claim(self, request=None, token=None, **values):
-        """Sends a CLAIM and returns its number: the answers are the caller's to await."""
+        """Sends a CLAIM and returns its number. The caller waits for the answers."""
         token = secrets.randbits(128) | 1 << 64 if token is None else token
         return self.send(
             "CLAIM", request=request or {}, token_high=token >> 64, token_low=token & (2**64 - 1), **values
         )
 
     def granted(self, number, timeout=None):
-        """Awaits the grant of a claim, all its messages put together."""
+        """Waits for the grant of a claim, and returns its messages joined into one."""
         whole = self.answer(number, ("GRANTED",), timeout)
         last = whole
         while last.get("more"):
@@ -184,7 +184,7 @@ class Pool:
         return self.ask("TEST", "DONE", timeout, request=request or {}, **values)
 
     def look(self):
-        """The whole pool: the pages put together."""
+        """Returns the whole pool, with all pages joined."""
         whole = {"slots": [], "leases": [], "claims": [], "problems": []}
         section, after = SECTIONS["DEVICES"], 0
         while section != SECTIONS["END"]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages of docs/PROTOCOL.md as Python values and as bytes, written from that page.
 
-A message is a dict: `type` and `number`, and the fields that are there by their names in the
-document's tables. Nothing here checks what it encodes, so that tests can make what nobody should;
-decode() is as strict as the document.
+A message is a dict: `type`, `number`, and its fields by their names in the document's tables.
+encode() checks nothing, so that tests can send invalid messages; decode() is as strict as the
+document.
 """
 import struct
 
@@ -93,7 +93,7 @@ ERRORS = {
 
 
 class WireError(Exception):
-    """Bytes that are no message."""
+    """The bytes are not a valid message."""
 
 
 # ---- Values: a pair of functions for each kind ----
@@ -126,7 +126,7 @@ def read_text(data):
 
 
 def write_id(name):
-    """nvidia0, or nvidia0.3 for a MIG instance."""
+    """Returns the bytes of an id: nvidia0, or nvidia0.3 for a MIG instance."""
     [vendor] = [vendor for vendor in VENDORS if name.startswith(vendor)]
     index, _, mig = name[len(vendor) :].partition(".")
     return struct.pack("<BII", VENDORS.index(vendor), int(index), int(mig) if mig else NO_MIG)
@@ -181,7 +181,7 @@ def read_parts(data):
         [length] = struct.unpack_from("<I", data, at)
         at += 4
         if length > len(data) - at:
-            raise WireError("a part that is longer than what it is in")
+            raise WireError("a part that is longer than the field")
         yield data[at : at + length]
         at += length
 
@@ -217,7 +217,7 @@ FIGURE = (write_figure, read_figure)
 STRINGS = (write_strings, read_strings)
 
 
-# ---- Tables: the name of a field, its tag and how it is written and read ----
+# ---- Tables: the name of each field, its tag, and the functions that write and read it ----
 
 REQUEST = {
     "gpus_min": (1, NUMBER),
@@ -349,7 +349,7 @@ ENDED = {
     "exit_code": (4, MAYBE),
 }
 
-# The bounds of its counts are in seconds; one more count is above them all.
+# The upper bounds of a histogram's counts, in seconds. One more count is for larger values.
 BUCKET_BOUNDS = (0.1, 1, 10, 60, 300, 900, 3600, 14400, 43200, 86400, 259200, 604800)
 HISTOGRAM = {
     "sum": (1, NUMBER),
@@ -440,7 +440,7 @@ MESSAGE = {
 
 
 def field(tag, value):
-    """One field, whose value is bytes."""
+    """Returns an encoded field, whose value is bytes."""
     return FIELD.pack(tag, len(value)) + value
 
 
@@ -450,7 +450,7 @@ def encode_fields(values, table):
 
 
 def decode_fields(data, table):
-    """The fields that are there and that the table knows."""
+    """Returns the fields of the data that the table has."""
     names = {tag: (name, kind) for name, (tag, kind) in table.items()}
     values = {}
     at = 0
@@ -460,7 +460,7 @@ def decode_fields(data, table):
         tag, length = FIELD.unpack_from(data, at)
         at += FIELD.size
         if length > len(data) - at:
-            raise WireError(f"a field {tag} of {length} bytes where {len(data) - at} are left")
+            raise WireError(f"field {tag} has {length} bytes, but only {len(data) - at} are left")
         if tag in names:
             name, (_, read) = names[tag]
             if name in values:
@@ -473,7 +473,7 @@ def decode_fields(data, table):
 
 
 def packet(kind, number=0, body=b"", version=VERSION, length=None):
-    """A packet of any header and bytes; `kind` is a type's name or number."""
+    """Returns a packet with any header and bytes; `kind` is a type's name or number."""
     kind = TYPES.get(kind, kind)
     return HEADER.pack(version, kind, 0, len(body) if length is None else length, number) + body
 

@@ -21,12 +21,12 @@ class Entry(NamedTuple):
 
 
 def bare(value):
-    """Without the quotes around it."""
+    """Returns a value without the quotes around it."""
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
 def entries(path):
-    """All that can be read, in order; a daemon that was killed may have left half a line."""
+    """Returns all valid entries, in order. A daemon that was killed may have left half a line."""
     found = []
     for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         match = LINE.fullmatch(line)
@@ -41,7 +41,7 @@ def ids(path, word):
 
 
 def wait_for(path, word, count=1, timeout=TIMEOUT, **values):
-    """The entries of a word and with these values, once there are so many."""
+    """Waits until the log has `count` entries with this word and these values, and returns them."""
 
     def found():
         matching = [e for e in entries(path) if e.word == word and values.items() <= e.values.items()]

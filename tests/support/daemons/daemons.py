@@ -41,7 +41,7 @@ def listen(path, kind=socket.SOCK_SEQPACKET):
 
 def until_readable(listener):
     """Waits until a client connects."""
-    assert select.select([listener], [], [], TIMEOUT)[0], "nobody came"
+    assert select.select([listener], [], [], TIMEOUT)[0], "no client connected"
 
 
 def start_activated(sandbox, listener, args, env=None):
@@ -66,7 +66,7 @@ def start_activated(sandbox, listener, args, env=None):
 
 
 def start_asked_for(pool, command, *options):
-    """Starts a command, and then the daemon that it connects to, so that the daemon is never idle before. Returns both."""
+    """Starts a command, and then its daemon, which thus has a client from the start. Returns both."""
     words = own_daemon(pool, *options)
     with listen(pool.socket) as listener:
         asker = pool.start(*command)

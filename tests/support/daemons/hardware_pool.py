@@ -33,7 +33,7 @@ class HardwarePool(Pool):
         self.log = self.directory / "log"
         self.state = sandbox.home / ".local/state/berth"
         self.script = sandbox.directory / "probe.json"
-        # Devices are locked by names that all processes of the machine share, so each test needs its own.
+        # Devices are locked by names that all processes of the machine share, so each test needs its own addresses.
         self.domain = secrets.randbits(32) | 0x10000
         self.probe_log = Path(f"{self.script}.log")
         sandbox.environment.update({"BERTH_PROBE": str(PROBE), "BERTH_PROBE_SCRIPT": str(self.script)})
@@ -41,7 +41,7 @@ class HardwarePool(Pool):
         self.says(devices, **script)
 
     def device(self, index, **facts):
-        """A device as the probe reports it."""
+        """Returns a device as the probe reports it."""
         return {
             "id": f"nvidia{index}",
             "name": "NVIDIA A100",
@@ -55,14 +55,14 @@ class HardwarePool(Pool):
         }
 
     def says(self, devices=(), **script):
-        """Sets what the probe answers from the next request on. A number stands for the device with that index."""
+        """Sets the probe's answer from the next request on. A number stands for the device with that index."""
         made = [self.device(device) if isinstance(device, int) else device for device in devices]
         new = self.script.with_suffix(".new")
         new.write_text(json.dumps({"devices": made, **script}))
         os.replace(new, self.script)
 
     def requests(self):
-        """Returns how many requests the probes have got."""
+        """Returns how many requests the probes have received."""
         return self._count("ask ")
 
     def starts(self):
@@ -74,14 +74,14 @@ class HardwarePool(Pool):
         return sum(line.startswith(word) for line in text.splitlines())
 
     def look(self):
-        """Returns the pool's slots by device id. The request also makes the daemon ask its probe more often."""
+        """Returns the pool's slots by device id. The request also makes the daemon query its probe more often."""
         with wire.connect(str(self.socket)) as client:
             page = client.look()
         self.problems = page.get("problems", [])
         return {slot["device"]["id"]: slot for slot in page.get("slots", [])}
 
     def until(self, condition, what):
-        """Polls until the slots fulfil a condition, and returns them."""
+        """Polls until the slots satisfy a condition, and returns them."""
 
         def look():
             slots = self.look()

@@ -17,7 +17,7 @@ def crc32c(data):
 
 
 def records(data):
-    """Yields (start, end, type) of each."""
+    """Yields (start, end, type) of each record."""
     at = 0
     while at + HEADER.size <= len(data) and data[at] == FORMAT:
         _, kind, length, _, _ = HEADER.unpack_from(data, at)
@@ -26,12 +26,12 @@ def records(data):
 
 
 def used(data):
-    """The bytes that are records."""
+    """Returns the data up to the end of the last record."""
     return data[: max((end for _, end, _ in records(data)), default=0)]
 
 
 def replaced(data, old, new):
-    """The journal with other bytes of the same length in its first record, as good as before."""
+    """Returns the journal with `old` replaced by `new` in its first record, whose checksum is updated."""
     assert len(old) == len(new)
     start, end, _ = next(records(data))
     record = data[start:end]

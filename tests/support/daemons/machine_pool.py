@@ -6,7 +6,7 @@ from pool import Pool
 
 
 class MachinePool(HardwarePool):
-    """Every berth started in the sandbox meets in this pool. `inside` comes before each command."""
+    """All berth commands of the sandbox use this pool. `inside` is put before each command."""
 
     def __init__(self, sandbox, inside=()):
         self.sandbox = sandbox

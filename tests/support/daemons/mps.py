@@ -14,7 +14,7 @@ SHARING_MPS = 1
 
 
 class Control(NamedTuple):
-    """One that runs, by what the kernel knows of it."""
+    """A running control daemon, as /proc describes it."""
 
     pid: int
     environment: dict
@@ -38,7 +38,7 @@ class Control(NamedTuple):
 
 
 def read_control(pid):
-    """None when it is gone, or not yet what it will be."""
+    """Returns a control daemon, or None if it has ended or has not executed its program yet."""
     try:
         entries = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -52,7 +52,7 @@ def read_control(pid):
 
 
 def session_of(pid):
-    """None when it is gone."""
+    """Returns the session of a process, or None if the process has ended."""
     try:
         return os.getsid(pid)
     except ProcessLookupError:
@@ -60,7 +60,7 @@ def session_of(pid):
 
 
 class Mps:
-    """The sandbox's daemons run the double, by the path of a copy in the sandbox, which has its faults beside it."""
+    """Makes the sandbox's daemons run the double: a copy in the sandbox, with a file of faults beside it."""
 
     def __init__(self, sandbox):
         built = Path(os.environ["BERTH_BUILD_ROOT"]) / "tests/nvidia-cuda-mps-control"
@@ -80,12 +80,13 @@ class Mps:
         new.rename(path)
 
     def controls(self):
-        """Those that run, by device. Their servers have the same words, but no session of their own."""
+        """Returns the running control daemons by device. Their servers have the same command line, but do not lead a
+        session."""
         found = [read_control(pid) for pid in self._pids(" -f") if session_of(pid) == pid]
         return {control.device: control for control in found if control is not None}
 
     def servers(self, control):
-        """Servers of a control daemon, dead or alive."""
+        """Returns the pids of a control daemon's servers, even if the control daemon has ended."""
         return [pid for pid in self._pids(" -f") if pid != control.pid and session_of(pid) == control.pid]
 
     def is_server(self, pid):
@@ -100,16 +101,16 @@ class Mps:
         ]
 
     def until_gone(self, *devices, timeout=10):
-        """Waits until there is no control daemon (of these devices)."""
+        """Waits until no control daemon runs, or none of these devices."""
 
         def gone():
             running = self.controls()
             return not (running if not devices else set(devices) & set(running))
 
-        until(gone, lambda: f"the end of control daemons, of which there are {self.controls()}", timeout)
+        until(gone, lambda: f"the end of the control daemons {self.controls()}", timeout)
 
     def until_other(self, former):
-        """Waits for one in the place of another."""
+        """Waits for a new control daemon of the same device, and returns it."""
 
         def other():
             control = self.controls().get(former.device)
@@ -118,16 +119,16 @@ class Mps:
         return until(other, f"another control daemon of {former.device}")
 
     def environment(self, control):
-        """What a client of it needs."""
+        """Returns the variables that a client of this control daemon needs."""
         return {name: value for name, value in control.environment.items() if name.startswith("CUDA_")}
 
     def command(self, control, line, become=()):
-        """Gives it a command as people do."""
+        """Sends the control daemon a command, as a user does."""
         done = self.sandbox.run([*become, self.program], input=line + "\n", env=self.environment(control))
         return done.code, done.stdout
 
     def client(self, control, become=()):
-        """A program that uses the device; it ends with its input."""
+        """Starts a program that uses the device. It ends with its input."""
         return self.sandbox.start([*become, self.program, "--client"], env=self.environment(control))
 
 

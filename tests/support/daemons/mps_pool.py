@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of tenants that share by MPS, and the log's lines about control daemons."""
+"""Claims of tenants that share with MPS, and the log's lines about control daemons."""
 import pytest
 import wire
 from daemon_log import entries, wait_for
@@ -18,8 +18,8 @@ def states(pool):
 
 
 def until_states(pool, *wanted):
-    """Waits for these, and nothing else, in the log."""
-    until(lambda: states(pool) == list(wanted), lambda: f"{wanted}, where the log has {states(pool)},")
+    """Waits until the log has exactly these states of control daemons."""
+    until(lambda: states(pool) == list(wanted), lambda: f"the states {wanted}, instead of {states(pool)},")
 
 
 def until_state(pool, state, count=1):

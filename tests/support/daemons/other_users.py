@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acts as other users, which only root can."""
+"""Code that runs as another user, which only root can do."""
 import contextlib
 import os
 import pickle
@@ -12,7 +12,7 @@ import processes
 
 @contextlib.contextmanager
 def acting_as(uid):
-    """Connections and processes made within belong to this user, and to the group of the same number."""
+    """Within this context, new connections and processes belong to this user and to the group of the same number."""
     groups = os.getgroups()
     os.setgroups([])
     os.setegid(uid)
@@ -26,7 +26,7 @@ def acting_as(uid):
 
 
 class OtherUser:
-    """A function that runs as another user, in its own process, from now on."""
+    """A function that runs as another user in its own process."""
 
     def __init__(self, uid, function, *args):
         read, write = os.pipe()
@@ -38,17 +38,17 @@ class OtherUser:
         self.answer = read
 
     def runs(self, pause=0):
-        """Returns whether it still runs after a pause. The pause ends early when it ends."""
+        """Returns whether the function still runs after a pause. The pause ends early when the function ends."""
         return not select.select([self.answer], [], [], pause)[0]
 
     def result(self, timeout=60.0):
-        """Waits for its end, and returns the function's value. An exception in it fails the test."""
+        """Waits for the function's end, and returns its value. An exception in the function fails the test."""
         assert select.select([self.answer], [], [], timeout)[0], f"no answer within {timeout} s"
         with open(self.answer, "rb") as stream:
             data = stream.read()
         processes.wait_for_end(self.pid)
         os.waitpid(self.pid, 0)
-        assert data, "it was killed"
+        assert data, "the process was killed"
         value, failure = pickle.loads(data)
         assert failure is None, failure
         return value

@@ -69,7 +69,7 @@ class Pool:
         return until_held(self.start("run", *args, *HOLD, **options))
 
     def let_go(self, holder):
-        """Ends a command that hold() has started."""
+        """Ends a command that hold() started."""
         let_go(holder)
 
     def daemons(self):
@@ -96,7 +96,7 @@ class Pool:
         # A submitted job reports its end just before it ends.
         self._await_others(self.daemons())
         self.end_daemon()
-        # Processes that the daemon killed at its end, also before they called exec.
+        # The daemon kills processes at its end, some of them before they call exec.
         self._await_others(())
 
     def _await_others(self, daemons):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon that says what a test wants it to, for what a real one does too rarely or not on demand.
+"""A daemon that sends the messages that a test chooses, including those that a real daemon sends too rarely.
 
     daemon = ScriptedDaemon(sandbox)
     program = sandbox.start(["berth", "run", "true"], env=daemon.env)
@@ -22,26 +22,26 @@ class Client:
         self.socket = connection
 
     def receive(self):
-        """The next message."""
+        """Returns the next message."""
         data = self.socket.recv(MESSAGE_MOST)
         assert data, "expected a message, got the end"
         return wire.decode(data)
 
     def expect(self, kind):
-        """The next message, which is to be of this type."""
+        """Returns the next message, which must be of this type."""
         message = self.receive()
         assert message["type"] == kind, message
         return message
 
     def expect_end(self):
-        """That the client hangs up, whether it has heard all or not."""
+        """Waits until the client closes the connection, whether it has read everything or not."""
         try:
             assert self.socket.recv(MESSAGE_MOST) == b""
         except ConnectionResetError:
             pass
 
     def say(self, kind, about, **values):
-        """Says something about what a message asked for."""
+        """Sends an answer to the message `about`."""
         self.socket.send(wire.encode(kind, about["number"], **values))
 
     def grant(self, claim, lease=7, devices=(GPU,), **values):
@@ -76,7 +76,7 @@ class ScriptedDaemon:
         return self.clients[-1]
 
     def close(self):
-        """As if it had died."""
+        """Closes all sockets, as the death of a daemon does."""
         for client in self.clients:
             client.close()
         self.socket.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scripted daemon's pool looks like: devices, leases and claims made up by a test."""
+"""Made-up devices, leases and claims for a scripted daemon's pool."""
 import wire
 
 SECOND = 10**9
@@ -8,7 +8,7 @@ NOW = 1794830400 * SECOND
 
 
 def slot(index, state="FREE", **values):
-    """A slot with an equal device: nvidia0, nvidia1, ..."""
+    """Returns a slot with a device: nvidia0, nvidia1, ... All devices are equal."""
     device = {"id": f"nvidia{index}", "name": "NVIDIA A100", "memory_total": 80 << 30}
     return {"device": {**device, **values.pop("device", {})}, "state": wire.STATES[state], **values}
 
@@ -34,7 +34,7 @@ class Follower:
         self.follow = self.expect("FOLLOW")
 
     def expect(self, kind):
-        """The next message, which is to be of this type; one that asks who we are is told."""
+        """Returns the next message, which must be of this type. Answers any HELLO before it."""
         while True:
             message = self.client.receive()
             if message["type"] == kind:
@@ -43,13 +43,13 @@ class Follower:
             self.client.say("POOL", message, pool="p", socket="/nowhere", inventory=self.inventory)
 
     def tell(self, kinds=("LOAD", "LEASE", "QUEUE"), **values):
-        """Says that something is new."""
+        """Notifies the client of news of these kinds."""
         self.mark += 1
         bits = sum(wire.NEWS[kind] for kind in kinds)
         self.client.say("NEWS", self.follow, epoch=self.epoch, after=self.mark, kinds=bits, **values)
 
     def show(self, slots=(), leases=(), claims=(), **values):
-        """Says that something is new, and answers the look at it."""
+        """Notifies the client of news, and answers its LOOK."""
         self.tell(**values)
         look = self.expect("LOOK")
         self.follow = self.expect("FOLLOW")
@@ -58,7 +58,7 @@ class Follower:
 
 
 def show(client, slots=(), leases=(), claims=(), inventory=None):
-    """Answers one look at the pool."""
+    """Answers the HELLO and the LOOK of a client."""
     client.say("POOL", client.expect("HELLO"), pool="p", socket="/nowhere", inventory=inventory)
     answer_look(client, client.expect("LOOK"), slots, leases, claims)
 

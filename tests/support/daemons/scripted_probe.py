@@ -8,11 +8,11 @@ Its answers are in the JSON file that BERTH_PROBE_SCRIPT names, which it reads f
     listed      names of vendors whose devices are complete; the default is all vendors
     links       a list of {one, other, kind, lanes}
     problems    a list of {backend, message}
-    behaviour   "answer" (or none), "hang", "die", "garbage", "old number" or "late" (after `delay` seconds)
+    behaviour   "answer" (the default), "hang", "die", "garbage", "old number" or "late" (after `delay` seconds)
 
-Each start and each request is a line in the script's path with .log at its end: "start PID", "ask NUMBER",
-"hang" when it begins to.
-It ends when the other end of its input is closed, also while it hangs.
+The log's name is that of the script with .log appended. Its lines are "start PID" for each start, "ask NUMBER" for each
+request, and "hang" when the probe begins to hang.
+The probe exits when the other end of its input is closed, even while it hangs.
 """
 import json
 import os
@@ -75,7 +75,7 @@ def answer_to(script, number):
 
 
 class Hangup(Exception):
-    """The other end is closed."""
+    """The other end of the input is closed."""
 
 
 class Probe:
@@ -98,7 +98,7 @@ class Probe:
         return data
 
     def sleep(self, seconds):
-        """Waits, at most until the other end is closed. It does not read requests meanwhile."""
+        """Waits without reading requests. Raises Hangup when the other end is closed."""
         poll = select.poll()
         poll.register(self.channel, select.POLLRDHUP)
         if poll.poll(None if seconds is None else seconds * 1000):

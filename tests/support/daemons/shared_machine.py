@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine that several users share: the machine's daemon, and users who are not root.
 
-The users are numbers that no account of this machine has. Each is in the group of the same number, and in those that
+The users are uids without an account on this machine. Each is in the group of the same number, and in the groups that
 a test names.
 """
 import os
@@ -21,7 +21,7 @@ STAFF, STUDENTS = 71100, 71101
 
 def needs_root():
     if os.getuid() != 0:
-        pytest.skip("needs root, to be other users")
+        pytest.skip("needs root, to act as other users")
     if shutil.which("setpriv") is None:
         pytest.skip("no setpriv")
 
@@ -73,7 +73,7 @@ class SharedMachine:
         return text.count(" reloaded") + text.count("what=reload")
 
     def become(self, uid, groups=()):
-        """Returns the words that run the command after them as another user."""
+        """Returns the arguments that, before a command, run it as another user."""
         some = ["--groups", ",".join(map(str, groups))] if groups else ["--clear-groups"]
         return ["setpriv", f"--reuid={uid}", f"--regid={uid}", *some]
 
@@ -98,7 +98,7 @@ class SharedMachine:
         started = self.sandbox.start([*self.become(uid, groups), "sleep", "1000"], **options)
         self.sleepers.append(started)
         name = Path(f"/proc/{started.pid}/comm")
-        until(lambda: name.read_text() == "sleep\n", "a process that is this user's already")
+        until(lambda: name.read_text() == "sleep\n", "a process of this user")
         return started
 
     def end(self, sleeper):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A prolog, an epilog and a program for notices, as whoever runs a machine writes them, and what they were told.
+"""A prolog, an epilog and a notification program, as an administrator writes them, and the log of their calls.
 
-All are one shell script, which does what files in its directory say:
+All three are one shell script. Files in its directory control it:
 
-    hold.EVENT, hold.EVENT.DEVICE    it does not end while the file is there
-    do.EVENT, do.EVENT.DEVICE        lines of shell that it runs at its end
+    hold.EVENT, hold.EVENT.DEVICE    the script waits while this file exists
+    do.EVENT, do.EVENT.DEVICE        shell commands that the script runs before it ends
 """
 import os
 import re
@@ -36,7 +36,7 @@ class SitePrograms:
         self.log = self.directory / "log"
 
     def configure(self, *events, deadline="20s", **rules):
-        """Writes the rules of the pool's daemon: these programs, and more keys."""
+        """Writes the configuration of the pool's daemon, with these programs and other keys."""
         lines = [f"{key}: {value}\n" for key, value in rules.items()]
         for event in events:
             words = f"[{self.program}, --for, {event}]"
@@ -50,7 +50,7 @@ class SitePrograms:
         (self.directory / f"hold.{name}").unlink()
 
     def does(self, name, text):
-        """From now on; None: nothing more."""
+        """Sets the shell commands of do.NAME; None removes them."""
         path = self.directory / f"do.{name}"
         if text is None:
             path.unlink()
@@ -60,13 +60,13 @@ class SitePrograms:
             os.replace(new, path)
 
     def lines(self, *pattern):
-        """What they logged, as lists of words: those whose first words are as given."""
+        """Returns the log's lines that begin with these words, as lists of words. None matches any word."""
         text = self.log.read_text() if self.log.exists() else ""
         words = [line.split(" ") for line in text.splitlines()]
         return [line for line in words if all(a in (None, b) for a, b in zip(pattern, line))]
 
     def until(self, *pattern, count=1):
-        """Waits for so many such lines, and returns them."""
+        """Waits until `count` lines begin with these words, and returns the lines."""
 
         def found():
             lines = self.lines(*pattern)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users as berth names them."""
+"""The names that berth prints for users."""
 import os
 import pwd
 
 
 def user_name(uid=None):
-    """The name of a user, ours unless said, or the number of one who has none."""
+    """Returns the name of a user, or the uid if the user has no name. The default is the test's user."""
     uid = os.geteuid() if uid is None else uid
     try:
         return pwd.getpwuid(uid).pw_name

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A made-up machine with GPUs of three vendors, their pool, and a podman that runs containers on them.
 
-All of it is in one mount namespace, where that machine is the real one and device files are real, with numbers of
-their own that no driver serves: opening one says that there is no such device, or, where a container may not have it,
-that it is not permitted. Those of intel0 open.
+All of it is in one mount namespace, which shows that machine as the real one. The device files are real, but no driver
+serves their numbers: opening one fails with ENXIO, or with EPERM in a container that may not use the device. Only the
+files of intel0 can be opened.
 """
 import contextlib
 import os
@@ -22,15 +22,15 @@ from namespaces import HARMLESS_DEVICE, Namespace
 from sandbox import Sandbox
 from waiting import until
 
-# Of Linux's DRM and of NVIDIA's driver; minors that nobody reaches.
+# The major numbers of Linux's DRM and of NVIDIA's driver, and minors that no driver reaches.
 DRM, NVIDIA, FIRST_MINOR = 226, 195, 900000
 
-# Of the files that open, whose numbers are those of a file that every machine has: no two tests may have the same
-# names, or they see each other's processes on them.
+# The number in the names of the files that can be opened. All of these files have the same device number, so tests with
+# equal names would see each other's processes on them.
 OPENED_MINOR = 100000 + secrets.randbelow(800000)
 OPENED_NODE = f"/dev/dri/renderD{RENDER_FIRST + OPENED_MINOR}"
 
-# The devices' own files and those that they share with others of their vendor, with their modes.
+# The device files of each device, with their modes. Devices of one vendor share some of them.
 NODES = {
     "amd0": {"/dev/dri/renderD128": 0o660, "/dev/dri/card0": 0o660, "/dev/kfd": 0o666},
     "amd1": {"/dev/dri/renderD129": 0o660, "/dev/dri/card1": 0o660, "/dev/kfd": 0o666},
@@ -41,29 +41,29 @@ NODES = {
     "nvidia2.1": {"/dev/nvidia2": 0o666, "/dev/nvidiactl": 0o666, "/dev/nvidia-uvm": 0o644},
 }
 OPENS = "intel0"
-GROUP = 44  # of files that not everybody may use
+GROUP = 44  # of files that only some users may open
 
-# How long what a test has ended may take.
+# The time limit for the end of a test's processes, in seconds.
 LEFT_END = 5.0
 
 CONFIGURATION = "grace: 600ms\n"
 
 
 def leased(options, command, podman="--rm --name one", arguments="$(berth cdi --arguments cdi)", before=""):
-    """The words of a `berth run` with a container under its lease, as people type them; neither `command`, which
-    the container runs, nor what comes `before` has quotes of one kind, '."""
+    """Returns the command line of a `berth run` that starts a container. The container runs `command`; a shell runs
+    `before` first. Neither may contain a single quote."""
     quoted = "'\\''"
     container = f"exec podman run {podman} {arguments} busybox sh -c {quoted}{command}{quoted}"
     return f"berth run {options} -- sh -c '{before} {container}'"
 
 
 def nodes_of(*devices):
-    """The files of these devices with their modes."""
+    """Returns the device files of these devices with their modes."""
     return {path: mode for device in devices for path, mode in NODES[device].items()}
 
 
 def number_of(path):
-    """The major and minor number of a device's file."""
+    """Returns the major and minor number of a device file."""
     if path in NODES[OPENS]:
         return os.major(HARMLESS_DEVICE), os.minor(HARMLESS_DEVICE)
     return NVIDIA if "nvidia" in path else DRM, FIRST_MINOR + sorted(nodes_of(*NODES)).index(path)
@@ -74,12 +74,12 @@ def owner_of(path):
 
 
 def taken(slots):
-    """The slots that somebody has, or that something is wrong with."""
+    """Returns the slots that have tenants or are not free."""
     return {name: slot for name, slot in slots.items() if slot.get("tenants") or slot.get("state")}
 
 
 class ContainerMachine:
-    """Made once for the tests of a module; check() after each of them."""
+    """A machine that all tests of a file share. check() must be called after each test."""
 
     def __init__(self):
         if podman.missing():
@@ -127,11 +127,11 @@ class ContainerMachine:
         self.sandbox.environment.update(double.environment(script))
 
     def _make_nodes(self):
-        """Device files with numbers, modes and owners of their own."""
+        """Makes the device files with their numbers, modes and owners."""
         root = Path(f"/proc/{self.namespace.holder.pid}/root")
         for path, mode in nodes_of(*NODES).items():
             file = root / path.lstrip("/")
-            if path == "/dev/kfd":  # is mounted where it is
+            if path == "/dev/kfd":  # a bind mount: another file is mounted over it below
                 file = self.namespace.outside / "dev/kfd-numbered"
             file.unlink(missing_ok=True)
             os.mknod(file, stat.S_IFCHR | mode, os.makedev(*number_of(path)))
@@ -145,11 +145,11 @@ class ContainerMachine:
         return self.namespace.run("sh", "-c", script, **options)
 
     def start(self, script, **options):
-        """Starts a command of a script in the namespace."""
+        """Starts a shell command in the namespace."""
         return self.namespace.start("sh", "-c", f"exec {script}", **options)
 
     def others(self):
-        """The processes that are neither the pool's nor the namespace's."""
+        """Returns the processes that belong neither to the pool nor to the namespace."""
         kept = {self.namespace.holder.pid, *(self.pool.daemons() if self.pool else ())}
         return {
             pid: processes.command_line(pid)
@@ -158,7 +158,7 @@ class ContainerMachine:
         }
 
     def check(self):
-        """Nothing is left of a test: no process, no container, no lease."""
+        """Checks that a test leaves nothing: no process, no container, no lease."""
         try:
             until(lambda: not self.others(), lambda: f"the end of {self.others()}", timeout=LEFT_END)
             self.pool.until(lambda slots: not taken(slots), lambda: f"the end of {taken(self.pool.look())}")
@@ -168,14 +168,14 @@ class ContainerMachine:
             self.podman.remove_containers()
 
     def reap_orphans(self):
-        """Those of a conmon that was killed, say: podman takes them for running as long as they are not reaped."""
+        """Reaps orphans, such as the children of a killed conmon. podman reports them as running until then."""
         known = {program.pid for program in self.sandbox.programs}
         for pid, parent, zombie in processes.processes():
             if zombie and parent == os.getpid() and pid not in known:
                 os.waitpid(pid, os.WNOHANG)
 
     def end_others(self):
-        """For a test that has failed. What they have started becomes ours, and has its turn."""
+        """Kills the processes that a failed test has left. Their children become ours and are killed next."""
         while left := self.others():
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
@@ -185,7 +185,7 @@ class ContainerMachine:
                     os.close(descriptor)
 
     def close(self):
-        """Whatever a test has left was its failure."""
+        """Ends everything. Processes that a test has left are no error here: check() has reported them."""
         try:
             if self.namespace is not None:
                 self.end_others()

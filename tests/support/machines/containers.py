@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes as those of containers: in namespaces and a control group of their own, and nobody's children.
+"""Processes like those of containers: orphans in their own namespaces and control group.
 
-Run as a program it is what starts one, as JSON on the command line says; it prints the pid and ends.
+As a program, this file starts one of them, which its argument describes in JSON. It prints the pid and ends.
 """
 import contextlib
 import ctypes
@@ -16,11 +16,11 @@ from pathlib import Path
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 PR_SET_DUMPABLE = 4
 HIERARCHIES = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup", "/sys/fs/cgroup/freezer")
-LENT, LENT_COUNT = 7100000, 65536  # uids that nobody has
+LENT, LENT_COUNT = 7100000, 65536  # uids without an account
 
 
 class Container:
-    """`id` is that of its control group, where it has one."""
+    """The first process of a container; `id` is in the name of its control group, or None without a group."""
 
     def __init__(self, pid, identity):
         self.pid = pid
@@ -35,7 +35,7 @@ class Container:
     def end(self):
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-        # What has become an orphan is ours.
+        # The orphan has become a child of this process, which must reap it.
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
 
@@ -47,7 +47,7 @@ class Containers:
         self.groups = {}
 
     def group(self, identity=None):
-        """Makes the control group of a container; returns its id, or None where that cannot be done."""
+        """Makes a container's control group, and returns the container's id, or None if no group can be made."""
         identity = identity or secrets.token_hex(32)
         for hierarchy in HIERARCHIES:
             place = Path(hierarchy) / f"docker-{identity}.scope"
@@ -59,12 +59,12 @@ class Containers:
         return None
 
     def start(self, identity=None, environment=None, command=("sleep", "1000"), inside=(), **facts):
-        """Starts one in the group of this id. `facts`: `uid` that starts it; `user`: it gets a user namespace, with
-        uids that are lent where root makes it; `inner`, its uid there; `alone`: False leaves it our pids."""
+        """Starts a container in the group of this id. `facts`: `uid` starts the container; with `user`, it has a user
+        namespace, with more uids if root makes it; `inner` is its uid there; without `alone`, it sees all pids."""
         order = {"environment": environment or {}, "command": command, **facts}
         words = [*inside, sys.executable, os.path.realpath(__file__), json.dumps(order)]
         if identity is not None:
-            # Before it is inside anything, where there may be no control groups.
+            # Join the control group first: `inside` may enter a namespace that shows no control groups.
             words = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', self.groups[identity] / "cgroup.procs", *words]
         done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
@@ -73,7 +73,7 @@ class Containers:
         return self.started[-1]
 
     def close(self):
-        # The program below runs without the folders of the other helpers.
+        # Not at the top of the file: the program below cannot import other helpers.
         from waiting import until_removed
 
         for container in self.started:
@@ -92,7 +92,7 @@ def call(name, *arguments):
 
 
 def write_maps(pid, uid, gid, lends):
-    """The uids of a user namespace: root is who made it, the others are lent to him by root."""
+    """Writes the id maps of a user namespace. Its root is this user; with `lends`, it also has uids without account."""
     more = f"\n1 {LENT} {LENT_COUNT}" if lends else ""
     Path(f"/proc/{pid}/uid_map").write_text(f"0 {uid} 1{more}")
     if not lends:
@@ -101,7 +101,7 @@ def write_maps(pid, uid, gid, lends):
 
 
 def enter_user_namespace(uid):
-    """As root, with the help of a process that stays root."""
+    """Enters a user namespace that this user owns. If this process is root, a child that stays root writes the maps."""
     lends = os.geteuid() == 0
     gid = os.getegid()
     told, tell = os.pipe()
@@ -123,11 +123,11 @@ def enter_user_namespace(uid):
     os.write(tell, b"x")
     _, status = os.waitpid(helper, 0)
     if status != 0:
-        raise OSError("no uids could be lent")
+        raise OSError("cannot write the id maps")
 
 
 def become(order):
-    """In the child: its uid, its environment and command."""
+    """Sets the uid of the child, and executes its command in its environment."""
     uid = order.get("inner", 0) if order.get("user") else order.get("uid", os.geteuid())
     if uid != os.geteuid():
         os.setgroups([])
@@ -145,7 +145,7 @@ def main(order):
         enter_user_namespace(order.get("uid", os.geteuid()))
     if order.get("alone", True):
         call("unshare", CLONE_NEWPID | CLONE_NEWNS)
-    begun, begins = os.pipe()  # closed by the command's beginning
+    begun, begins = os.pipe()  # exec closes the write end
     child = os.fork()
     if child == 0:
         os.close(begun)

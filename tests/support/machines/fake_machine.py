@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Made-up machines: the files of GPUs and processes below a directory. Tests change them as drivers, people and faults
+"""Made-up machines: the files of GPUs and processes below a directory. Tests change them as drivers, users and faults
 do.
 
-A FakeMachine is read through BERTH_SYSROOT. namespaces.py makes one the real machine, for programs that it
+berth reads a FakeMachine through BERTH_SYSROOT. namespaces.py shows one as the real machine to the programs that it
 starts.
 """
 import itertools
@@ -16,10 +16,10 @@ PCI_DISPLAY, PCI_DISPLAY_3D = 0x030000, 0x030200
 INTEL, AMD, ASPEED, VIRTIO = 0x8086, 0x1002, 0x1A03, 0x1AF4
 GIB = 1 << 30
 
-# The kernel's numbers of a DRM device's files, which begin with these.
+# The minor number of the first render node, as the kernel counts them.
 RENDER_FIRST = 128
 
-# When the machine was started, in seconds since 1970.
+# The machine's boot time, in seconds since 1970.
 BOOTED = 1_700_000_000
 
 
@@ -32,27 +32,27 @@ class Card:
         self.pci = pci
         self.card = self.render = None
         self.driver = None
-        self.files = []  # below the machine's root, all that goes with the device
-        self.node = None  # of KFD
+        self.files = []  # files below the machine's root that disappear with the device
+        self.node = None  # the number of its KFD node
         self._mended = {}
 
     def file(self, name):
-        """A file of the device, by its name below its directory; it may begin with a slash for any other."""
+        """Returns the path of a file in the device's directory, or below the root if the name begins with a slash."""
         return self.machine.root / name.lstrip("/") if name.startswith("/") else self.path / name
 
     def write(self, name, value):
-        """Gives a file of the device this content."""
+        """Writes a file of the device."""
         self.machine.write(self.file(name), value)
 
     def sleep(self):
-        """Powers it down, as the kernel does with what nobody uses."""
+        """Powers the device down, as the kernel does with an unused device."""
         self.write("power/runtime_status", "suspended\n")
 
     def wake(self):
         self.write("power/runtime_status", "active\n")
 
     def hang(self, name):
-        """Makes whoever opens this file wait, as a wedged driver does, until mend()."""
+        """Blocks every process that opens this file, as a hanging driver does, until mend()."""
         file = self.file(name)
         self._mended.setdefault(file, file.read_bytes() if file.exists() else None)
         pipe = file.with_name(file.name + ".new")
@@ -60,7 +60,7 @@ class Card:
         os.replace(pipe, file)
 
     def mend(self, name):
-        """Lets who waits for the file have what it said before, and everybody after him."""
+        """Restores the file's content, also for processes that are blocked by it."""
         file = self.file(name)
         content = self._mended.pop(file)
         with open(os.open(file, os.O_RDWR | os.O_NONBLOCK), "wb", buffering=0) as pipe:
@@ -71,7 +71,7 @@ class Card:
                 pipe.write(content)
 
     def remove(self):
-        """Takes it out of the machine, without a word to anybody."""
+        """Removes the device from the machine without notice."""
         kept = self.machine.aside / f"{self.path.name}-{secrets.token_hex(4)}"
         for number, file in enumerate([*self.files, self.path]):
             kept.mkdir(parents=True, exist_ok=True)
@@ -79,25 +79,25 @@ class Card:
         self._kept = kept
 
     def restore(self):
-        """Puts it back where it was."""
+        """Puts the device back."""
         places = [*self.files, self.path]
         for number in reversed(range(len(places))):  # the directory before the links to it
             shutil.move(self._kept / str(number), places[number])
         shutil.rmtree(self._kept)
 
     def node_path(self, kind="render"):
-        """The device file as programs name it."""
+        """Returns the path of the device file, as programs use it."""
         return f"/dev/dri/{getattr(self, kind)}"
 
 
 class FakeMachine:
-    """Builds the machine below `root`; `device_number` makes device files real ones with that number."""
+    """A machine below `root`. With `device_number`, its device files are real ones with this number."""
 
     def __init__(self, root, device_number=None):
         self.root = Path(root)
-        self.aside = self.root / "aside"  # what was taken out, where nobody looks
+        self.aside = self.root / "aside"  # files of removed devices
         self.device_number = device_number
-        # Names of devices are the kernel's, and so everybody's: no two tests may mean the same.
+        # Devices are locked by names that all processes of the machine share, so each test needs its own addresses.
         self.domain = secrets.randbits(31) | 0x10000
         self._minors = itertools.count()
         self._nodes = itertools.count(1)
@@ -107,7 +107,7 @@ class FakeMachine:
     # ---- Files ----
 
     def write(self, file, content):
-        """Replaces a file at once, so that nobody reads half of it, nor waits for what was there."""
+        """Replaces a file atomically: no process reads half of the content, or blocks on a pipe that it replaces."""
         file = Path(file)
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(file.name + ".new")
@@ -131,20 +131,20 @@ class FakeMachine:
     # ---- Devices ----
 
     def number_from(self, minor):
-        """The files of the next device in /dev/dri have this number, those after it the following."""
+        """Sets the number of the next device's files in /dev/dri. Later devices have the numbers after it."""
         self._minors = itertools.count(minor)
 
     def pci(self, bus, device=0, function=0):
-        """An address in the machine's own domain."""
+        """Returns an address in the machine's own domain."""
         return f"{self.domain:04x}:{bus:02x}:{device:02x}.{function}"
 
     def _bridge(self, bus):
-        """The directory that devices of a bus are in: each bus but the first is behind a port of its own."""
+        """Returns the directory of a bus's devices. Each bus but the first is behind its own port."""
         host = self.root / f"sys/devices/pci{self.domain:04x}:00"
         return host if bus == 0 else host / self.pci(0, bus)
 
     def add_pci(self, bus, device, vendor, number, driver, pci_class=PCI_DISPLAY, numa=0):
-        """A PCI device with what the kernel shows of every one."""
+        """Adds a PCI device, with the files that the kernel shows for every PCI device."""
         address = self.pci(bus, device)
         card = Card(self, self._bridge(bus) / address, address)
         facts = {
@@ -172,7 +172,7 @@ class FakeMachine:
         card.driver = driver
 
     def _add_drm(self, card, has_render=True):
-        """The device's files in /dev/dri, and where sysfs has them."""
+        """Adds the device's files in /dev/dri, and their entries in sysfs."""
         minor = next(self._minors)
         names = {"card": f"card{minor}", "render": f"renderD{RENDER_FIRST + minor}"}
         if not has_render:
@@ -187,18 +187,18 @@ class FakeMachine:
         return card
 
     def _add_hwmon(self, card, number, **sensors):
-        """Sensors under a number that says nothing, behind those of somebody else."""
+        """Adds sensors, whose hwmon number is arbitrary, as on a real machine."""
         for name, value in sensors.items():
             card.write(f"hwmon/hwmon{number}/{name}", f"{value}\n")
 
     def add_intel_integrated(self):
-        """i915, without memory of its own."""
+        """Adds a GPU that i915 drives, without memory of its own."""
         card = self._add_drm(self.add_pci(0, 2, INTEL, 0x9A49, "i915"))
         card.write(f"drm/{card.card}/gt_act_freq_mhz", "350\n")
         return card
 
     def add_intel(self, bus, memory=16 * GIB):
-        """A card that xe drives."""
+        """Adds a card that xe drives."""
         card = self._add_drm(self.add_pci(bus, 0, INTEL, 0x56C0, "xe", PCI_DISPLAY_3D))
         card.write("tile0/physical_vram_size_bytes", f"{memory:#x}\n")
         card.write("tile0/gt0/freq0/act_freq", "2050\n")
@@ -206,14 +206,14 @@ class FakeMachine:
         return card
 
     def add_ponte_vecchio(self, bus, tiles=2):
-        """A card that i915 drives, with a GT for each of its tiles."""
+        """Adds a card that i915 drives, with a GT for each of its tiles."""
         card = self._add_drm(self.add_pci(bus, 0, INTEL, 0x0BD5, "i915", PCI_DISPLAY_3D))
         for tile in range(tiles):
             card.write(f"drm/{card.card}/gt/gt{tile}/id", f"{tile}\n")
         return card
 
     def add_amd(self, bus, memory=32 * GIB, used=2 * GIB, busy=25):
-        """A card of amdgpu's that computes: with a node of KFD's."""
+        """Adds a card that amdgpu drives and that can compute: it has a KFD node."""
         card = self._add_drm(self.add_pci(bus, 0, AMD, 0x738C, "amdgpu", PCI_DISPLAY_3D))
         card.write("mem_info_vram_total", f"{memory}\n")
         card.write("mem_info_vram_used", f"{used}\n")
@@ -248,7 +248,7 @@ class FakeMachine:
         card.files.append(place)
 
     def add_virtio(self, bus):
-        """The display of a virtual machine, whose DRM device is a child of the PCI device."""
+        """Adds the display of a virtual machine, whose DRM device is a child of the PCI device."""
         parent = self.add_pci(bus, 0, VIRTIO, 0x1050, "virtio-pci")
         card = Card(self, parent.path / "virtio0", parent.pci)
         card.path.mkdir()
@@ -257,7 +257,7 @@ class FakeMachine:
         return self._add_drm(card)
 
     def add_platform(self, name, driver, compatible=None):
-        """A device that is not on a bus with numbers."""
+        """Adds a platform device, which has no bus address."""
         card = Card(self, self.root / f"sys/devices/platform/{name}")
         card.write("uevent", f"DRIVER={driver}\n")
         if compatible:
@@ -266,21 +266,21 @@ class FakeMachine:
         return self._add_drm(card)
 
     def add_vgem(self):
-        """The kernel's GPU for tests, which is no hardware at all."""
+        """Adds the kernel's GPU for tests, which is not hardware."""
         return self.add_platform("vgem", "vgem")
 
     def add_asahi(self):
-        """The GPU of an Apple machine."""
+        """Adds the GPU of an Apple machine."""
         return self.add_platform("406400000.gpu", "asahi", ["apple,agx-g13g", "apple,agx"])
 
     def add_display_only(self, bus):
-        """The chip of a server's remote console: a screen, and nothing to compute with."""
+        """Adds the chip of a server's remote console, which has a screen but cannot compute."""
         return self._add_drm(self.add_pci(bus, 0, ASPEED, 0x2000, "ast"), has_render=False)
 
     # ---- Processes ----
 
     def add_process(self, pid, card, kind="render", client=1, uid=1000, command=("train",), group="/", **keys):
-        """A process that has the device open: keys of its fdinfo are given with _ for -."""
+        """Adds a process that has the device open. `keys` are keys of its fdinfo, with _ instead of -."""
         place = self.root / f"proc/{pid}"
         descriptor = len(list((place / "fd").iterdir())) if (place / "fd").exists() else 3
         lines = {"driver": card.driver, "client-id": client}
@@ -296,7 +296,7 @@ class FakeMachine:
         os.symlink(card.node_path(kind), place / f"fd/{descriptor}")
 
     def describe_process(self, pid, uid=1000, command=("train",), group="/", started=None, environment=()):
-        """What /proc says of a process; `started` is in seconds since 1970, `environment` NAME=VALUE."""
+        """Writes a process's files in /proc. `started` is in seconds since 1970; `environment` has NAME=VALUE."""
         place = self.root / f"proc/{pid}"
         self.write(place / "status", f"Name:\t{command[0]}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
         self.write(place / "cmdline", "".join(f"{word}\0" for word in command))
@@ -312,7 +312,7 @@ class FakeMachine:
 
 
 def mixed(machine):
-    """Gives the machine one of everything; returns the cards by the ids that their devices have, in order."""
+    """Adds devices of many kinds, and returns the cards by the ids of their devices, in order."""
     cards = {
         "intel0": machine.add_intel_integrated(),
         "intel1": machine.add_intel(3),

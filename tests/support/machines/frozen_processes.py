@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that cannot be killed, like those that a driver holds in the kernel. A cgroup of version 1 freezes them:
+"""Processes that cannot be killed, like those that a driver blocks in the kernel. A cgroup of version 1 freezes them:
 they are in state D, and SIGKILL works only after they are thawed."""
 import os
 import secrets
@@ -14,22 +14,22 @@ HIERARCHY = Path("/sys/fs/cgroup/freezer")
 class Freezer:
     def __init__(self):
         if os.geteuid() != 0:
-            pytest.skip("only root freezes processes")
+            pytest.skip("only root can freeze processes")
         self.group = HIERARCHY / f"berth-test-{secrets.token_hex(8)}"
         try:
             self.group.mkdir()
         except OSError as error:
-            pytest.skip(f"no freezer of cgroups here: {error}")
+            pytest.skip(f"no cgroup freezer here: {error}")
         self.pids = []
 
     def freeze(self, pid):
-        """Until the freezer is closed."""
+        """Freezes a process until close()."""
         (self.group / "tasks").write_text(str(pid))
         self.pids.append(pid)
         (self.group / "freezer.state").write_text("FROZEN")
-        until(lambda: (self.group / "freezer.state").read_text() == "FROZEN\n", "the freezer's frost")
+        until(lambda: (self.group / "freezer.state").read_text() == "FROZEN\n", "a frozen cgroup")
 
     def close(self):
         (self.group / "freezer.state").write_text("THAWED")
-        until(lambda: not (self.group / "tasks").read_text(), "the end of all that was frozen")
+        until(lambda: not (self.group / "tasks").read_text(), "the end of the frozen processes")
         self.group.rmdir()

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from fake_machine import FakeMachine
 
-# /dev/full can be opened by everybody, and does no harm.
+# /dev/full, which every user can open and which does no harm.
 HARMLESS_DEVICE = os.makedev(1, 7)
 
-# /dev with what every program may need, and no GPU but the machine's; /sys with nothing but what is true of
-# every machine.
+# /dev has the files that every program may need, and only the GPUs of the made-up machine. /sys has only the files of
+# the made-up machine, and the real devices/system.
 SETUP = """
 set -e
 mkdir -p dev-before sys/devices/system
@@ -38,9 +38,9 @@ mount --rbind sys /sys
 
 
 class Namespace:
-    """`machine` is to be filled with devices, then made real by enter(); it can be changed after that, too.
+    """A mount namespace. The test adds devices to `machine` before enter(), and may change them later.
 
-    With a network of its own, names that pools have for devices are nobody else's."""
+    With its own network, its pools share no names of devices with other pools."""
 
     def __init__(self, sandbox, own_network=False):
         if os.geteuid() != 0:
@@ -62,7 +62,7 @@ class Namespace:
         self.machine = FakeMachine(self.outside, HARMLESS_DEVICE)
 
     def enter(self):
-        """Puts the machine in the place of the real one, for what `inside` starts from now on."""
+        """Replaces the real machine for all programs that `inside` starts from now on."""
         script = f"cd {shlex.quote(str(self.directory))}\n" + SETUP
         done = self.sandbox.run([*self.inside, "sh", "-c", script])
         assert done.code == 0, done

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines for the NVML double (tests/doubles/nvml_machine.h says what its files hold).
+"""Machines for the NVML double (tests/doubles/nvml_machine.h describes its files).
 
     machine = Machine()
     gpu = machine.gpu(name="NVIDIA T4", pci="0000:3B:00.0", memory=(16 << 30, 15 << 30, 0))
     gpu.call("nvmlDeviceGetPowerUsage", "hang")
-    machine.write(path)                        # again at any time: the double reads it anew
+    machine.write(path)                        # may be repeated: the double reads the file again
 
     env |= machine.environment(path)           # BERTH_NVML and NVML_DOUBLE
 
-`read(FILE)` makes one from a profile in YAML or a topology of hwloc in XML; as a program it writes
-that, or the sysfs tree of such a machine:
+`read(FILE)` makes a machine from a profile in YAML or a topology of hwloc in XML. As a program, this
+file writes that machine or its sysfs tree:
 
     python3 nvml_machine.py FILE OUT
     python3 nvml_machine.py FILE --sysfs DIRECTORY
@@ -24,7 +24,7 @@ SINGLE, MULTIPLE, HOST_BRIDGE, NODE, SYSTEM = 10, 20, 30, 40, 50
 
 
 class Unit:
-    """A GPU or an instance of one: words become statements, _ in them is -."""
+    """A GPU, a MIG instance or a machine. Each argument becomes a statement, with - instead of _ in its name."""
 
     def __init__(self, **facts):
         self.lines = []
@@ -32,13 +32,13 @@ class Unit:
         self.say(**facts)
 
     def say(self, **facts):
-        """States facts; one that was stated before is replaced, None takes it back."""
+        """Adds facts. A fact replaces an earlier one of the same name; None removes it."""
         for word, value in facts.items():
             self.facts[word.replace("_", "-")] = value
         return self
 
     def call(self, function, action):
-        """Makes a function do something else: "return 15", "hang", "crash", "lie"."""
+        """Makes a function of NVML fail: "return 15", "hang", "crash" or "lie"."""
         self.lines.append(f"call {function} {action}")
         return self
 
@@ -61,13 +61,13 @@ class Gpu(Unit):
         self.instances = {}
 
     def lane(self, number, kind, address="", active=True):
-        """An NVLink to a gpu, switch or npu."""
+        """Adds an NVLink to a gpu, switch or npu."""
         state = "active" if active else "inactive"
         self.lines.append(f"lane {number} {state} {kind} {address}".rstrip())
         return self
 
     def instance(self, number, **facts):
-        """A MIG instance; the GPU is in MIG mode from then on."""
+        """Adds a MIG instance, which puts the GPU into MIG mode."""
         self.say(mig=(1, 1), mig_most=7)
         self.instances[number] = Unit(**facts)
         return self.instances[number]
@@ -83,8 +83,8 @@ class Machine(Unit):
     def __init__(self, driver="550.163.01", **facts):
         super().__init__(driver=driver, **facts)
         self.gpus = []
-        self.numa = {}  # of PCI addresses, for `write_sysfs`
-        self.hosts = {}  # and their host bridges
+        self.numa = {}  # NUMA nodes by PCI address, for `write_sysfs`
+        self.hosts = {}  # host bridges by PCI address
 
     def gpu(self, **facts):
         self.gpus.append(Gpu(**facts))
@@ -101,7 +101,7 @@ class Machine(Unit):
         return "".join(line + "\n" for line in lines)
 
     def write(self, path):
-        """In one step, so that the double never reads half of it."""
+        """Writes the file in one step, so that the double never reads half of it."""
         path = Path(path)
         unfinished = path.with_name(path.name + ".new")
         unfinished.write_text(self.text())
@@ -109,17 +109,17 @@ class Machine(Unit):
 
     @staticmethod
     def environment(path, log=None, kind=""):
-        """What makes berth load the double with this file; `kind` is "", "-old" or "-wide"."""
+        """Returns the variables that make berth load the double with this file; `kind` is "", "-old" or "-wide"."""
         library = Path(os.environ["BERTH_BUILD_ROOT"], "tests", f"libnvidia-ml{kind}.so.1")
         added = {"BERTH_NVML": str(library), "NVML_DOUBLE": str(path)}
         return added if log is None else added | {"NVML_DOUBLE_LOG": str(log)}
 
     def addresses(self):
-        """The GPUs' PCI addresses as the kernel writes them."""
+        """Returns the GPUs' PCI addresses as the kernel writes them."""
         return [first_word(gpu.facts["pci"]).lower() for gpu in self.gpus]
 
     def write_sysfs(self, root):
-        """The tree below `root` that the kernel would have: PCI devices, bound to the driver."""
+        """Writes a sysfs tree below `root`, as the kernel has it: PCI devices that are bound to the driver."""
         for address in self.addresses():
             host = self.hosts.get(address, f"pci{address[:7]}")
             device = Path(root, "sys/devices", host, address)
@@ -150,14 +150,14 @@ def first_word(value):
 
 
 def merged(under, over):
-    """`over`, and what it does not say from `under`."""
+    """Returns `over`, with values of `under` for the keys that `over` lacks."""
     if not isinstance(under, dict) or not isinstance(over, dict):
         return over
     return under | {key: merged(under.get(key), value) for key, value in over.items()}
 
 
 def profile_gpu(machine, facts):
-    """A GPU of a profile. What a profile says N/A of is not supported."""
+    """Adds a GPU of a profile. The GPU does not support values that are N/A in the profile."""
     memory, bar1, pci, pcie = facts["memory"], facts["bar1_memory"], facts["pci"], facts["pcie"]
     clocks, remapped, fan = facts["clocks"], facts.get("remapped_rows"), facts["fan"]["speed_percent"]
     errors = facts["ecc"]["errors"]["volatile"]
@@ -182,7 +182,7 @@ def profile_gpu(machine, facts):
         pcie=[pcie[f"{when}_link_{what}"] for when in ("max", "current") for what in ("gen", "width")],
         fan=fan if isinstance(fan, int) else None,
     )
-    # Turing and before it retire pages instead.
+    # Turing and older GPUs retire pages instead.
     if remapped and "availability_histogram" in remapped:
         counts = (remapped["correctable"], remapped["uncorrectable"])
         gpu.say(remapped=(*counts, int(remapped["pending"]), int(remapped["failure_occurred"])))
@@ -192,7 +192,7 @@ def profile_gpu(machine, facts):
 
 
 def profile_links(machine, nvlink):
-    """All lanes of each GPU go to the switches in turn; without switches none is active."""
+    """Adds the lanes of each GPU. They go to the switches in turn; without switches, no lane is active."""
     switches = [switch["bdf"] for switch in nvlink.get("switches", ())]
     for gpu in machine.gpus:
         gpu.say(nvlink_version=nvlink["version"])
@@ -204,7 +204,7 @@ def profile_links(machine, nvlink):
 
 
 def read_profile(path):
-    import yaml  # only here, so that other tests do without
+    import yaml  # only here: other tests do not need it
 
     profile = yaml.safe_load(Path(path).read_text())
     machine = Machine(driver=profile["system"]["driver_version"])
@@ -225,13 +225,13 @@ def read_profile(path):
 
 
 def common_level(one, other):
-    """The level of two devices by the objects above them, outermost first."""
+    """Returns the level of two devices, given the objects above each device, outermost first."""
     depth = 0
     while depth < min(len(one), len(other)) and one[depth] is other[depth]:
         depth += 1
     meeting = one[depth - 1]
     if meeting.get("type") == "Bridge" and meeting.get("bridge_type") == "1-1":
-        # Below a switch's upper port, each has one lower port above it.
+        # Below a switch's upstream port, each device is behind one downstream port.
         return SINGLE if max(len(one), len(other)) - depth == 1 else MULTIPLE
     if meeting.get("type") == "Bridge":
         return HOST_BRIDGE
@@ -239,14 +239,14 @@ def common_level(one, other):
 
 
 def matrix(distances):
-    """The objects' names of a matrix, and its rows."""
+    """Returns the names of a matrix's objects, and its rows."""
     names = " ".join(part.text for part in distances.findall("indexes")).split()
     values = [int(word) for part in distances.findall("u64values") for word in part.text.split()]
     return names, [values[i : i + len(names)] for i in range(0, len(values), len(names))]
 
 
 def hwloc_lanes(machine, root, by_index):
-    """Bandwidth tells how many lanes there are: 20 GB/s each on Pascal, 25 GB/s later."""
+    """Adds the lanes. Their number follows from the bandwidth: 20 GB/s per lane on Pascal, 25 GB/s on later GPUs."""
     distances = root.find("distances2hetero[@name='NVLinkBandwidth']")
     names, rows = matrix(distances)
     pci = {f"PCIDev:{o.get('gp_index')}": o.get("pci_busid") for o in root.iter("object")}
@@ -299,7 +299,7 @@ def read_hwloc(path):
         if "CUDAGlobalMemorySize" in beside:
             total = int(beside["CUDAGlobalMemorySize"]) << 10
             gpu.say(memory=(total, total, 0))
-        else:  # nobody wrote it down, which is not the same as having none
+        else:  # the memory was not recorded, which does not mean that there is none
             for name in ("MemoryInfo", "MemoryInfo_v2", "BAR1MemoryInfo"):
                 gpu.call(f"nvmlDeviceGet{name}", "return 999")
     places = sorted(found, key=lambda each: each[0])

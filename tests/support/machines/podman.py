@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A podman of a test's own: its storage, its control groups, its /run, its directories for CDI files.
+"""A private podman, with its own storage, control groups, /run and directories for CDI files.
 
-It lives in a mount namespace (support/machines/namespaces.py), whose end takes its storage and all mounts with it. What it
-starts is below the test's process, as orphans, so that a sandbox finds and ends it. Nothing of the machine is touched
-but for control groups, which are in one of their own and removed by close().
+It lives in a mount namespace (support/machines/namespaces.py), and its storage and mounts disappear with the namespace.
+The processes that it starts become orphans below the test's process, so that a sandbox finds and ends them. The machine
+itself stays unchanged, except for one control group, which close() removes.
 """
 import contextlib
 import json
@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-# What is in the image, beside the shell: links to busybox.
+# The commands in the image: links to busybox.
 COMMANDS = ("cat", "chmod", "dd", "echo", "env", "false", "id", "kill", "ls", "mknod", "mount", "sh", "sleep", "stat")
 COMMANDS += ("test", "trap", "true", "wc")
 LIMIT = 16384
 REMOVAL_TIMEOUT = 30.0  # seconds
 IMAGE = "docker.io/library/busybox:latest"
 
-# podman reads CDI files in /etc/cdi and /var/run/cdi only; the locks of all podmen are in /dev/shm.
+# podman reads CDI files only in /etc/cdi and /var/run/cdi. Its locks are in /dev/shm, whatever its storage.
 PRIVATE = """
 mount -t tmpfs -o mode=755 none /run
 mount -t tmpfs none /dev/shm
@@ -32,7 +32,7 @@ mkdir /run/cdi /run/lock
 if test -d /etc/cdi; then mount -t tmpfs none /etc/cdi; fi
 """
 
-# No file says in which control group containers are to be.
+# No configuration file can set the control group of containers, but an option can.
 WRAPPER = """#!/bin/sh
 case "${{1-}}" in
 run | create)
@@ -63,7 +63,7 @@ runroot = "{runtime}"
 
 
 def missing():
-    """What podman needs and is not here; an empty text when nothing is."""
+    """Returns why podman cannot run here, or an empty text."""
     if os.geteuid() != 0:
         return "only root can make device files"
     for program in ("podman", "conmon", "unshare", "nsenter", "busybox"):
@@ -75,13 +75,12 @@ def missing():
 
 
 def is_static(program):
-    """Whether it runs where there is no library."""
+    """Returns whether a program runs without shared libraries."""
     return b"/ld-linux" not in Path(program).read_bytes()[:4096]
 
 
 def limits():
-    """Limits that containers can have here: podman's own are above what may be set where root may not raise them,
-    and podman lowers its own to the number of processes that there may be."""
+    """Yields limits that containers can have here. podman's defaults are too high where root cannot raise limits."""
     for name, kind in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
         hard = resource.getrlimit(kind)[1]
         most = LIMIT if hard == resource.RLIM_INFINITY else min(hard, LIMIT)
@@ -89,7 +88,7 @@ def limits():
 
 
 def write_image(path):
-    """A root directory with busybox in it, as a tar file."""
+    """Writes a tar file of a root directory with busybox in it."""
     with tarfile.open(path, "w") as archive:
         archive.add(shutil.which("busybox"), "bin/busybox")
         for name in COMMANDS:
@@ -103,9 +102,9 @@ def write_image(path):
 
 
 class Podman:
-    """Makes `podman` a command of the sandbox, for what is started in the namespace.
+    """Makes `podman` a command of the sandbox, for programs in the namespace.
 
-    before_entering() has to be called before the namespace's machine is made real, prepare() after that."""
+    before_entering() must be called before the namespace's enter(), and prepare() after it."""
 
     def __init__(self, sandbox, namespace):
         self.sandbox = sandbox
@@ -115,8 +114,8 @@ class Podman:
         self.cdi = Path(f"/proc/{namespace.holder.pid}/root/run/cdi")
 
     def before_entering(self):
-        """Keeps control groups where they are, for a machine whose /sys is made up; and a whole sysfs somewhere:
-        users' containers may not mount one where there is none to be seen."""
+        """Mounts the control groups into the made-up /sys, and a complete sysfs beside it: users' containers may mount
+        a sysfs only if a complete one is visible."""
         script = f"""
             cd {self.namespace.directory}
             mkdir -p sys/fs/cgroup sys-before
@@ -126,7 +125,7 @@ class Podman:
         self._mount(script)
 
     def prepare(self):
-        """Skips the test where podman cannot run a container, with its own words."""
+        """Sets podman up. Skips the test, with podman's message, if podman cannot run a container."""
         self._mount(PRIVATE)
         self._write_commands()
         archive = self.sandbox.directory / "image.tar"
@@ -140,7 +139,7 @@ class Podman:
     def _mount(self, script):
         done = self.namespace.run("sh", "-ec", script)
         if done.code != 0:
-            pytest.skip(f"no place for podman can be made here: {done.stderr.strip()}")
+            pytest.skip(f"cannot set podman up here: {done.stderr.strip()}")
 
     def _write_commands(self):
         configuration = self.configure(shutil.which("runc") or shutil.which("crun"))
@@ -157,43 +156,43 @@ class Podman:
         )
 
     def configure(self, runtime):
-        """The path of a configuration (CONTAINERS_CONF) by which containers are run by this program."""
+        """Writes a configuration (CONTAINERS_CONF) that runs containers with this runtime, and returns its path."""
         path = self.sandbox.directory / f"containers-{Path(runtime).name}.conf"
         path.write_text(CONFIGURATION.format(limits=", ".join(limits()), runtime=runtime))
         return path
 
     def __call__(self, *args, **options):
-        """Runs it to its end."""
+        """Runs podman to its end."""
         return self.namespace.run("podman", *args, **options)
 
     def containers(self):
-        """The ids of all containers, also of those that have ended."""
+        """Returns the ids of all containers, including those that have ended."""
         done = self("ps", "--all", "--quiet", "--no-trunc")
         assert done.code == 0, done
         return done.stdout.split()
 
     def inspect(self, container):
-        """What podman knows of one container; None when there is none of this name."""
+        """Returns podman's description of a container, or None if there is no such container."""
         done = self("inspect", "--type=container", container)
         return json.loads(done.stdout)[0] if done.code == 0 else None
 
     def pids(self, container):
-        """The ids of the container's first process and of its conmon."""
+        """Returns the pids of the container's first process and of its conmon."""
         found = self.inspect(container)
         return found["State"]["Pid"], found["State"]["ConmonPid"]
 
     def processes(self, container=""):
-        """The ids of all processes in this container's control group, or in those of all."""
+        """Returns the pids of all processes in this container's control group, or in all containers' groups."""
         found = set()
         for group in self.groups():
             for file in group.rglob("cgroup.procs"):
                 if "libpod-" + container in str(file):
-                    with contextlib.suppress(OSError):  # it has just been removed
+                    with contextlib.suppress(OSError):  # the group has just been removed
                         found.update(map(int, file.read_text().split()))
         return found
 
     def groups(self):
-        """Its control group in every hierarchy."""
+        """Yields podman's control group in every hierarchy."""
         for line in Path("/proc/self/mounts").read_text().splitlines():
             _, place, kind = line.split()[:3]
             if kind in ("cgroup", "cgroup2") and (Path(place) / self.group).is_dir():
@@ -208,7 +207,7 @@ class Podman:
         )
 
     def close(self):
-        """All its processes are to have ended."""
+        """Removes the control groups. All their processes must have ended."""
         for group in list(self.groups()):
             for directory in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
                 self._remove_group(directory)
@@ -217,7 +216,7 @@ class Podman:
 
     @staticmethod
     def _remove_group(directory):
-        """The kernel takes a moment to see that the last process has gone."""
+        """Removes a control group. The kernel refuses that until a moment after the last process's end."""
 
         def removed():
             with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines that somebody recorded, unpacked so that BERTH_SYSROOT can name them."""
+"""Recorded machines, unpacked into directories for BERTH_SYSROOT."""
 import contextlib
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 
 
 def data_file(source_root, path):
-    """A file of the data folder beside the project; the test is skipped where there is none."""
+    """Returns a file of the data folder beside the project, or skips the test if there is none."""
     file = Path(source_root).resolve().parent / "shared/data" / path
     if not file.exists():
         pytest.skip(f"no {file.name}")
@@ -19,7 +19,7 @@ def data_file(source_root, path):
 
 
 def unpack_ttar(archive, into):
-    """The text form: `Directory: X` or `Path: X`, `Lines: N` and as many lines, `SymlinkTo: Y`."""
+    """Unpacks the text form: `Directory: X` or `Path: X`, `Lines: N` and as many lines, `SymlinkTo: Y`."""
     lines = iter(archive.read_text().splitlines())
     path = None
     for line in lines:
@@ -36,13 +36,13 @@ def unpack_ttar(archive, into):
 
 
 def unpack(archive, into):
-    """Unpacks an archive; what lies in it comes to lie where the machine has it."""
+    """Unpacks an archive with the paths that the files have on the machine. Returns the root directory."""
     into.mkdir()
     if archive.suffix == ".ttar":
         unpack_ttar(archive, into)
         return into
     with tarfile.open(archive) as tar:
-        for member in tar:  # without owners and times, of thousands of files
+        for member in tar:  # faster than extractall(), which also sets the owners and times of thousands of files
             path = into / member.name
             if member.isdir():
                 path.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def unpack(archive, into):
 
 @contextlib.contextmanager
 def place_for_many_files():
-    """A directory for thousands of files, in memory where that can be had."""
+    """Makes a directory for thousands of files, in memory if possible."""
     memory = "/dev/shm"
     with tempfile.TemporaryDirectory(
         prefix="b-", dir=memory if os.access(memory, os.W_OK | os.X_OK) else "/tmp"
@@ -71,21 +71,21 @@ def place_for_many_files():
 
 
 class Machine:
-    """A machine's files, and what one vendor's table makes of them."""
+    """A machine's files, and the devices that a vendor's table finds in them."""
 
     def __init__(self, sandbox, root):
         self.sandbox = sandbox
         self.root = root
 
     def write(self, path, content):
-        """Makes a file, `path` as on the machine: write("/sys/x", "1\\n")."""
+        """Writes a file, whose path is that on the machine: write("/sys/x", "1\\n")."""
         file = self.root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
         return file
 
     def look(self, vendor):
-        """Lists, reads and links; see sight_dump.c."""
+        """Returns the devices, their values and their links, as a vendor's table reads them; see sight_dump.c."""
         done = self.sandbox.run([os.environ["DUMP_SIGHT"], vendor], env={"BERTH_SYSROOT": self.root})
         assert (done.code, done.stderr) == (0, "")
         sight = json.loads(done.stdout)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real systemd, as the first process of a machine of its own: this one's files below a layer that is gone
-afterwards, with berth installed there and nothing else to start."""
+"""A real systemd, the first process of a machine that consists of namespaces. Its files are those of this machine with
+a temporary layer above them, in which berth is installed. It starts nothing but berth."""
 import contextlib
 import os
 import re
@@ -15,8 +15,8 @@ from waiting import until, until_removed
 
 BUILD = Path(os.environ.get("BERTH_BUILD_ROOT", "build"))
 
-# What is inside: only what a service needs. The files of this machine are the lower layer, so that programs and
-# libraries are where they always are. The network is its own too, since pools know each other by names in it.
+# The machine has only the files that a service needs. The files of this machine are the lower layer, so that programs
+# and libraries have their usual paths. The network is separate, too, because pools lock devices by names in it.
 SETUP = r"""
 set -e
 mount -t tmpfs -o mode=755 none "$MACHINE"
@@ -47,12 +47,11 @@ exec env -i container=test PATH="$PATH" SYSTEMD_UNIT_PATH="$UNITS" SYSTEMD_LOG_T
     /usr/lib/systemd/systemd --system --unit=trial.target
 """
 
-# Where units of the test's own are: among them the targets that services depend on without saying so, which
-# bring nothing here.
+# Directories of the test's own units. They include empty targets in place of those that services depend on by default.
 STUBS = {"system": "/etc/berth-test/system", "user": "/etc/berth-test/user"}
 TARGETS = ("sysinit", "basic", "sockets", "shutdown")
 
-# The service manager of a user. Nobody has logged in; it is told what a login would tell it.
+# The service manager of a user. No user has logged in, so the unit sets the variables that a login sets.
 USER_MANAGER = """
 [Service]
 Type=notify
@@ -68,7 +67,7 @@ ExecStart=/usr/lib/systemd/systemd --user --unit=trial.target
 
 def skip_unless_possible():
     if os.geteuid() != 0:
-        pytest.skip("needs root, to make a machine of its own")
+        pytest.skip("needs root, to make a machine")
     for tool in ("unshare", "nsenter", "pivot_root", "setpriv", "systemctl", "systemd-sysusers", "meson"):
         if shutil.which(tool) is None:
             pytest.skip(f"no {tool}")
@@ -77,7 +76,7 @@ def skip_unless_possible():
 
 
 def own_cgroup(name):
-    """A control group below the one that we are in, of the second version."""
+    """Makes a control group of version 2 below the one of this process, and returns its path."""
     mounts = re.findall(r"^\S+ (\S+) cgroup2 ", Path("/proc/self/mounts").read_text(), re.M)
     inside = re.findall(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(), re.M)
     if not mounts or not inside:
@@ -91,8 +90,8 @@ def own_cgroup(name):
 
 
 class ServiceManager:
-    """`systemctl` talks to it, `run` and `start` are for other programs inside. `drop_in` is added to a unit.
-    What is in it ends with close()."""
+    """A machine with systemd. systemctl() controls it, run() and start() run other programs inside, and drop_in()
+    extends a unit. close() ends all processes inside."""
 
     def __init__(self, sandbox, options):
         skip_unless_possible()
@@ -113,7 +112,7 @@ class ServiceManager:
         except AssertionError:
             words = self.holder.text("stderr").strip()
             self.close()
-            pytest.skip(f"no machine of its own here: {words}")
+            pytest.skip(f"cannot make a machine here: {words}")
         [(self.first, _)] = processes.descendants(self.holder.pid)
         self.root = Path(f"/proc/{self.first}/root{directory}/root")
         self._install()
@@ -144,14 +143,14 @@ class ServiceManager:
         self.add_unit("trial.target", f"[Unit]\nDefaultDependencies=no\nRequires={names}\nAfter={names}\n", kind)
 
     def boot(self, *wanted):
-        """Begins, with these units; from then on paths are those that programs inside see."""
+        """Starts systemd with these units. From then on, paths are those that programs inside see."""
         self._add_trial("system", wanted)
         self.holder.send("\n")
         self.root = Path(f"/proc/{self.first}/root")
         until(lambda: self.systemctl("is-active", "trial.target").stdout == "active\n", self.describe)
 
     def add_user_manager(self, uid, *wanted):
-        """Before boot(): a unit user.service, which manages these units of a user."""
+        """Adds a unit user.service, which manages these units of a user. Must be called before boot()."""
         for file, line in (("passwd", f"user:x:{uid}:{uid}::/:/bin/sh\n"), ("group", f"user:x:{uid}:\n")):
             self.write(f"etc/{file}", (self.root / "etc" / file).read_text() + line)
         path = f"{STUBS['user']}:{self.units['user']}"
@@ -178,7 +177,7 @@ class ServiceManager:
         return self.sandbox.start([*self._inside(uid), *args], env={**self.environment(), **(env or {})})
 
     def systemctl(self, *args, uid=0):
-        """Talks to the machine's, or a user's own."""
+        """Runs systemctl for the machine's systemd, or for a user's own."""
         if uid == 0:
             return self.run("systemctl", *args)
         return self.run("systemctl", "--user", *args, uid=uid, env={"XDG_RUNTIME_DIR": f"/run/user/{uid}"})
@@ -194,7 +193,8 @@ class ServiceManager:
             until_removed(directory)
 
     def _has_ended(self):
-        """It ends after all that is inside; what a killed nsenter has left there is our child."""
+        """Returns whether systemd has ended. It ends after all processes inside are reaped; the orphans of a killed
+        nsenter are children of this process."""
         for pid, zombie in processes.descendants(os.getpid()):
             if zombie:
                 with contextlib.suppress(ChildProcessError):

@@ -7,7 +7,7 @@ import pytest
 
 
 class SmallDisk:
-    """`path` is the disk for programs that `inside` starts there; `outside` is the same to the test."""
+    """A small disk. Programs that `inside` starts see it at `path`, the test sees it at `outside`."""
 
     def __init__(self, sandbox, size):
         self.path = sandbox.directory / "disk"
@@ -25,7 +25,7 @@ class SmallDisk:
         self.inside = ["nsenter", "-t", str(self.holder.pid), *own, "-m"]
 
     def fill(self, leave=0):
-        """Takes all that is left, or all but some bytes, with a file. Returns its path."""
+        """Fills the disk with a file, except for `leave` bytes. Returns the file's path."""
         file = self.outside / "filler"
         with open(file, "ab", buffering=0) as stream:
             try:

@@ -57,14 +57,14 @@ SCHEMA = record(
 
 
 def read_once(pairs):
-    """A JSON object whose keys are there once."""
+    """Returns a JSON object. Fails if a key appears twice."""
     names = [name for name, _ in pairs]
     assert len(names) == len(set(names)), names
     return dict(pairs)
 
 
 def check(text):
-    """The document, which is a good CDI file."""
+    """Checks that the text is a valid CDI file, and returns the document."""
     document = json.loads(text, object_pairs_hook=read_once)
     Draft202012Validator.check_schema(SCHEMA)
     assert [str(error) for error in Draft202012Validator(SCHEMA).iter_errors(document)] == []

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The protocol of `berth sim place` once more, written from its description: an oracle for the policy `first`.
+"""A second implementation of `berth sim place`, written from its description: an oracle for the policy `first`.
 
-Nodes by name; every pod goes to the first node that has room and there to the lowest GPUs that have."""
+Nodes are ordered by name. Every pod goes to the first node with enough room, and there to the first GPUs with enough
+room."""
 import csv
 from collections import Counter
 from fractions import Fraction
@@ -11,7 +12,7 @@ MASK = 2**64 - 1
 
 
 class Random:
-    """splitmix64."""
+    """The generator splitmix64."""
 
     def __init__(self, seed):
         self.state = seed
@@ -42,7 +43,7 @@ class Node:
         self.model = row["model"]
 
     def room(self, pod):
-        """The GPUs that the pod would get; None where it does not fit."""
+        """Returns the GPUs that the pod would get, or None if it does not fit."""
         cpus, memory, count, part, models = pod
         if cpus > self.cpus or memory > self.memory:
             return None
@@ -58,7 +59,7 @@ class Node:
             self.left[gpu] -= pod[3]
 
     def unusable(self, kind):
-        """Of what is free, how much a pod of the kind (cpus, part, count, models) could not use."""
+        """Returns how much of the free capacity a pod of the kind (cpus, part, count, models) cannot use."""
         cpus, part, count, models = kind
         fitting = [left for left in self.left if left >= part]
         fits = count and cpus <= self.cpus and len(fitting) >= count and (not models or self.model in models.split("|"))
@@ -80,7 +81,7 @@ def read_pods(path):
 
 
 def usual(pods):
-    """The most frequent kinds without memory that cover 95 % of the pods, with their numbers."""
+    """Returns the most frequent kinds that cover 95 % of the pods, with their numbers. Memory does not count."""
     numbers = Counter((cpus, part, count, models) for cpus, _, count, part, models in pods)
     kinds = []
     for kind in sorted(numbers, key=lambda kind: (numbers[kind], kind), reverse=True):
@@ -91,12 +92,12 @@ def usual(pods):
 
 
 def rounded(value):
-    """To four digits behind the point, halves upward."""
+    """Rounds to four decimal places, halves upward."""
     return int(value * 10000 + Fraction(1, 2)) / 10000
 
 
 def place(nodes_path, pods_path, seed, tune=Fraction(13, 10)):
-    """What the document says but for times."""
+    """Returns the values of the document, except for times."""
     with open(nodes_path, newline="") as file:
         nodes = [Node(row) for row in sorted(csv.DictReader(file), key=lambda row: row["sn"])]
     pods = read_pods(pods_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The placement policies, in the order of messages."""
+"""The placement policies, in the order in which messages list them."""
 
 POLICIES = (
     "first",
@@ -14,10 +14,10 @@ POLICIES = (
     "weighted",
 )
 
-# Only 'berth sim' has these.
+# Policies that only 'berth sim' has.
 BASELINES = ("random", "dotprod", "clustering", "packing", "bestfit", "fgd")
 
 
 def refusal(name):
-    """Returns the message for a name that is none of them."""
+    """Returns the message for a name that is not a policy."""
     return f"policy: expected one of {', '.join(POLICIES)}; got '{name}'"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long jobs wait, worked out a second time: by counting the free GPUs of each node.
+"""A second implementation of `berth sim queue`: computes how long jobs wait by counting the free GPUs of each node.
 
-Knows nothing of engines and devices. Time goes in whole seconds. Jobs go to the lowest node that has room.
+It has neither engine nor devices. Times are whole seconds. Jobs go to the first node with enough room.
 """
 import heapq
 import math
@@ -13,14 +13,15 @@ class Cluster:
         self.free = [size] * nodes
 
     def parts(self, gpus):
-        """How many nodes a job takes, and how much of each."""
+        """Returns how many nodes a job takes, and how many GPUs on each."""
         replicas = math.ceil(gpus / self.size)
         while gpus % replicas:
             replicas += 1
         return replicas, gpus // replicas
 
     def place(self, gpus, free, rather_not=None):
-        """The parts on nodes with so much free, first those that need the least of what `rather_not` says is free."""
+        """Returns the parts of a job on nodes with these free GPUs, or None. Prefers nodes where the job takes the
+        fewest GPUs of `rather_not`."""
         replicas, part = self.parts(gpus)
         found = []
         free = list(free)
@@ -36,7 +37,7 @@ class Cluster:
 
 
 class Replay:
-    """`jobs` are (arrival, duration, gpus) in the order of the trace."""
+    """A replay of a trace; `jobs` are (arrival, duration, gpus) in the order of the trace."""
 
     def __init__(self, jobs, nodes, size, order, factor):
         self.cluster = Cluster(nodes, size)
@@ -57,7 +58,7 @@ class Replay:
         self.waiting.remove(job)
 
     def start_any(self):
-        """Whoever fits."""
+        """Starts every waiting job that fits."""
         key = (lambda job: (job[1][1], job[1][0], job[0])) if self.order == "sjf" else (lambda job: 0)
         for job in sorted(self.waiting, key=key):
             parts = self.cluster.place(job[1][2], self.cluster.free)
@@ -65,7 +66,7 @@ class Replay:
                 self.start(job, parts)
 
     def reservation(self, gpus):
-        """The start, and what is free of each node beside the reservation."""
+        """Returns the start of the reservation, and the GPUs of each node that it leaves free."""
         free = list(self.cluster.free)
         by_limit = sorted(self.running, key=lambda lease: lease[1])
         for place, (_, limit, _, parts) in enumerate(by_limit):
@@ -80,10 +81,10 @@ class Replay:
                 for node, part in reserved:
                     then[node] -= part
                 return limit, [min(now, later) for now, later in zip(open_parts, then)]
-        raise AssertionError("nobody ends")
+        raise AssertionError("no job ends")
 
     def pass_one(self):
-        """Starts the first that may; returns whether there is one."""
+        """Starts the first job that may start, and returns whether there is one."""
         first = self.waiting[0]
         parts = self.cluster.place(first[1][2], self.cluster.free)
         if parts:

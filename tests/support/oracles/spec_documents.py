@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Made-up spec files: right ones, nearly right ones and wrong ones, from values as they may be written."""
+"""Made-up spec files: valid, nearly valid and invalid ones, whose values are in many notations."""
 import json
 
-# What any field may be found to be.
+# Values that any field may have.
 ODD = (
     "null", "~", "", "Null", "nUlL", "[]", "{}", "[null]", "''", '""', "yes", "no", "on", "True", "FALSE", "tRue",
     "'true'", "-1", "+1", "0", "00", "1", "1.0", "1.", ".5", "0.5", "1e0", "1e3", "0x10", "0o17", "017", "1_000", ".inf",
@@ -61,7 +61,7 @@ COMMANDS = (
 PORTS = ("29500", "1", "65535", "0", "65536", "-1", "'29500'", "029500", "29500.0", "2.95e4", "0x733c", "http", "29500.5", "1_000")
 INTERFACES = ("eth0", "ib0,ib1", "x" * 15, "x" * 16, "é" * 7, "é" * 8, "é" * 15, "5", "''", '"eth0\\n"', "9" * 15, "9" * 16, "-" + "9" * 14, "-" + "9" * 15)
 
-# A field's values: those that are right in themselves first, so that whole files are right often enough.
+# Values that are nearly always valid for their field, so that whole files are valid often enough.
 RIGHT = {
     "name": ("finetune", "5", "'a b'"),
     "replicas": ("1", "2", "16"),
@@ -133,13 +133,13 @@ DISTRIBUTED = ("backend", "master_port", "interface", "rank_mask")
 TOP = ("name", "replicas", "priority", "opportunistic", "time", "wait", "or_cpu", "uuid", "pin", "label", "command")
 GPU = tuple(name for name in RIGHT if name not in DISTRIBUTED + TOP)
 BLOCKS = {"distributed": DISTRIBUTED, "gpu": (*GPU, "distributed"), "resources": ("gpu",), "": (*TOP, "gpu", "resources")}
-# What other fields go with, or not.
+# Fields that other fields require or exclude.
 OFTEN = {"count": 0.5, "replicas": 0.4, "sharing": 0.4, "distributed": 0.3, "label": 0.3}
 WRONG_KEYS = ("cuont", "Count", "count ", "", "<<", "1", "null", "~", "gpus", "minFree", "min-free", "'count'", "[count]", "? x")
 
 
 class Author:
-    """Writes files; how often something doubtful is in one is a number from 0 to 1."""
+    """Writes files; `doubt` is the frequency of doubtful values, from 0 to 1."""
 
     def __init__(self, seeded, doubt):
         self.seeded = seeded
@@ -154,7 +154,7 @@ class Author:
         return self.seeded.choice(DOUBTFUL.get(name, ODD) if self.chance(0.7) else ODD)
 
     def fields(self, names, likely):
-        """Pairs of a key and a value: text, or pairs again."""
+        """Returns pairs of a key and a value, which is a text or again pairs."""
         chosen = [name for name in names if self.chance(max(likely, OFTEN.get(name, 0)))]
         self.seeded.shuffle(chosen)
         pairs = [(name, self.block(name) if name in BLOCKS else self.scalar(name)) for name in chosen]
@@ -170,7 +170,7 @@ class Author:
         return self.fields(BLOCKS[name], {"gpu": 0.2, "resources": 0.9, "distributed": 0.3}[name])
 
     def pairs(self):
-        """A whole file, which nearly always has gpu in one place."""
+        """Returns the pairs of a whole file. It nearly always has `gpu` in exactly one place."""
         pairs = self.fields(TOP, 0.2)
         place = self.seeded.random()
         if place < 0.75:
@@ -200,14 +200,14 @@ def flow_style(pairs):
 
 
 def write(seeded):
-    """One file, as text."""
+    """Returns the text of a file."""
     author = Author(seeded, seeded.choice((0, 0, 0.05, 0.1, 0.3)))
     pairs = author.pairs()
     return block_style(pairs) if seeded.random() < 0.8 else flow_style(pairs) + "\n"
 
 
 def mutate(text, seeded):
-    """The same file with something about it changed."""
+    """Returns the text of a file with one random change."""
     lines = text.splitlines(keepends=True) or [""]
     at = seeded.randrange(len(lines))
     way = seeded.randrange(6)
@@ -236,7 +236,7 @@ JSON_VALUES = (
 
 
 def write_json(seeded):
-    """One file in JSON, with any values."""
+    """Returns the text of a file in JSON, with any values."""
 
     def block(name, likely):
         return {key: value(key, likely) for key in BLOCKS[name] if seeded.random() < likely}

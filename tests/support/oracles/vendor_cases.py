@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the vendors' own allocators choose, as cases for berth plan: machines as inventories, and
-for each case the ids that are free, those that have to be chosen, how many, and the answer."""
+"""The choices of the vendors' own allocators, as cases for berth plan: machines as inventories, and
+for each case the free ids, the required ids, the number of devices, and the answer."""
 import dataclasses
 import itertools
 import json
@@ -9,7 +9,7 @@ from typing import Optional
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """`expected` None: any set of that size will do; (): there is none."""
+    """A case. If `expected` is None, any set of that size is right; if it is (), there is no set."""
 
     name: str
     machine: str
@@ -44,7 +44,7 @@ def nvidia_machine(topology):
 
 
 def nvidia_cases(test, gpus):
-    """A sequence becomes a case for each step, with less and less free."""
+    """Yields the cases of a test. A sequence has a case for each step, with fewer and fewer free devices."""
     name = f"{test['test']}: {test.get('desc', test['topology'])}"
     if test["kind"] == "single":
         steps = [test]
@@ -65,7 +65,7 @@ def nvidia_cases(test, gpus):
 
 
 def read_nvidia(file):
-    """Machines by name, and cases."""
+    """Returns the machines by name, and the cases."""
     document = json.loads(file.read_text())
     topologies = document["topologies"]
     cases = [
@@ -80,7 +80,7 @@ XGMI = 11
 
 
 def amd_machine(topology):
-    """The devices of the vendor's test, in its order; partitions are told by the GPU that they are of."""
+    """Returns an inventory with the devices of the vendor's test, in its order. Partitions name their GPU."""
     described = topology["test_devices"]
     index = {device["node"]: number for number, device in enumerate(described)}
     parts = [device["dev"] for device in described]
@@ -103,7 +103,7 @@ def amd_machine(topology):
 
 
 def read_amd(file):
-    """Machines by name, and cases."""
+    """Returns the machines by name, and the cases."""
     document = json.loads(file.read_text())
     cases = []
     for test in document["tests"]:
@@ -137,7 +137,7 @@ def ids_of(inventory):
 
 
 def plan_arguments(case, inventory):
-    """The arguments of berth plan that ask the case's question."""
+    """Returns the arguments of berth plan for a case."""
     busy = [device for device in ids_of(inventory) if device not in case.free]
     arguments = ["--policy", "topology", "--json", "-n", str(case.size)]
     if busy:
@@ -148,7 +148,7 @@ def plan_arguments(case, inventory):
 
 
 def is_matched(case, answer):
-    """Whether a plan's document is the vendor's answer."""
+    """Returns whether a plan's document has the vendor's answer."""
     if case.expected is None:
         return answer["now"] and len(answer["devices"]) == case.size
     if not case.expected:

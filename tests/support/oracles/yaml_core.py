@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML as version 1.2 means it: the core schema, on PyYAML's parser; and JSON by its own rules.
+"""Readers of YAML 1.2 with the core schema, which uses PyYAML's parser, and of JSON.
 
-PyYAML itself follows 1.1, to which `no` is false, 1:30 a number and 010 eight. Here a plain scalar is null, a
-boolean, a number or text by the core schema's own expressions; keys stay text, none may stand twice, `<<` is a
-key like any other, and tags are refused. What is YAML at all is judged by libyaml where it is there: PyYAML's own
-parser in Python differs a little, in `{a: b?}` for one.
+PyYAML itself follows YAML 1.1, where `no` is false, 1:30 is a number and 010 is eight. Here a plain scalar is null, a
+boolean, a number or a text by the core schema's regular expressions. Keys are always texts, no key may appear twice,
+`<<` is a key like any other, and tags are refused. The syntax is checked by libyaml if it is installed: PyYAML's own
+parser in Python differs slightly, for example in `{a: b?}`.
 """
 import json
 import re
@@ -23,11 +23,11 @@ NO_NUMBER = re.compile(r"\.nan|\.NaN|\.NAN")
 
 
 class Refused(Exception):
-    """The text is not one document of YAML or JSON without doubled keys and tags."""
+    """The text is not exactly one document of YAML or JSON, or it has repeated keys or tags."""
 
 
 def number(text):
-    """The number that a plain scalar is; None for text."""
+    """Returns the number that a plain scalar means, or None for a text."""
     if DECIMAL.fullmatch(text):
         return int(text)
     if OCTAL.fullmatch(text):
@@ -44,7 +44,7 @@ def number(text):
 
 
 def resolve(text, of_number=lambda text, value: value):
-    """What a plain scalar is. of_number has the last word on numbers."""
+    """Returns the value of a plain scalar. of_number() may replace a number."""
     if NULL.fullmatch(text):
         return None
     if TRUE.fullmatch(text) or FALSE.fullmatch(text):
@@ -54,14 +54,14 @@ def resolve(text, of_number=lambda text, value: value):
 
 
 def unicode(text):
-    """The text, unless there is half a character in it, which both readers let pass."""
+    """Returns the text. Refuses a lone surrogate, which both parsers accept."""
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise Refused("a surrogate that stands alone")
+        raise Refused("a lone surrogate")
     return text
 
 
 class Reader:
-    """Makes values of events; subclasses may see texts and numbers otherwise."""
+    """Converts parser events into values. Subclasses may convert texts and numbers differently."""
 
     def __init__(self):
         self.anchored = {}
@@ -73,7 +73,7 @@ class Reader:
         return value
 
     def document(self, events):
-        """The value of the one document; None when there is none."""
+        """Returns the value of the only document, or None if there is no document."""
         next(events)
         if isinstance(next(events), yaml.StreamEndEvent):
             return None
@@ -86,7 +86,7 @@ class Reader:
     def value(self, event, events):
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self.anchored:
-                raise Refused("an alias without an anchor, or to what contains it")
+                raise Refused("an alias without an anchor, or to a value that contains it")
             return self.anchored[event.anchor]
         if event.tag not in (None, "!"):
             raise Refused("a tag")
@@ -115,7 +115,7 @@ class Reader:
         members = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent) or event.tag not in (None, "!") or event.value in members:
-                raise Refused("a key that is no plain text, or stands twice")
+                raise Refused("a key that is not a plain text, or appears twice")
             if event.anchor is not None:
                 self.anchored[event.anchor] = self.scalar(event)
             members[event.value] = self.value(next(events), events)
@@ -123,7 +123,7 @@ class Reader:
 
 
 def load_yaml(text, reader=None):
-    """The value of a YAML text. Raises Refused."""
+    """Returns the value of a YAML text. Raises Refused."""
     try:
         return (reader or Reader()).document(yaml.parse(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -131,13 +131,13 @@ def load_yaml(text, reader=None):
 
 
 def load_json(text, reader=None):
-    """The value of a JSON text. Raises ValueError for other text, and Refused."""
+    """Returns the value of a JSON text. Raises ValueError if the text is not JSON, and Refused."""
     reader = reader or Reader()
 
     def members_of(pairs):
         members = {key: texts_of(value) for key, value in pairs}
         if len(members) < len(pairs):
-            raise Refused("a key that stands twice")
+            raise Refused("a key that appears twice")
         return members
 
     def texts_of(value):
@@ -160,7 +160,7 @@ def load_json(text, reader=None):
 
 
 def decode(data):
-    """The text of a file in UTF-8, or UTF-16 with a byte order mark. Raises Refused."""
+    """Returns the text of a file in UTF-8, or in UTF-16 with a byte order mark. Raises Refused."""
     try:
         return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
     except UnicodeDecodeError as error:
@@ -168,7 +168,7 @@ def decode(data):
 
 
 def load(data, reader=None):
-    """The value of a file in JSON, with or without a byte order mark, or else YAML. Raises Refused."""
+    """Returns the value of a file in JSON, with or without a byte order mark, or else in YAML. Raises Refused."""
     text = decode(data)
     try:
         return load_json(text.removeprefix("\ufeff"), reader)

@@ -14,7 +14,7 @@ enum { LARGEST = 1000, SETS = 3 };
 
 static const size_t sizes[] = {0, 1, 63, 64, 65, 128, LARGEST};
 
-/* Some sets of one size, and next to each the plainest thing that can do the same. */
+/* Some sets of one size, and a plain model of each. */
 struct world {
     struct test_random random;
     size_t size;
@@ -138,7 +138,7 @@ static void walk(size_t size)
         size_t which = test_random_below(&world.random, SETS);
         size_t other = test_random_below(&world.random, SETS);
 
-        /* Mostly single bits, or the sets would always be nearly full or empty. */
+        /* Mostly single bits; otherwise the sets would nearly always be full or empty. */
         if (test_random_below(&world.random, 20) > 0)
             change_one_bit(&world, which);
         else
@@ -212,7 +212,7 @@ static void an_absurd_size_is_out_of_memory(void **state)
     struct bitset set;
 
     (void)state;
-    /* Only through the test allocator: sanitizers report a real request of this size. */
+    /* The test allocator fails it, because sanitizers report a real request of this size. */
     failing_allocator_start(1);
     assert_int_equal(bitset_init(&set, SIZE_MAX), BERTH_ERROR_MEMORY);
     failing_allocator_stop();
@@ -250,7 +250,7 @@ static void misuse_aborts(void **state)
     assert_aborts(combine_different_sizes);
 }
 
-/* Parses and compares with the canonical form. */
+/* Parses a list and compares the set's format with the canonical form. */
 static void check_list(const char *list, size_t size, const char *canonical)
 {
     struct bitset set;

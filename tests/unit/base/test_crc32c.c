@@ -8,7 +8,7 @@
 #include "support/random.h"
 #include "support/steps.h"
 
-/* One bit at a time, from the definition. */
+/* Computes the sum by its definition, one bit at a time. */
 static uint32_t slow_sum(const unsigned char *bytes, size_t length)
 {
     uint32_t sum = UINT32_MAX;
@@ -21,7 +21,7 @@ static uint32_t slow_sum(const unsigned char *bytes, size_t length)
     return ~sum;
 }
 
-/* RFC 3720, B.4, and the check value that catalogues of checksums give. */
+/* From RFC 3720, B.4, and the usual check value for "123456789". */
 static void published_sums_come_out(void **state)
 {
     unsigned char block[32] = {0};

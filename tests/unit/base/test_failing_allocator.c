@@ -12,8 +12,8 @@
 
 #include "base/count.h"
 
-/* Each allocates in its own way. They are reached through pointers, so that no compiler sees that
- * the memory is not used and leaves the call out. */
+/* Functions that each allocate in one way. They are called through pointers, because a compiler may
+ * remove an allocation whose memory is not used. */
 static void *by_malloc(void)
 {
     return malloc(10);
@@ -100,7 +100,7 @@ static void a_start_forgets_what_was_before(void **state)
 
 static void a_refused_realloc_keeps_the_memory(void **state)
 {
-    /* Through a pointer, since compilers believe that realloc always gives the memory up. */
+    /* A pointer, because compilers assume that realloc always frees the old memory. */
     void *(*volatile const resize)(void *memory, size_t size) = realloc;
     char *memory = strdup("kept");
     void *moved;
@@ -129,7 +129,7 @@ static void contents_arrive(void **state)
     free(zeros);
 }
 
-/* How often an attempt allocates, and how often it was made. */
+/* How often an attempt allocates, and how often it ran. */
 struct attempts {
     unsigned allocations;
     unsigned runs;

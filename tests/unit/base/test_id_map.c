@@ -63,7 +63,7 @@ static void any_number_is_an_id(void **state)
     id_map_finish(&map);
 }
 
-/* That exactly the links that should be are in the map. */
+/* Checks that the map has exactly the links that are present. */
 static void check_all(const struct id_map *map, struct id_link *links, const bool *present)
 {
     for (size_t i = 0; i < LINKS; i++)
@@ -128,7 +128,7 @@ static void without_memory_there_is_no_map(void **state)
     assert_int_equal(failing_allocator_try_all(attempt, NULL), 1);
 }
 
-static void any_changes_are_those_of_an_obvious_map(void **state)
+static void random_changes_agree_with_a_model(void **state)
 {
     static struct id_link links[LINKS];
     static bool present[LINKS];
@@ -166,7 +166,7 @@ int main(void)
         cmocka_unit_test(a_larger_map_has_the_same_links),
         cmocka_unit_test(without_memory_a_map_stays_as_large_as_it_is),
         cmocka_unit_test(without_memory_there_is_no_map),
-        cmocka_unit_test(any_changes_are_those_of_an_obvious_map),
+        cmocka_unit_test(random_changes_agree_with_a_model),
     };
 
     return cmocka_run_group_tests_name("id_map", tests, NULL, NULL);

@@ -119,7 +119,7 @@ static void lists_nest(void **state)
     assert_int_equal(pairs, 9);
 }
 
-/* A list and, in an array, the numbers of the items that must be in it. */
+/* A list, and an array of the numbers of the items that it must have. */
 struct world {
     struct test_random random;
     struct list list;
@@ -146,7 +146,7 @@ static void model_remove(struct world *world, int number)
     world->count = kept;
 }
 
-/* Puts the item in somewhere. */
+/* Inserts the item at a random position. */
 static void insert_random(struct world *world, struct item *item)
 {
     int position = (int)test_random_below(&world->random, (uint64_t)world->count + 1);

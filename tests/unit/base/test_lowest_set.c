@@ -14,7 +14,7 @@
 
 enum { LARGEST = 64 * 64 * 3 + 5 };
 
-/* On both sides of where another level or word is needed. */
+/* Around the sizes that need another word or level. */
 static const size_t sizes[] = {0, 1, 63, 64, 65, 128, 64 * 64 - 1, 64 * 64, 64 * 64 + 1, LARGEST};
 
 static void a_new_set_is_empty(void **state)
@@ -92,7 +92,7 @@ static size_t model_next(const bool *model, size_t size, size_t from)
     return from < size ? from : SIZE_MAX;
 }
 
-/* Changes numbers near a place that moves, so that words fill and empty. */
+/* Changes numbers near a moving position, so that whole words become full and empty. */
 static void change_at_random(size_t size, unsigned long steps)
 {
     static bool model[LARGEST];
@@ -122,7 +122,7 @@ static void change_at_random(size_t size, unsigned long steps)
     lowest_set_finish(&set);
 }
 
-static void any_changes_are_those_of_an_obvious_set(void **state)
+static void random_changes_agree_with_a_model(void **state)
 {
     (void)state;
     for (size_t i = 1; i < COUNT(sizes); i++)
@@ -165,7 +165,7 @@ int main(void)
         cmocka_unit_test(the_last_number_is_found_alone),
         cmocka_unit_test(the_lowest_comes_first_whatever_the_order),
         cmocka_unit_test(a_set_of_all_numbers_counts_up),
-        cmocka_unit_test(any_changes_are_those_of_an_obvious_set),
+        cmocka_unit_test(random_changes_agree_with_a_model),
         cmocka_unit_test(without_memory_there_is_no_set),
         cmocka_unit_test(a_set_beyond_its_levels_is_a_bug),
     };

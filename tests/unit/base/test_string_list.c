@@ -61,7 +61,7 @@ static void finish_leaves_an_empty_list(void **state)
     string_list_finish(&list);
 }
 
-/* Enough strings that the list has to grow twice. */
+/* Appends enough strings to make the list grow twice. */
 static int append_many(void *context)
 {
     struct string_list list = {0};

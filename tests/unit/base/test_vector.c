@@ -116,7 +116,7 @@ static void an_absurd_count_is_out_of_memory(void **state)
     struct item_list list = {0};
 
     (void)state;
-    /* Only through the test allocator: sanitizers report a real request of this size. */
+    /* The test allocator fails it, because sanitizers report a real request of this size. */
     failing_allocator_start(1);
     assert_int_equal(vector_reserve(&list, SIZE_MAX), BERTH_ERROR_MEMORY);
     assert_int_equal(vector_reserve(&list, SIZE_MAX / 2 + 2), BERTH_ERROR_MEMORY);
@@ -144,7 +144,7 @@ static void out_of_memory_is_reported(void **state)
     size_t count = 500;
 
     (void)state;
-    /* Doubling keeps appending to a long list cheap. */
+    /* The capacity doubles, so a long list needs few allocations. */
     assert_in_range(failing_allocator_try_all(fill, &count), 2, 12);
 }
 

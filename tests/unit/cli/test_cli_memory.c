@@ -84,7 +84,7 @@ static void check_command(const char *const *words, int exit_code)
         refusing.n++;
         code = captured_run(words, start, stop, &refusing);
         if (code != (refusing.refused ? EXIT_BERTH : exit_code))
-            fail_msg("%s: with allocation %lu %s: found exit code %d", words[0], refusing.n,
+            fail_msg("%s: allocation %lu %s: exit code %d", words[0], refusing.n,
                      refusing.refused ? "refused" : "not reached", code);
         if (refusing.refused)
             check_complaint();

@@ -56,7 +56,7 @@ static void check_file(const char *inventory, size_t devices)
     machine_source_close(&source);
 }
 
-/* Checks that the source is the hardware, with this deadline. */
+/* Checks that the source is the hardware, with the deadline `wanted`. */
 static void check_hardware(const char *deadline, int64_t wanted)
 {
     struct berth_error error = BERTH_ERROR_INIT;

@@ -89,13 +89,13 @@ enum { WORDS_MAX = 8 };
 struct line {
     const char *words[WORDS_MAX];
     int result;
-    int operand; /* counted from 1, the first word */
+    int operand; /* the first operand's index in argv */
     struct kitchen kitchen;
     const char *wine;
     const char *message;
 };
 
-/* Parses words; argv[0] is added. */
+/* Parses `words` after adding argv[0]. */
 static int parse(const char *const *words, struct kitchen *kitchen, struct cellar *cellar,
                  int *ret_operand, struct berth_error *error)
 {

@@ -9,7 +9,7 @@
 
 enum { STRANGER = 12345 };
 
-/* A listening socket of this process at the path; -1: closed. */
+/* Creates a socket of this process in a directory. Returns it if it stays open, else -1. */
 static int listen_at(const char *directory, bool stays)
 {
     int place = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -50,7 +50,7 @@ static void the_first_command_starts_a_daemon(void **state)
     pool_address_finish(&address);
 }
 
-static void nobody_is_started_by_who_only_dials(void **state)
+static void dialling_only_starts_no_daemon(void **state)
 {
     struct pool_address address = fake_address(state);
 
@@ -101,7 +101,7 @@ static void an_untrusted_directory_is_refused(void **state)
     pool_address_finish(&address);
 }
 
-/* Also when a process listens in it. */
+/* The directory is refused even if a process listens in it. */
 static void an_untrusted_directory_with_a_daemon_is_refused(void **state)
 {
     struct pool_address address = fake_address(state);
@@ -271,7 +271,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         fake_daemon_test(the_first_command_starts_a_daemon),
-        fake_daemon_test(nobody_is_started_by_who_only_dials),
+        fake_daemon_test(dialling_only_starts_no_daemon),
         fake_daemon_test(a_stale_socket_is_replaced),
         fake_daemon_test(an_untrusted_directory_is_refused),
         fake_daemon_test(an_untrusted_directory_with_a_daemon_is_refused),

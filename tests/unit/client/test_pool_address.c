@@ -16,7 +16,7 @@
 
 static const char nowhere[] = "/nonexistent/berth.sock";
 
-/* A temporary directory, and an environment that names nothing. */
+/* Enters a temporary directory, with an environment that names no pool. */
 static int enter(void **state)
 {
     unsetenv("BERTH_SOCKET");
@@ -144,7 +144,7 @@ static void an_inventory_has_a_pool_of_its_own(void **state)
     pool_address_finish(&second);
 }
 
-/* The name of the directory is the same for every version. */
+/* Every version must give the directory the same name. */
 static void the_name_of_an_inventory_stays(void **state)
 {
     struct pool_address address;
@@ -226,7 +226,7 @@ static void within_a_lease_the_socket_may_be_our_own(void **state)
     (void)state;
     setenv("BERTH_RUNTIME_DIR", "/else/where", 1);
     setenv("BERTH_SOCKET", "/else/where/berth.sock", 1);
-    /* A user who sets BERTH_SOCKET means a running daemon. */
+    /* BERTH_SOCKET names a running daemon, so none is started. */
     assert_int_equal(pool_address_find_with_machine_socket("/no/machine", NULL, &address, &error),
                      0);
     assert_false(address.own || address.machine);

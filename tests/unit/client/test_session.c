@@ -48,7 +48,7 @@ static void check_answers(struct scene *scene)
     wire_message_finish(&scene->answer);
 }
 
-/* That the question fails with this code, and the message is the socket's path and `message`. */
+/* Checks that a request fails with this code, and with the socket's path and `message`. */
 static void check_fails(struct scene *scene, int code, const char *message)
 {
     char *whole;
@@ -91,7 +91,7 @@ static void a_question_outlives_the_daemon(void **state)
     assert_int_equal(scene.answer.type, WIRE_POOL);
     wire_message_finish(&scene.answer);
     assert_int_equal(fake_end_all(scene.address.directory), 2);
-    /* Between two questions. */
+    /* The daemon ended between two requests. */
     scene.session.how = DIAL_ONLY;
     assert_int_equal(send_hello(&scene), 0);
     wire_message_finish(&scene.answer);

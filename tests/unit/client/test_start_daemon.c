@@ -13,7 +13,7 @@
 
 enum { STRANGER = 12345, RACERS = 8 };
 
-/* A file of the daemon's directory; the caller finishes the text. */
+/* Returns a file of the daemon's directory; the caller finishes the text. */
 static struct text content(const struct pool_address *address, const char *name)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -205,7 +205,7 @@ static void a_missing_program_is_named(void **state)
     pool_address_finish(&address);
 }
 
-/* A starter that was stopped holds up the others for so long, and no longer. */
+/* A process that was stopped while it started a daemon delays others only for a limited time. */
 static void another_starter_is_not_waited_for_for_ever(void **state)
 {
     struct pool_address address = fake_address(state);
@@ -250,7 +250,7 @@ static void what_cannot_be_made_is_named(void **state)
     pool_address_finish(&address);
 }
 
-/* As an ordinary user, because root ignores modes. */
+/* Runs as an ordinary user, because root ignores modes. */
 static void an_unwritable_directory_is_named(void **state)
 {
     struct pool_address address = fake_address(state);
@@ -270,7 +270,7 @@ static void an_unwritable_directory_is_named(void **state)
     pool_address_finish(&address);
 }
 
-/* In a child, which loses things that a test needs. */
+/* Starts a daemon from a child process that `spoil` has put into an odd state. */
 static void check_in_child(const struct pool_address *address, void (*spoil)(void))
 {
     pid_t child = fork();

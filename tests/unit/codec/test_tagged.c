@@ -25,7 +25,7 @@ static int read_bytes(const char *bytes, size_t length, uint32_t type_bit, struc
     return code;
 }
 
-/* Reads fields that must be good and finishes them; the caller finishes the struct. */
+/* Reads fields, which must be valid, and finishes them; the caller finishes the struct. */
 static struct whole taken(struct text *fields)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -38,7 +38,7 @@ static struct whole taken(struct text *fields)
     return whole;
 }
 
-/* Refuses fields and finishes them. */
+/* Checks that the fields are refused with this message, and finishes them. */
 static void check_refused(struct text *fields, const char *message)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -84,7 +84,7 @@ static void every_kind_comes_back(void **state)
     text_finish(&fields);
 }
 
-/* Of an empty struct all that is written is the id, which has no default. */
+/* Only the id of an empty struct is written, because it has no default. */
 static void defaults_are_left_out(void **state)
 {
     struct whole whole = {0};
@@ -93,7 +93,7 @@ static void defaults_are_left_out(void **state)
     (void)state;
     assert_int_equal(fields.length, TAGGED_FIELD_SIZE + 9);
     text_finish(&fields);
-    fields = written(&whole, FIRST_TYPE); /* in which 0 is not the default of all */
+    fields = written(&whole, FIRST_TYPE); /* this type has a default other than 0 */
     assert_int_equal(fields.length, 2 * TAGGED_FIELD_SIZE + 9);
     text_finish(&fields);
     whole.preset = 7;
@@ -120,7 +120,7 @@ static void nothing_reads_as_defaults(void **state)
     tagged_finish(&whole_table, &whole);
 }
 
-/* There, and still empty: not the same as missing where the kind tells them apart. */
+/* An empty value differs from a missing one, if its kind has both. */
 static void empty_values_are_told_from_none(void **state)
 {
     static const unsigned empty[] = {TAG_WIDE, TAG_MAYBE,     TAG_CAP,     TAG_TEXT, TAG_LIST,
@@ -243,7 +243,7 @@ static void fields_stay_within(void **state)
     check_refused(&fields, "expected a value of at most 0 bytes, got 1 at byte 7");
 }
 
-/* One value for a tag, and why it is refused. */
+/* Checks that this value of a tag is refused with this message. */
 static void check_value(unsigned tag, const void *value, size_t length, const char *message)
 {
     struct text fields = {0};
@@ -436,8 +436,8 @@ static void no_memory_leaves_nothing(void **state)
 
     (void)state;
     assert_in_range(failing_allocator_try_all(write_full, &whole), 1, 10);
-    /* Text, words, list, ids, the other ids and where they are, part and text, strings and their
-     * list, items and two texts. */
+    /* One for each: text, words, list, ids, the optional ids and their list, part and its text,
+     * two strings and their list, items and their two texts. */
     assert_int_equal(failing_allocator_try_all(read_full, &fields), 14);
     text_finish(&fields);
     tagged_finish(&whole_table, &whole);

@@ -16,7 +16,7 @@ static void a_context_is_made_and_ended(void **state)
     assert_int_equal(cuda_fixture_counts(&fixture).retains, 1);
     assert_true(cuda_fixture_counts(&fixture).is_active);
     assert_int_equal(fixture.world->cuda.counts(1).retains, 0);
-    assert_null(cuda_fixture_current(&fixture)); /* create does not make it current */
+    assert_null(cuda_fixture_current(&fixture)); /* create() does not make a context current */
     assert_int_equal(cuda_driver.try(fixture.driver, &fixture.context), 0);
     cuda_fixture_finish(&fixture);
     assert_false(cuda_fixture_counts(&fixture).is_active);
@@ -35,7 +35,7 @@ static void making_one_may_fail(void **state)
         assert_int_equal(cuda_driver.create(fixture.driver, fixture.device, 0, &context),
                          statuses[i]);
     }
-    /* A success without a context is released again. */
+    /* A retain that succeeds without a context is released again. */
     fixture.world->cuda.lie("cuDevicePrimaryCtxRetain", 0, 0, 1);
     assert_int_equal(cuda_driver.create(fixture.driver, fixture.device, 0, &context),
                      CUDA_ERROR_UNKNOWN);
@@ -232,7 +232,7 @@ static void the_threads_own_context_stays(void **state)
         assert_ptr_equal(cuda_fixture_current(&fixture), before->pointer);
         if (!cases[i / 2].pops_late)
             assert_int_equal(fixture.world->cuda.depth(), i % 2 == 0 ? 1 : 0);
-        /* The same if the call has done its work before it fails. */
+        /* The same, if the call reports a failure after it has done its work. */
         fixture.world->cuda.grumble(call, CUDA_DOUBLE_ANY, 999, 1);
         cuda_driver.try(fixture.driver, &fixture.context);
         fixture.world->cuda.grumble(call, CUDA_DOUBLE_ANY, 999, 0);

@@ -116,7 +116,7 @@ static void a_context_lives_from_the_first_retain_to_the_last_release(void **sta
     assert_int_equal(cuda.release(0), 0);
     assert_int_equal(cuda.stream_query(NULL), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     assert_int_equal(cuda.release(0), CUDA_ERROR_INVALID_CONTEXT);
-    /* Its device 0 is the file's unit 1. */
+    /* The driver's device 0 is unit 1 of the file. */
     assert_int_equal(world->cuda.counts(1).lives, 1);
     assert_int_equal(world->cuda.counts(1).retains, 2);
     assert_int_equal(world->cuda.counts(1).releases, 2);
@@ -153,7 +153,7 @@ static void a_fault_sticks_until_the_context_ends(void **state)
     size_t numbers[2];
 
     start(world);
-    world->cuda.fault(1, 700); /* it has no context yet */
+    world->cuda.fault(1, 700); /* the device has no context yet */
     assert_int_equal(cuda.retain(&context, 0), 0);
     assert_int_equal(cuda.set_current(context), 0);
     assert_int_equal(cuda.stream_query(NULL), 0);

@@ -137,7 +137,7 @@ static void a_driver_that_does_not_start_says_why(void **state)
         world->cuda.refuse("cuInit", CUDA_DOUBLE_ANY, cases[i].status, 1);
         assert_closed(world, cases[i].code, cases[i].message);
     }
-    /* Such a failure is not remembered. */
+    /* A failure is not remembered: now the driver starts. */
     free(cuda_driver_start(world));
 }
 
@@ -183,12 +183,12 @@ static void devices_are_found_by_what_they_are(void **state)
     struct driver *driver = cuda_driver_start(world);
     struct berth_error error = BERTH_ERROR_INIT;
 
-    /* CUDA counts the faster one first. */
+    /* CUDA numbers the faster device first. */
     assert_int_equal(find(driver, cuda_target("nvidia0", CUDA_WORLD_UUID_0, NULL), 0, &error), 1);
     assert_int_equal(find(driver, cuda_target("nvidia1", CUDA_WORLD_UUID_1, NULL), 0, &error), 0);
     assert_int_equal(find(driver, cuda_target("nvidia0", NULL, "0000:07:00.0"), 0, &error), 1);
     assert_int_equal(find(driver, cuda_target("nvidia1", NULL, "0000:47:00.0"), 0, &error), 0);
-    /* In capitals, and with an invalid UUID. */
+    /* With a UUID in capitals, and with an invalid UUID. */
     assert_int_equal(find(driver,
                           cuda_target("nvidia0", "GPU-00000000-1111-2222-3333-444444444440", NULL),
                           0, &error),
@@ -413,7 +413,7 @@ static void answers_that_cannot_be_are_not_believed(void **state)
                  (int)numbers[i]);
         assert_string_equal(error.message, message);
     }
-    /* More devices than there are: those beyond fail, and the right one is found. */
+    /* The count is too high: calls for the missing devices fail, but the right one is found. */
     world->cuda.lie("cuDeviceGetCount", CUDA_DOUBLE_ANY, CUDA_DEVICES_MAX, 1);
     assert_int_equal(find(driver, target, 0, &error), 1);
     /* A UUID of zeros is unknown; a text without an end is not an address. */

@@ -242,7 +242,7 @@ static void *live(void *argument)
         struct native_context context = {0};
         struct driver_memory memory;
 
-        /* Other threads break it at any time. */
+        /* Other threads break the device at any time. */
         int status = cuda_driver.create(fixture->driver, fixture->device, 0, &context);
 
         context.device = fixture->device;

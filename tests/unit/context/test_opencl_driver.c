@@ -175,7 +175,7 @@ static void a_context_is_rebuilt(void **state)
     assert_int_equal(opencl_driver.rebuild(world->driver, &context, 0), -6);
     world_says("call clReleaseContext -36\n" GPU);
     assert_int_equal(opencl_driver.rebuild(world->driver, &context, 0), 0);
-    /* A context that cannot be released is replaced all the same. */
+    /* A context is replaced even if it cannot be released. */
     assert_int_equal(opencl_driver.rebuild(world->driver, &context, 0), 0);
     assert_non_null(context.pointer);
     assert_int_equal(world_logged("context 0.0"), 4);
@@ -268,7 +268,7 @@ static void equal_parts(void **state)
     struct native_device first;
 
     world_start(world, CPU "units 8\n");
-    first = assert_part(world, 0, 3, "0.0#0"); /* of four, with two units each */
+    first = assert_part(world, 0, 3, "0.0#0"); /* one of four parts with two units each */
     assert_part(world, 1, 3, "0.0#1");
     assert_part(world, 2, 3, "0.0#2");
     assert_part(world, 2, 8, "0.0#2");

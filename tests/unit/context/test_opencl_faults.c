@@ -33,7 +33,7 @@ static void every_status_has_its_class(void **state)
             }
         }
         if (opencl_driver.classify(status) != wanted)
-            fail_msg("%d: judged %d, wanted %d", status, opencl_driver.classify(status), wanted);
+            fail_msg("%d: got %d, expected %d", status, opencl_driver.classify(status), wanted);
     }
     assert_int_equal(opencl_driver.classify(0), DRIVER_FINE);
     assert_int_equal(opencl_driver.classify(1), DRIVER_UNSURE);

@@ -67,7 +67,7 @@ struct world {
     struct driver *driver;
 };
 
-/* PoCL reads the directory of its kernel cache once. */
+/* PoCL reads the variable for its kernel cache only once. */
 static int enter(void **state)
 {
     struct world *world = calloc(1, sizeof(*world));
@@ -156,7 +156,7 @@ static void parts_are_equal_and_apart(void **state)
         for (size_t k = 0; k < i; k++)
             assert_ptr_not_equal(parts[i].pointer, parts[k].pointer);
     }
-    assert_int_equal(units_of(whole), units); /* it still exists */
+    assert_int_equal(units_of(whole), units); /* the whole device still exists */
 }
 
 static void more_parts_than_units(void **state)
@@ -352,7 +352,7 @@ static int leave(void **state)
 static void all_of_it(void **state)
 {
     (void)state;
-    print_message("skip: no OpenCL to build with\n");
+    print_message("skip: built without OpenCL\n");
     skip();
 }
 

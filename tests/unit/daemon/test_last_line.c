@@ -41,7 +41,7 @@ static void it_is_the_last_with_something_in_it(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         size_t length = strlen(rows[i].printed);
 
-        /* The output may arrive in any pieces. */
+        /* The output may arrive in pieces of any size. */
         for (size_t piece = 1; piece <= length + 1; piece++) {
             struct last_line line = {0};
 

@@ -36,7 +36,7 @@ static struct use two_users[] = {
 
 static const struct use_list uses = {.items = two_users, .count = COUNT(two_users)};
 
-static void whose_word_counts(void **state)
+static void whose_processes_are_trusted(void **state)
 {
     static const struct {
         int64_t uid;
@@ -47,9 +47,9 @@ static void whose_word_counts(void **state)
     } cases[] = {
         {ALICE, NOBODY, NULL, true, true},   {ALICE, NOBODY, "c", true, true},
         {LENT, ALICE, NULL, true, true},     {LENT, ALICE, "c", true, true},
-        {ROOT, NOBODY, "c", false, true}, /* of docker */
-        {BOB, ROOT, "c", false, true},    /* an image's user */
-        {LENT, ROOT, NULL, false, true},  /* in a namespace that root made */
+        {ROOT, NOBODY, "c", false, true}, /* runs in a container of docker's */
+        {BOB, ROOT, "c", false, true},    /* runs as the user that the image names */
+        {LENT, ROOT, NULL, false, true},  /* runs in a namespace that root made */
         {ROOT, NOBODY, NULL, false, false},  {BOB, NOBODY, NULL, false, false},
         {BOB, NOBODY, "c", false, false},    {LENT, BOB, "c", false, false},
         {NOBODY, NOBODY, "c", false, false},
@@ -81,8 +81,8 @@ static void all_of_a_container_are_of_one_lease(void **state)
     } cases[] = {
         {ALICE, NOBODY, "one", 1, 1},   {LENT, ALICE, "one", 1, 1},
         {ROOT, NOBODY, "one", 1, 1},    {ROOT, NOBODY, "roots", 0, 1},
-        {BOB, NOBODY, "one", 1, 0},   /* bob used the name of alice's group */
-        {LENT, BOB, "one", 1, 0},     /* and did so in a namespace of his own */
+        {BOB, NOBODY, "one", 1, 0},   /* bob uses the name of alice's group */
+        {LENT, BOB, "one", 1, 0},     /* the same in bob's own namespace */
         {ALICE, NOBODY, "one", 2, 0}, /* a lease does not apply to other devices */
         {ALICE, NOBODY, "two", 2, 2},   {BOB, NOBODY, "two", 2, 3},
         {ROOT, NOBODY, "two", 2, 0}, /* ambiguous */
@@ -116,7 +116,7 @@ static void an_adopted_container_brings_all_that_is_in_it(void **state)
     assert_int_equal(membership_by_container(&list, &none, 0, &other), 0);
 }
 
-static void an_only_lease_is_that_of_its_users_containers(void **state)
+static void a_users_only_lease_covers_that_users_containers(void **state)
 {
     static const struct {
         int64_t uid;
@@ -128,12 +128,12 @@ static void an_only_lease_is_that_of_its_users_containers(void **state)
         {ALICE, NOBODY, "c", 0, 1},
         {LENT, ALICE, "c", 0, 1},
         {LENT, ALICE, NULL, 0, 1},
-        {ALICE, NOBODY, NULL, 0, 0}, /* it could have run under the lease */
-        {ALICE, NOBODY, "c", 2, 0},  /* there are two */
-        {ALICE, NOBODY, "c", 3, 0},  /* there is none */
+        {ALICE, NOBODY, NULL, 0, 0}, /* could have been started under the lease */
+        {ALICE, NOBODY, "c", 2, 0},  /* two leases */
+        {ALICE, NOBODY, "c", 3, 0},  /* no lease */
         {BOB, NOBODY, "c", 0, 0},
         {LENT, BOB, "c", 0, 0},
-        {ROOT, NOBODY, "c", 0, 0}, /* of any user who may use docker */
+        {ROOT, NOBODY, "c", 0, 0}, /* may belong to any user of docker */
         {ROOT, ROOT, "c", 0, 0},
     };
 
@@ -159,7 +159,7 @@ static void what_is_reserved_is_its_users(void **state)
     assert_int_equal(membership_by_reservation(&list, 0, &lent), 1);
     assert_int_equal(membership_by_reservation(&list, 1, &his), 0);
     assert_int_equal(membership_by_reservation(&list, 0, &roots), 0);
-    assert_int_equal(membership_by_reservation(&uses, 0, &his), 0); /* a process holds it */
+    assert_int_equal(membership_by_reservation(&uses, 0, &his), 0); /* a process holds that lease */
 }
 
 /* Makes devices with processes of `count` containers, each with a lease, and one process
@@ -215,10 +215,10 @@ static void peers_have_a_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whose_word_counts),
+        cmocka_unit_test(whose_processes_are_trusted),
         cmocka_unit_test(all_of_a_container_are_of_one_lease),
         cmocka_unit_test(an_adopted_container_brings_all_that_is_in_it),
-        cmocka_unit_test(an_only_lease_is_that_of_its_users_containers),
+        cmocka_unit_test(a_users_only_lease_covers_that_users_containers),
         cmocka_unit_test(what_is_reserved_is_its_users),
         cmocka_unit_test(peers_are_those_that_have_a_lease),
         cmocka_unit_test(peers_have_a_bound),

@@ -12,7 +12,7 @@ static void warnings_come_in_time(void **state)
     static const struct {
         int64_t length;
         int64_t before;
-        int64_t wanted; /* before the end; 0: none */
+        int64_t wanted; /* the warning, before the end; 0: none */
     } rows[] = {
         {DURATION_HOUR, 5 * DURATION_MINUTE, 5 * DURATION_MINUTE},
         {20 * DURATION_MINUTE, 5 * DURATION_MINUTE, 5 * DURATION_MINUTE},

@@ -130,13 +130,13 @@ static void how_a_process_ended_is_known(void **state)
     }
 }
 
-static void how_those_of_others_ended_is_not(void **state)
+static void how_another_users_process_ended_is_unknown(void **state)
 {
     struct child child;
 
     (void)state;
     if (geteuid() != 0) {
-        print_message("skip: only root has processes of others\n");
+        print_message("skip: only root can change its effective uid\n");
         skip();
     }
     child = ended_child(0, 3);
@@ -217,7 +217,7 @@ int main(void)
         cmocka_unit_test(a_process_is_known_by_number_and_start),
         cmocka_unit_test(how_old_a_process_is),
         cmocka_unit_test(how_a_process_ended_is_known),
-        cmocka_unit_test(how_those_of_others_ended_is_not),
+        cmocka_unit_test(how_another_users_process_ended_is_unknown),
         cmocka_unit_test(one_that_only_waits_to_be_reaped_has_ended),
         cmocka_unit_test(fields_are_counted_as_the_manual_does),
         cmocka_unit_test(the_other_side_of_a_socket_is_known),

@@ -17,7 +17,7 @@ static void who_was_added_is_known(void **state)
     assert_false(strangers_has(&strangers, 0));
 }
 
-/* Only the newest entries have a place: older ones lose it to others. */
+/* Only pids up to the newest one, and not too far below it, are remembered. */
 static void only_the_newest_have_a_place(void **state)
 {
     struct strangers strangers = {0};

@@ -218,7 +218,7 @@ static void lines_that_were_left_out_are_told(void **state)
     user_close(user);
 }
 
-/* A connection with two ends, watched. */
+/* A watched connection, and the client's end. */
 struct pair {
     struct connection connection;
     int client;
@@ -266,7 +266,7 @@ static void one_that_is_too_fast_waits_for_its_turn(void **state)
     connect_pair(pool, &first);
     connect_pair(pool, &second);
     user = first.connection.user;
-    /* The limit of one turn. */
+    /* Exactly the limit for one turn. */
     assert_true(user_may_speak(&first.connection));
     user_charge_message(user, 40 * 1024);
     assert_false(user_may_speak(&first.connection));
@@ -286,7 +286,7 @@ static void one_that_is_too_fast_waits_for_its_turn(void **state)
     assert_true(list_is_linked(&user->in_busy));
     assert_true(pool->users.resume.at > NOW);
     assert_true(pool->users.resume.at <= NOW + DURATION_SECOND);
-    /* Other rules apply at once. */
+    /* New rules apply at once. */
     users_apply_rules(pool);
     users_serve(pool);
     assert_false(list_is_linked(&user->in_busy));

@@ -121,7 +121,7 @@ static void a_reservation_moves(void **state)
     world_init(&world, "nvidia0,nvidia1,nvidia2");
     granted_to(&world, "device=nvidia0 time=100");
     granted_to(&world, "device=nvidia1 time=200");
-    waits_with(&world, "gpus=2"); /* claim 3: 0 and 2 at 100 */
+    waits_with(&world, "gpus=2"); /* claim 3 has slots 0 and 2 at 100 */
     waits_with(&world, "time=150 device=nvidia2");
     check_reserved(&world, 3, "0,2", 100);
     world_forget(&world);

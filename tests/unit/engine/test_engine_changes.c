@@ -84,7 +84,7 @@ static void overstaying_moves_a_reservation(void **state)
     world_finish(&world);
 }
 
-/* The set of a claim that waits for opportunistic leases is kept for it, with its free devices. */
+/* A claim that waits for opportunistic leases also keeps the free devices of its set. */
 static void helpers_give_way_once(void **state)
 {
     struct world world;
@@ -110,7 +110,7 @@ static void helpers_give_way_once(void **state)
     world_finish(&world);
 }
 
-/* Otherwise the memory reserved within would add to the other tenants' memory. */
+/* Memory reserved within a lease that reserved none could exceed the device's memory. */
 static void no_memory_is_given_on_that_was_not_reserved(void **state)
 {
     struct machine machine = {0};

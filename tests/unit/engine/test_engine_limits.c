@@ -85,7 +85,7 @@ static void replicas_count_together(void **state)
     world_finish(&world);
 }
 
-static void who_is_held_by_a_limit_keeps_nobody_from_anything(void **state)
+static void a_claim_held_by_a_limit_blocks_no_other(void **state)
 {
     struct world world;
     struct engine_request *both;
@@ -217,7 +217,7 @@ static void an_opportunistic_claim_is_limited_too(void **state)
     world_finish(&world);
 }
 
-static void a_grant_that_brings_its_user_to_the_limit_unbars_what_the_user_waited_for(void **state)
+static void a_user_at_the_limit_bars_no_device(void **state)
 {
     struct world world;
 
@@ -264,7 +264,7 @@ int main(void)
         cmocka_unit_test(the_tightest_limit_counts),
         cmocka_unit_test(a_share_counts_as_a_part_of_a_device),
         cmocka_unit_test(replicas_count_together),
-        cmocka_unit_test(who_is_held_by_a_limit_keeps_nobody_from_anything),
+        cmocka_unit_test(a_claim_held_by_a_limit_blocks_no_other),
         cmocka_unit_test(an_elastic_claim_is_cut_to_the_limit),
         cmocka_unit_test(a_limit_counts_what_is_held_already),
         cmocka_unit_test(a_lowered_limit_refuses_what_became_impossible),
@@ -272,7 +272,7 @@ int main(void)
         cmocka_unit_test(a_raised_or_lifted_limit_grants_what_waited),
         cmocka_unit_test(a_lease_that_ends_late_still_counts),
         cmocka_unit_test(an_opportunistic_claim_is_limited_too),
-        cmocka_unit_test(a_grant_that_brings_its_user_to_the_limit_unbars_what_the_user_waited_for),
+        cmocka_unit_test(a_user_at_the_limit_bars_no_device),
         cmocka_unit_test(claims_of_one_user_are_given_way_only_up_to_the_limit),
     };
 

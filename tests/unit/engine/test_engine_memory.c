@@ -22,7 +22,7 @@ static void check_state(const struct engine *engine, struct text *wanted)
         struct text found_words = describe_bytes(&found);
 
         assert_string_equal(text_string(&found_words), text_string(&wanted_words));
-        fail_msg("the states differ in what their words do not say");
+        fail_msg("the states differ, but their descriptions are equal");
     }
     text_finish(&found);
     text_finish(wanted);

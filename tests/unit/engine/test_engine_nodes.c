@@ -81,7 +81,7 @@ static void spread_takes_nodes_in_turn(void **state)
     world_finish(&world);
 }
 
-/* One decision, two replicas. */
+/* One decision for two replicas. */
 static void replicas_are_rated_one_after_the_other(void **state)
 {
     struct world world;

@@ -91,7 +91,7 @@ static void what_others_use_without_a_reservation_cannot_be_reserved(void **stat
     check_told(&world, "");
     sampled(&world, 0, 40);
     check_told(&world, "granted lease 3 of claim 2: slots 0\n");
-    /* It may not have started yet: no other tenant may use its 40 bytes. */
+    /* The new tenant may not have started yet: no other tenant may use its 40 bytes. */
     waits_with(&world, "sharing=time-slice memory=1");
     waits_with(&world, "sharing=time-slice min-free=1");
     world_forget(&world);
@@ -102,7 +102,7 @@ static void what_others_use_without_a_reservation_cannot_be_reserved(void **stat
     world_finish(&world);
 }
 
-static void who_wants_memory_free_means_to_use_it(void **state)
+static void requested_free_memory_counts_as_used(void **state)
 {
     struct world world;
 
@@ -119,7 +119,7 @@ static void who_wants_memory_free_means_to_use_it(void **state)
     world_finish(&world);
 }
 
-static void who_reserves_less_than_it_wants_to_find_has_what_it_reserves(void **state)
+static void a_reservation_counts_instead_of_requested_free_memory(void **state)
 {
     struct world world;
 
@@ -247,8 +247,8 @@ int main(void)
         cmocka_unit_test(who_has_started_is_not_counted_twice),
         cmocka_unit_test(a_whole_device_is_reserved_whatever_its_driver_uses),
         cmocka_unit_test(what_others_use_without_a_reservation_cannot_be_reserved),
-        cmocka_unit_test(who_wants_memory_free_means_to_use_it),
-        cmocka_unit_test(who_reserves_less_than_it_wants_to_find_has_what_it_reserves),
+        cmocka_unit_test(requested_free_memory_counts_as_used),
+        cmocka_unit_test(a_reservation_counts_instead_of_requested_free_memory),
         cmocka_unit_test(replicas_count_with_their_memory_each),
         cmocka_unit_test(unknown_free_memory_is_not_none),
         cmocka_unit_test(an_unknown_total_bounds_nothing_but_the_sample_does),

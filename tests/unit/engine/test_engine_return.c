@@ -171,7 +171,7 @@ static void others_may_start_instead(void **state)
     waits_with(&world, "device=nvidia1");
     engine_block(world.engine, 0, BLOCK_DRAINED);
     world_forget(&world);
-    /* It bars both, because its start is unknown. */
+    /* The returned claim bars both devices, because its start is unknown. */
     returned(&world, 1, 0, TIME_NEVER);
     check_told(&world, "returned lease 1\n");
     cancelled(&world, 1);

@@ -268,7 +268,7 @@ static void replicas_of_one_lease_may_share_a_device(void **state)
     granted_to(&world, "sharing=time-slice share=200 device=nvidia1");
     waits_with(&world, "sharing=time-slice share=201");
     released(&world, lease);
-    assert_int_equal(slot_in(&world, 0).tenants, 0); /* kept whole */
+    assert_int_equal(slot_in(&world, 0).tenants, 0); /* the waiting claim needs a larger share */
     assert_int_equal(slot_in(&world, 1).tenants, 2);
     world_finish(&world);
 }

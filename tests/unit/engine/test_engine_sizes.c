@@ -95,7 +95,7 @@ static void all_waits_for_every_one_of_them(void **state)
     world_init(&world, "amd0,nvidia0,nvidia1");
     lease = granted_to(&world, "device=nvidia1");
     waits_with(&world, "gpus=all");
-    /* It accepts only the others. */
+    /* The claim accepts only the nvidia devices. */
     check_gets(&world, NULL, "granted lease 3: slots 0");
     waits_with(&world, "vendor=nvidia");
     released(&world, lease);

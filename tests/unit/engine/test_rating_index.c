@@ -45,7 +45,7 @@ static const struct policy hashed = {.name = "hashed", .rate = rate, .cacheable 
 struct twins {
     struct engine *engines[2]; /* with the index, without the index */
     struct engine_request *requests[2][REQUESTS];
-    uint64_t leases[LEASES_MAX]; /* the same in both */
+    uint64_t leases[LEASES_MAX]; /* each has the same number in both */
     size_t lease_count;
     struct {
         size_t request;
@@ -314,7 +314,7 @@ static void live(struct twins *twins, struct test_random *random)
     }
 }
 
-static void what_is_kept_decides_as_what_is_asked(void **state)
+static void cached_ratings_decide_like_new_ones(void **state)
 {
     size_t histories = test_steps(150);
 
@@ -332,7 +332,7 @@ static void what_is_kept_decides_as_what_is_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_decides_as_what_is_asked),
+        cmocka_unit_test(cached_ratings_decide_like_new_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static void others_do_not_get_it(void **state)
     world_init(&world, "nvidia0,nvidia1");
     reserve(&world, 0, &alice_or_professors);
     assert_int_equal(lease_in(&world, granted_to(&world, "uid=6 group=7")).slots[0], 1);
-    waits_with(&world, NULL); /* root neither */
+    waits_with(&world, NULL); /* root does not get it either */
     check_why(&world, 2, "needs 1: user 6 holds 1, 1 is reserved for others", TIME_NEVER);
     assert_int_equal(lease_in(&world, granted_to(&world, "uid=5")).slots[0], 0);
     released(&world, 3);
@@ -253,7 +253,7 @@ static void the_preferred_are_taken_first(void **state)
     (void)state;
     world_init(&world, "nvidia0,nvidia1,nvidia2,nvidia3");
     request = world_request(&world, NULL);
-    granted(&world, request); /* 0, before any device is preferred */
+    granted(&world, request); /* slot 0, because no device is preferred yet */
     prefer(&world, 3, 1);
     prefer(&world, 1, 2);
     released(&world, 1);

@@ -50,8 +50,8 @@ static void times_are_kept(void **state)
         const char *wanted;
     } rows[] = {
         {19, 0, "4:expired 3 2:died 1:released"},
-        {20, 0, "4:expired 3 2:died"}, /* it had ended */
-        {30, 0, "4:expired 3 2:died"}, /* held for no time at that moment */
+        {20, 0, "4:expired 3 2:died"}, /* lease 1 ended at that moment */
+        {30, 0, "4:expired 3 2:died"}, /* lease 4 was held for no time at that moment */
         {31, 0, "3 2:died"},
         {40, 0, "3"},
         {1000, 0, "3"},

@@ -319,7 +319,7 @@ static void others_read_what_they_cannot_write(void **state)
     struct history_record *record;
 
     if (geteuid() != 0) {
-        print_message("skip: only root can become somebody else\n");
+        print_message("skip: only root can become another user\n");
         skip();
     }
     assert_int_equal(chmod(*state, 0755), 0);
@@ -329,7 +329,7 @@ static void others_read_what_they_cannot_write(void **state)
     history_record_close(record);
     /* The writer has ended. */
     assert_int_equal(read_as_nobody(), 0);
-    /* A copy without the files beside it. */
+    /* A copy of the database without its -wal and -shm files. */
     unlink(HISTORY_FILE "-wal");
     unlink(HISTORY_FILE "-shm");
     assert_int_equal(read_as_nobody(), 0);
@@ -445,7 +445,7 @@ static int write_and_read(void)
     return code;
 }
 
-/* SQLite tolerates some failed allocations: then the call succeeds. */
+/* The calls succeed if SQLite tolerates the failed allocation. */
 static void memory_that_runs_out_is_survived(void **state)
 {
     bool is_refused = true;

@@ -17,7 +17,7 @@ static const struct written_lease some[] = {
      .judged = 4 * DURATION_HOUR, .idle = DURATION_HOUR},
     /* Half a device for four hours. */
     {2, "bob", NULL, "nvidia2", HOURS(1), HOURS(1), HOURS(5), "died", .share = 500000},
-    /* A lease within the first one: it has no devices of its own. */
+    /* A lease within lease 1, so its device is not counted again. */
     {3, "ann", "inner", "nvidia0", HOURS(1), HOURS(1), HOURS(3), "parent", .parent = 1},
     /* Still held, last seen after seven hours. */
     {4, "ann", "train", "nvidia0", HOURS(3), HOURS(5), 0, NULL, .judged = DURATION_HOUR},
@@ -87,13 +87,13 @@ static void everything_is_added_up(void **state)
 static void only_the_part_inside_counts(void **state)
 {
     (void)state;
-    /* One hour of the first lease, a quarter of it idle. Three quarters of its waiting were
-     * before. */
+    /* The first period has one hour of lease 1, a quarter of it idle. The second period begins
+     * after three quarters of its waiting time. */
     check_report((struct history_query){.since = HOURS(2), .until = HOURS(4)}, HISTORY_BY_USER,
                  "ann 1 200 0 50/200; bob 1 100 0 0/0; eve 1 50 0 0/0; 3 350 0");
     check_report((struct history_query){.since = HOURS(0.75), .until = HOURS(1.5)}, HISTORY_BY_USER,
                  "ann 1 100 25 25/100; bob 1 25 0 0/0; 2 125 25");
-    /* Two windows have the same sums as both windows together. */
+    /* The sums of two periods add up to those of the whole time. */
     check_report((struct history_query){.until = HOURS(4)}, HISTORY_BY_USER,
                  "ann 1 400 100 100/400; bob 1 150 0 0/0; eve 1 50 0 0/0; 3 600 100");
     check_report((struct history_query){.since = HOURS(4)}, HISTORY_BY_USER,

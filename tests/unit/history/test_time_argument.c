@@ -73,7 +73,7 @@ static void days_begin_here(void **state)
     use_zone("UTC");
 }
 
-static void what_is_longer_ago_is_since_ever(void **state)
+static void a_time_before_the_epoch_is_not_zero(void **state)
 {
     (void)state;
     /* 0 would mean that no time was given. */
@@ -117,7 +117,7 @@ static void bad_ones_are_refused(void **state)
         int64_t time = 4711;
 
         if (history_parse_time(strings[i], NOW, &time, &error) == 0)
-            fail_msg("'%s' was taken", strings[i]);
+            fail_msg("'%s' was accepted", strings[i]);
         assert_int_equal(strncmp(error.message, "expected a duration (7d, 24h)", 28), 0);
         assert_int_equal(time, 4711);
     }
@@ -128,7 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_ones_are_read),
         cmocka_unit_test(days_begin_here),
-        cmocka_unit_test(what_is_longer_ago_is_since_ever),
+        cmocka_unit_test(a_time_before_the_epoch_is_not_zero),
         cmocka_unit_test(bad_ones_are_refused),
     };
 

@@ -65,7 +65,7 @@ static const char wanted[] =
                                                                                                "7")) "\n  ],\n  \"containerEdits\": {\n    \"env\": [\n      "
                                                                                                      "\"NVIDIA_VISIBLE_DEVICES=void\"\n    ]\n  }\n}\n";
 
-/* Skips the test if these common device files are missing, as in some containers. */
+/* Skips the test if these device files are missing or unusual, as in some containers. */
 static void need_usual_files(void)
 {
     static const char *const paths[] = {"/dev/null", "/dev/zero", "/dev/full"};
@@ -75,7 +75,7 @@ static void need_usual_files(void)
         if (lstat(paths[i], &status) == 0 && S_ISCHR(status.st_mode) &&
             (status.st_mode & 07777) == 0666 && status.st_uid == 0 && status.st_gid == 0)
             continue;
-        print_message("skip: %s is not as usual\n", paths[i]);
+        print_message("skip: %s has an unusual mode or owner\n", paths[i]);
         skip();
     }
 }

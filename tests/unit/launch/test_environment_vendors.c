@@ -22,7 +22,7 @@ enum manner {
     UNLEASED,  /* --or-cpu */
 };
 
-/* Of the devices nvidiaN is GPU-nN and amdN GPU-aN; nvidia0.N is MIG-N; amd8 and amd9 are
+/* The UUID of nvidiaN is GPU-nN, of amdN GPU-aN, and of nvidia0.N MIG-N; amd8 and amd9 are
  * partitions without UUIDs; intel0 has one tile, intel1 and intel2 have two. */
 static const struct row {
     const char *leased; /* in the order of the lease */
@@ -56,7 +56,7 @@ static const struct row {
     {"dri1", DRI, BY_UUID, kept, kept, kept, gone, kept},
     {"", DRI, UNLEASED, kept, kept, kept, gone, kept},
 
-    /* Beside another vendor that is not leased. */
+    /* One vendor is leased, and the host has another one. */
     {"nvidia1", NVIDIA | AMD, BY_INDEX, "1", "GPU-n1", "-1", gone, kept},
     {"nvidia1", NVIDIA | INTEL, BY_INDEX, "1", "GPU-n1", kept, gone, "99999"},
     {"nvidia1", NVIDIA | APPLE, BY_INDEX, "1", "GPU-n1", kept, gone, kept},
@@ -78,7 +78,7 @@ static const struct row {
     {"dri0", DRI | INTEL, BY_INDEX, kept, kept, kept, gone, "99999"},
     {"dri0", DRI | APPLE, BY_INDEX, kept, kept, kept, gone, kept},
 
-    /* Two in one lease, in either order. */
+    /* Two vendors in one lease, in either order. */
     {"nvidia1,amd4", NVIDIA | AMD, BY_INDEX, "1", "GPU-n1", "4", "0", kept},
     {"nvidia1,intel2", NVIDIA | INTEL, BY_INDEX, "1", "GPU-n1", kept, gone, "3,4"},
     {"nvidia1,apple0", NVIDIA | APPLE, BY_INDEX, "1", "GPU-n1", kept, gone, kept},
@@ -100,7 +100,7 @@ static const struct row {
     {"dri0,intel2", DRI | INTEL, BY_INDEX, kept, kept, kept, gone, "3,4"},
     {"dri0,apple0", DRI | APPLE, BY_INDEX, kept, kept, kept, gone, kept},
 
-    /* More devices of each. */
+    /* Several devices of each vendor. */
     {"nvidia1,amd4,nvidia2,amd2", NVIDIA | AMD, BY_INDEX, "1,2", "GPU-n1,GPU-n2", "4,2", "0,1",
      kept},
     {"nvidia0.3,amd9,amd2", NVIDIA | AMD, IN_PARTS, "MIG-3", "MIG-3", "9,2", "0,1", kept},
@@ -241,7 +241,7 @@ static void no_vendor_is_missing(void **state)
 {
     static const struct {
         enum manner manner;
-        uint32_t vendors; /* the vendors that have it */
+        uint32_t vendors; /* the vendors with this kind of lease */
     } manners[] = {
         {BY_INDEX, UINT32_MAX},   {BY_UUID, UINT32_MAX}, {BY_MPS, NVIDIA},
         {IN_PARTS, NVIDIA | AMD}, {COMPOSITE, INTEL},

@@ -27,7 +27,7 @@ enum { COPIES_MAX = 12, OUTPUT = 0, ERROR = 1, PIPE_ROOM = 65536 };
 struct scene {
     struct labelled_output *labels;
     int heard[2];                /* read ends of output and error; -1: closed */
-    int spoken[2];               /* write ends of the same; -1: none */
+    int spoken[2];               /* write ends of both; -1: none */
     int commands[COPIES_MAX][2]; /* the commands' ends; -1: closed */
     struct text said[2];
 };
@@ -90,7 +90,7 @@ static void speak(struct scene *scene, uint32_t copy, int stream, const char *wo
     speak_bytes(scene, copy, stream, words, strlen(words));
 }
 
-/* Processes until nothing is left to do now. Returns the number of rounds. */
+/* Processes output until nothing is left to do now. Returns the number of rounds. */
 static size_t turn(struct scene *scene)
 {
     struct pollfd *polls = calloc(labelled_output_poll_max(scene->labels), sizeof(*polls));
@@ -366,7 +366,7 @@ static void who_writes_finds_out_that_nobody_reads(void **state)
     scene_close(&scene);
 }
 
-/* One queue, so that lines do not mix. */
+/* Output and errors to one pipe share a queue, so that their lines do not mix. */
 static void one_place_for_both(void **state)
 {
     struct scene scene = {0};
@@ -481,7 +481,7 @@ static void what_is_left_is_collected(void **state)
     scene_close(&scene);
 }
 
-/* In a hurry, a reader that does not read is given up after a few seconds. */
+/* In a hurry, the output for a reader that does not read is dropped after a few seconds. */
 static void a_hurry_ends(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;

@@ -74,11 +74,11 @@ static void what_is_asked_for_is_used(void **state)
     (void)state;
     assert_false(port.is_taken);
     assert_true(port.has_name);
-    /* Another run of berth has it. */
+    /* Another `berth run` uses the port. */
     check_wanted(wanted, true);
     master_port_finish(&port);
     check_wanted(wanted, false);
-    /* Another process has it. */
+    /* Another process listens on it. */
     assert_int_equal(listen(holder, 1), 0);
     check_wanted(wanted, true);
     close(holder);
@@ -129,7 +129,7 @@ static void a_listener_on_the_default_port_is_left_alone(void **state)
     struct master_port port;
 
     (void)state;
-    /* If it cannot be bound, another process listens there. */
+    /* If the port cannot be bound, another process listens there. */
     if (holder >= 0)
         listen(holder, 1);
     port = choose(0);

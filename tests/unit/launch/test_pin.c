@@ -126,7 +126,7 @@ static void a_process_stays_there(void **state)
 }
 
 /* A set without any allowed CPU changes nothing. */
-static void what_cannot_be_is_not(void **state)
+static void an_impossible_set_changes_nothing(void **state)
 {
     struct text before = {0};
     struct text after = {0};
@@ -150,7 +150,7 @@ int main(void)
         cmocka_unit_test(what_may_be_used_is_chosen),
         cmocka_unit_test(what_is_not_known_is_not_guessed),
         cmocka_unit_test(a_process_stays_there),
-        cmocka_unit_test(what_cannot_be_is_not),
+        cmocka_unit_test(an_impossible_set_changes_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

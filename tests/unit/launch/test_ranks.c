@@ -149,7 +149,7 @@ static void ranks_are_told_where_they_meet(void **state)
     assert_string_equal(copy.rank.interface, "eth0");
 }
 
-/* No machine has so many, but a request can ask for them. */
+/* No machine has so many devices, but a request may name such numbers. */
 static void very_many_are_counted(void **state)
 {
     const struct rank_plan plan = {.replicas = 1000000, .each = 1000000, .ranks = true};

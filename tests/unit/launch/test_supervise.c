@@ -29,7 +29,7 @@ static void check_code(const char *part, const char *argument, int code)
     child_output_close(&output);
 }
 
-static void codes_are_the_commands(void **state)
+static void exit_codes_are_passed_on(void **state)
 {
     (void)state;
     check_code("exit", "0", 0);
@@ -90,7 +90,7 @@ static void the_commands_own_path_counts(void **state)
     child_output_close(&output);
 }
 
-static void no_process_to_be_had(void **state)
+static void no_process_can_be_started(void **state)
 {
     struct child_output output = child_output_open();
     const char *const words[] = {"/proc/self/exe", "exit", "0", NULL};
@@ -329,12 +329,12 @@ static void children_from_before_are_left_alone(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_are_the_commands),
+        cmocka_unit_test(exit_codes_are_passed_on),
         cmocka_unit_test_setup_teardown(what_cannot_be_executed, temporary_directory_enter,
                                         temporary_directory_leave),
         cmocka_unit_test_setup_teardown(the_commands_own_path_counts, temporary_directory_enter,
                                         temporary_directory_leave),
-        cmocka_unit_test(no_process_to_be_had),
+        cmocka_unit_test(no_process_can_be_started),
         cmocka_unit_test(signals_are_passed_on),
         cmocka_unit_test(signals_are_to_the_command_what_they_were),
         cmocka_unit_test(the_first_failure_ends_the_rest),

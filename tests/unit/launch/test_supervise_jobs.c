@@ -89,7 +89,7 @@ static void it_stops_when_the_commands_do(void **state)
     child_output_close(&output);
 }
 
-static void nobodys_job_does_not_stop(void **state)
+static void outside_a_job_it_does_not_stop(void **state)
 {
     struct child_output output = child_output_open();
     pid_t alone = fork();
@@ -190,7 +190,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_commands_die_with_the_supervisor),
         cmocka_unit_test(it_stops_when_the_commands_do),
-        cmocka_unit_test(nobodys_job_does_not_stop),
+        cmocka_unit_test(outside_a_job_it_does_not_stop),
         cmocka_unit_test(the_terminals_signals_come_once),
         cmocka_unit_test(a_leaders_hangup_is_passed_on),
     };

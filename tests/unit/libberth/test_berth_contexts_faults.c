@@ -66,7 +66,7 @@ static void a_number_that_does_not_tell_has_the_context_tried(void **state)
     struct berth_context_set set = cuda_pool_set(world);
     struct berth_context context = cuda_pool_at(world, set, 1);
 
-    world->cuda.run(1, true); /* nothing waits for it */
+    world->cuda.run(1, true); /* a running kernel must not delay the test of the context */
     assert_int_equal(report(world, context, 999), BERTH_FAULT_NONE);
     assert_int_equal(report(world, context, 123456), BERTH_FAULT_NONE);
     assert_int_equal(report(world, context, -1), BERTH_FAULT_NONE);
@@ -130,7 +130,7 @@ static void a_rebuilt_context_has_a_new_generation(void **state)
     assert_int_equal(cuda_pool_at(world, set, 1).generation, 2);
     assert_works(berth_context_make_current(world->pool, fresh, &world->error), &world->error);
     assert_non_null(cuda_pool_info(world, fresh).context);
-    assert_int_equal(report(world, fresh, 999), BERTH_FAULT_NONE); /* it works */
+    assert_int_equal(report(world, fresh, 999), BERTH_FAULT_NONE); /* the new context works */
     assert_fails(berth_context_make_current(world->pool, old, &world->error), BERTH_ERROR_STALE,
                  &world->error,
                  "the context on nvidia1 is stale: it was rebuilt; expected generation 2, got 1");

@@ -30,7 +30,7 @@ static const struct berth_context_options on_the_cpu = {
     .stand_in = true,
 };
 
-/* PoCL reads the directory for its compiled kernels once, so all tests share one. */
+/* PoCL reads the variable for its kernel cache only once, so all tests share a directory. */
 static int enter_all(void **state)
 {
     if (temporary_directory_enter(state) < 0)
@@ -277,7 +277,7 @@ static void threads_share_the_contexts_of_all_devices(void **state)
 static void no_opencl(void **state)
 {
     (void)state;
-    print_message("skip: no OpenCL to build with\n");
+    print_message("skip: built without OpenCL\n");
     skip();
 }
 

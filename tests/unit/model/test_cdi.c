@@ -14,7 +14,7 @@
 
 #define UUID "GPU-5a3f7c1e-0000-1111-2222-333344445555"
 
-/* An entry "name node node ...", words apart by blanks. */
+/* Adds the entry "name node node ...". */
 static void add_entry(struct cdi_registry *registry, const char *line)
 {
     struct cdi_entry *entry = vector_append(registry);
@@ -32,7 +32,7 @@ static void add_entry(struct cdi_registry *registry, const char *line)
     free(words);
 }
 
-/* A device with such nodes. */
+/* Adds a device with these nodes. */
 static struct device *give(struct machine *machine, const char *id, const char *uuid,
                            const char *nodes)
 {
@@ -51,7 +51,7 @@ static struct device *give(struct machine *machine, const char *id, const char *
     return device;
 }
 
-/* Returns the entry of a device among these entries, terminated by NULL. */
+/* Checks which of the entries, ended by NULL, belongs to a device. */
 static void check(const char *id, const char *uuid, const char *nodes, const char *wanted,
                   const char *const *entries)
 {
@@ -116,12 +116,12 @@ static void by_uuid_before_others(void **state)
           "nvidia.com/gpu=" UUID " /dev/nvidia0");
     CHECK("nvidia0", UUID, NVIDIA0, "a.com/gpu=0", "a.com/gpu=0 /dev/nvidia0",
           "b.com/gpu=0 /dev/nvidia0");
-    /* Without files only the name can tell. */
+    /* Without a matching file, only the name decides. */
     CHECK("nvidia0", UUID, NVIDIA0, "nvidia.com/gpu=" UUID, "nvidia.com/gpu=" UUID);
     CHECK("nvidia0", UUID, "", "nvidia.com/gpu=" UUID, "nvidia.com/gpu=" UUID " /dev/dxg");
     CHECK("nvidia0", UUID, NVIDIA0, NULL, "nvidia.com/gpu=0");
     CHECK("nvidia0", NULL, NVIDIA0, NULL, "nvidia.com/gpu=" UUID);
-    /* The files go before the name. */
+    /* Device files take precedence over the name. */
     CHECK("nvidia0", UUID, NVIDIA0, NULL, "nvidia.com/gpu=" UUID " /dev/nvidia3");
 }
 
@@ -208,7 +208,7 @@ static void twice_in_one_level_is_neither(void **state)
     merge_file(&registry, 0, "nvidia.com/gpu=0 /dev/nvidia0");
     merge_file(&registry, 0, "nvidia.com/gpu=0 /dev/nvidia0");
     check_found(&registry, device, NULL);
-    /* Also when another level has the name again, as in container runtimes. */
+    /* Another level with the same name does not help, as in container runtimes. */
     merge_file(&registry, 1, "nvidia.com/gpu=0 /dev/nvidia0");
     check_found(&registry, device, NULL);
     merge_file(&registry, 1, "nvidia.com/gpu=zero /dev/nvidia0");

@@ -45,7 +45,7 @@ static void directories_are_the_pools_or_those_named(void **state)
     check_directories(asking(NULL, "/l", 1, 2), "/run/berth/mps/7/nvidia3/pipe", "/l/nvidia3");
 }
 
-static void what_may_get_more_is_not_only_one(void **state)
+static void a_request_that_may_get_more_is_not_for_a_single_device(void **state)
 {
     struct request one = asking(NULL, NULL, 1, 1);
     struct request elastic = asking(NULL, NULL, 2, 1);
@@ -86,7 +86,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(directories_are_the_pools_or_those_named),
-        cmocka_unit_test(what_may_get_more_is_not_only_one),
+        cmocka_unit_test(a_request_that_may_get_more_is_not_for_a_single_device),
         cmocka_unit_test(only_the_same_directories_go_together),
     };
 

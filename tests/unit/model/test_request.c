@@ -387,7 +387,7 @@ static void no_devices_are_wanted_for_work_on_a_host_only(void **state)
     check_bad(request, "gpus: expected 1 to 1000000 devices, got 0-1");
 }
 
-/* Whatever the numbers are: one line for a refusal, and nothing else is written or read. */
+/* Random numbers: a valid request is within all limits, and a refusal has a message. */
 static void random_requests_are_judged(void **state)
 {
     struct test_random random = {13};

@@ -56,7 +56,7 @@ static void unset(char **text)
     *text = NULL;
 }
 
-/* So many changes of each kind, which together change every member in every way. */
+/* The number of changes of each kind; together they change every member in every way. */
 enum { NUMBERS = 16, TEXTS = 12, FLAGS = 6, OTHERS = 12 };
 
 static void change_number(struct request *request, size_t change)

@@ -70,7 +70,7 @@ static void a_probe_that_hangs_is_given_up_in_time(void **state)
     int64_t began;
 
     probe_script(*state, ONE_DEVICE);
-    check_answers(&probe); /* it has started */
+    check_answers(&probe); /* waits until the probe runs */
     probe_says(HANGS);
     began = clock_now();
     assert_fails(look(&probe, &report, &error), BERTH_ERROR_TIMED_OUT, &error,

@@ -353,7 +353,7 @@ static void without_memory_a_replay_fails(void **state)
     pod_trace_finish(&trace);
 }
 
-/* Means are over the runs that have a value. */
+/* A mean counts only the runs that have a value. */
 static void means_leave_out_what_is_unknown(void **state)
 {
     static struct place_run runs[3];

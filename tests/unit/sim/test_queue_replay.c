@@ -10,7 +10,7 @@
 #include "base/text/quantity.h"
 #include "engine/policy/policies.h"
 
-/* Jobs: arrival and duration in seconds. */
+/* A job, with its arrival and duration in seconds. */
 struct line {
     int64_t arrival;
     int64_t duration;
@@ -80,7 +80,7 @@ static struct queue_outcome pass(enum queue_order order, enum queue_estimate est
                       .nodes = 1, .gpus_per_node = 4, .order = order, .estimate = estimate});
 }
 
-/* A 0, B 99 (from 100), C 0, D 147 (from 150, when B ends). */
+/* The waits are: A 0, B 99 (it starts at 100), C 0, D 147 (it starts at 150, when B ends). */
 static void who_ends_before_the_start_passes(void **state)
 {
     struct queue_outcome outcome = pass(QUEUE_EASY, QUEUE_EXACT);
@@ -90,14 +90,14 @@ static void who_ends_before_the_start_passes(void **state)
     assert_int_equal(outcome.longest, 3);
     assert_int_equal(outcome.wait_p50, 0);
     assert_int_equal(outcome.wait_p99, 147 * DURATION_SECOND);
-    /* B is promised 100 s, and D, when B has started, 150 s. */
+    /* B is promised a start at 100 s, and D, when B has started, at 150 s. */
     assert_int_equal(outcome.promised, 2);
     assert_int_equal(outcome.broken_reservations, 0);
     /* 200 + 200 + 98 + 200 of 4 GPUs for 350 s. */
     assert_int_equal(outcome.utilization, (uint32_t)(698e6 / 1400));
 }
 
-/* Without time limits there is no backfill: C 148 and D 147. */
+/* Without time limits there is no backfill: C waits for 148 s and D for 147 s. */
 static void nobody_passes_without_limits(void **state)
 {
     struct queue_outcome outcome = pass(QUEUE_FIFO, QUEUE_EXACT);
@@ -109,8 +109,8 @@ static void nobody_passes_without_limits(void **state)
     check_waits(pass(QUEUE_FIFO, QUEUE_UNDER), (99 + 148 + 147) / 4.0, 148);
 }
 
-/* Limits are three times too long, so B is promised 300 s, and D would still run then. All jobs end
- * early, and no job starts later than with correct limits. */
+/* Limits are three times too long, so B is promised a start at 300 s, when D would still run. All
+ * jobs end early, and no job starts later than with correct limits. */
 static void limits_may_be_too_long(void **state)
 {
     struct queue_outcome outcome = pass(QUEUE_EASY, QUEUE_OVER3);
@@ -120,10 +120,11 @@ static void limits_may_be_too_long(void **state)
     assert_int_equal(outcome.broken_reservations, 0);
 }
 
-/* A is ended at 50, where B starts (49): C, which would end at 51, must wait for that. B is ended
- * at 75, where C (73), D (72) and the rest of A (25) start. The rest of B is promised 175. C is
- * ended at 124 and continues at once, because its rest ends at 173; A ends at 125. D is ended at
- * 175: the rest of B starts (100), and the rest of D when B ends, at 200 (25). */
+/* Waits are in parentheses. A is stopped at 50, where B starts (49): C would end at 51, so it must
+ * wait. B is stopped at 75, where C (73), D (72) and the rest of A (25) start. The rest of B is
+ * promised a start at 175. C is stopped at 124 and continues at once, because its rest ends at 173;
+ * A ends at 125. D is stopped at 175: the rest of B starts (100), and the rest of D when B ends, at
+ * 200 (25). */
 static void limits_may_be_too_short(void **state)
 {
     struct queue_outcome outcome = pass(QUEUE_EASY, QUEUE_UNDER);
@@ -134,7 +135,7 @@ static void limits_may_be_too_short(void **state)
     assert_int_equal(outcome.broken_reservations, 0);
 }
 
-/* Every job that fits starts, so B waits for D: until 203, although the engine would have promised
+/* Every job that fits starts, so B waits until D ends, at 203, although it was promised a start at
  * 100. */
 static void who_fits_starts_when_jobs_are_skipped(void **state)
 {
@@ -146,7 +147,7 @@ static void who_fits_starts_when_jobs_are_skipped(void **state)
     assert_int_equal(outcome.broken_reservations, 1);
 }
 
-/* When A ends, the shortest of B (50), C (98 left of its turn) and D comes first. */
+/* When A ends, the shortest of the three waiting jobs starts first. */
 static void the_shortest_start_first(void **state)
 {
     static const struct line lines[] = {{0, 100, 4}, {1, 50, 4}, {2, 10, 4}, {3, 30, 4}};
@@ -155,7 +156,7 @@ static void the_shortest_start_first(void **state)
                (struct queue_settings){.nodes = 1, .gpus_per_node = 4, .order = QUEUE_SJF});
 
     (void)state;
-    /* From 100 the third, from 110 the fourth, from 140 the second. */
+    /* The third job starts at 100, the fourth at 110, and the second at 140. */
     check_waits(outcome, (139 + 98 + 107) / 4.0, 139);
 }
 
@@ -168,9 +169,9 @@ static void a_gang_waits_for_whole_nodes(void **state)
                (struct queue_settings){.nodes = 2, .gpus_per_node = 2, .order = QUEUE_EASY});
 
     (void)state;
-    /* The gang starts at 101 (99). The fourth job passes, on the device beside the second. The
-     * fifth is too long, although a node is empty from 10 on: it comes after the gang, at 106
-     * (102). */
+    /* The gang starts at 101 (waits 99). The fourth job is backfilled on the device beside the
+     * second job. The fifth is too long for that, although a node is empty from 10 on: it starts
+     * after the gang, at 106 (waits 102). */
     check_waits(outcome, (99 + 102) / 5.0, 102);
     assert_int_equal(outcome.broken_reservations, 0);
 }

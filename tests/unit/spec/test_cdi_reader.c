@@ -192,7 +192,7 @@ static void too_much(void **state)
         text_append(&text, "- a\n");
     check_refused(text_string(&text), BERTH_ERROR_LIMIT,
                   "f:4:1: devices: expected at most 4096, got 4097");
-    /* A small file, of which each entry brings all that they share. */
+    /* A small file: each entry gets a copy of the shared device nodes, which is too much. */
     text_clear(&text);
     text_append(&text, HEAD "containerEdits: {deviceNodes: [");
     for (int i = 0; i < 8; i++) {

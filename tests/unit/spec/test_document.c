@@ -50,7 +50,7 @@ static void columns_count_characters(void **state)
         {"{größe: x, y: z}", "@1:1{@1:2(größe) @1:9(x) @1:12(y) @1:15(z)}"},
         {"[漢字, b]", "@1:1[@1:2(漢字) @1:6(b)]"},
         {"[😀😀, b]", "@1:1[@1:2(😀😀) @1:6(b)]"},
-        {"[e\u0301, b]", "@1:1[@1:2(e\u0301) @1:6(b)]"}, /* a mark is a character of its own */
+        {"[e\u0301, b]", "@1:1[@1:2(e\u0301) @1:6(b)]"}, /* a combining mark counts, too */
         {"[a,\tb]", "@1:1[@1:2(a) @1:5(b)]"},
     };
 

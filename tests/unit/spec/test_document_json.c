@@ -26,7 +26,7 @@ static void what_yaml_refuses_is_read(void **state)
     check_tree(BYTES("\xEF\xBB\xBF \n {\"a\": \"\\/\"}\n\n"), "@2:2{@2:3'a' @2:8'/'}");
 }
 
-/* In YAML these end a line, and are folded. */
+/* YAML treats these separators as line ends, and folds them. */
 static void separators_of_lines_are_characters(void **state)
 {
     (void)state;
@@ -48,7 +48,7 @@ static void numbers_are_kept_as_they_are_written(void **state)
                "@1:27(1e-2) @1:32(true) @1:37(false) @1:43(null)]");
 }
 
-/* All of these are YAML. */
+/* All these texts are valid YAML. */
 static void what_is_no_json_is_yaml(void **state)
 {
     static const struct {
@@ -177,7 +177,7 @@ static void append_value(struct text *text, struct test_random *random, unsigned
     text_append_char(text, is_list ? ']' : '}');
 }
 
-/* Shows the value as the item of a list that ends like this. */
+/* Writes the tree of a list with this value and this end. */
 static void show(const struct text *value, const char *end, struct text *out)
 {
     struct document document;

@@ -236,7 +236,7 @@ static void aliases_reach_the_depth_too(void **state)
     struct text text = {0};
 
     (void)state;
-    /* 16 levels, and 15 around their alias, are 31 in the list. */
+    /* An anchor of 16 levels, whose alias is below 15 levels, in a list: 32 levels. */
     text_append(&text, "- &a ");
     append_times(&text, "[", 16);
     append_times(&text, "]", 16);

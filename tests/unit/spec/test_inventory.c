@@ -277,7 +277,7 @@ static void every_kind_of_link_is_known(void **state)
     }
 }
 
-static void doubles_through_an_alias_stand_where_the_alias_is(void **state)
+static void duplicates_through_an_alias_are_reported_at_the_alias(void **state)
 {
     (void)state;
     check_inventory_refused("devices:\n- &gpu {vendor: nvidia, index: 0}\n- *gpu\n",
@@ -328,7 +328,7 @@ static void a_cluster_is_read_in_reasonable_time(void **state)
     double many;
 
     (void)state;
-    /* What MALLOC_PERTURB_ asks for takes longer than the reading. */
+    /* Filling memory, as MALLOC_PERTURB_ requests, would take longer than reading. */
     mallopt(M_PERTURB, 0);
     few = seconds_to_read(10000);
     many = seconds_to_read(100000);
@@ -341,7 +341,7 @@ static void check_example(const char *path)
     struct machine machine = {0};
     int code;
 
-    if (strcmp(strrchr(path, '/'), "/berth.yaml") == 0) /* rules, not devices */
+    if (strcmp(strrchr(path, '/'), "/berth.yaml") == 0) /* a configuration */
         return;
     code = inventory_read(path, &machine, &error);
     assert_string_equal(error.message, "");
@@ -407,7 +407,7 @@ int main(void)
         cmocka_unit_test(partitions_mark_their_parent),
         cmocka_unit_test(a_pair_may_have_a_fabric_link_and_a_path),
         cmocka_unit_test(every_kind_of_link_is_known),
-        cmocka_unit_test(doubles_through_an_alias_stand_where_the_alias_is),
+        cmocka_unit_test(duplicates_through_an_alias_are_reported_at_the_alias),
         cmocka_unit_test(a_cluster_is_read_in_reasonable_time),
         cmocka_unit_test(the_examples_are_read),
         cmocka_unit_test(a_missing_file_is_not_found),

@@ -49,7 +49,7 @@ static void check_bad(const char *path)
     int code = inventory_read(name, &machine, &error);
 
     if (code == 0)
-        fail_msg("%s: found no fault", path);
+        fail_msg("%s: expected an error, got none", path);
     assert_int_equal(error.code, code);
     check_wanted_message(path, name, error.message);
 }

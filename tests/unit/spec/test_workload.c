@@ -45,7 +45,7 @@ static int try_parse(const char *text)
         return code;
     }
     if (request_options_resolve(&options, &request, &error) < 0)
-        fail_msg("what was taken makes no sense: %s: %s", error.message, text);
+        fail_msg("accepted an invalid request: %s: %s", error.message, text);
     request_options_finish(&options);
     return 0;
 }
@@ -76,7 +76,7 @@ static void what_is_left_out_is_as_in_zlayer(void **state)
 }
 
 /* An option may request ranks when the file does not. */
-static void what_is_usual_gives_way(void **state)
+static void options_override_the_default_scheduling(void **state)
 {
     struct request_options options = parse("{replicas: 2, gpu: {}}");
     struct request request;
@@ -196,7 +196,7 @@ static const char *any_choice(const struct choice *choices, struct test_random *
     return choices[test_random_below(random, count)].name;
 }
 
-/* Writes a random value; seven of eight are valid by themselves. */
+/* Writes a random value; seven of eight are valid for their field alone. */
 static void append_field(struct text *out, const struct field *field, struct test_random *random,
                          unsigned likely)
 {
@@ -317,7 +317,7 @@ static struct optional_number read_with(const struct request_options *options, s
     return *(const struct optional_number *)((const char *)options + offset);
 }
 
-/* Writes a random number of up to so many digits, some with a fraction. */
+/* Writes a random number of at most `max` digits, sometimes with a fraction. */
 static void append_digits(struct text *text, struct test_random *random, uint64_t max)
 {
     for (uint64_t left = 1 + test_random_below(random, max); left > 0; left--)
@@ -432,7 +432,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_out_is_as_in_zlayer),
-        cmocka_unit_test(what_is_usual_gives_way),
+        cmocka_unit_test(options_override_the_default_scheduling),
         cmocka_unit_test(notes_cannot_steer_a_terminal),
         IN_DIRECTORY(files_are_read),
         IN_DIRECTORY(standard_input_is_read),

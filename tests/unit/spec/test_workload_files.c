@@ -52,7 +52,7 @@ static void check_bad(const char *path)
     int code = workload_read(name, &options, &error);
 
     if (code == 0)
-        fail_msg("%s: found no fault", path);
+        fail_msg("%s: expected an error, got none", path);
     assert_int_equal(error.code, code);
     assert_int_equal(options.master_port, 4711);
     check_wanted_message(path, name, error.message);
@@ -131,7 +131,7 @@ static void check_record(const struct record *record, const char *above)
         text_append_format(&path, ": %s: ", field->name);
         if (field->record == NULL && field->type != &field_text &&
             strstr(text_string(&all_wanted), text_string(&path)) == NULL)
-            fail_msg("no bad file is about %s", field->name);
+            fail_msg("no bad file has an error in %s", field->name);
         text_clear(&path);
         text_append_format(&path, "%s%s.", above, field->name);
         if (field->record != NULL && strcmp(above, "resources.") != 0)

@@ -117,7 +117,7 @@ static void a_tiny_screen_has_one_row(void **state)
     top_screen_finish(shown);
 }
 
-/* The path of a pool is cut to its end, or left out. */
+/* A long path is cut at its beginning, or left out. */
 static void a_long_path_is_told_by_its_end(void **state)
 {
     struct top_screen *shown = top_screen_of(view_of(8));

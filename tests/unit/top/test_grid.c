@@ -79,7 +79,7 @@ static void marks_stay_with_their_character(void **state)
     struct grid grid = grid_of(6, 2, true);
 
     (void)state;
-    /* A mark without a character before it, then more marks than are kept. */
+    /* A combining mark without a character before it, then more marks than are kept. */
     grid_put(&grid, 0, 0, 6, STYLE_PLAIN,
              "\xcc\x81"
              "a\xcc\x81\xcc\x82\xcc\x83\xcc\x84\xcc\x85"
@@ -158,7 +158,7 @@ static void steps_that_were_left_out(void **state)
     (void)state;
     assert_int_equal(value_of(&history, 0, 0), LOAD_HISTORY_UNKNOWN);
     note(&history, 3, &view, 100);
-    note(&history, 3, &view, 200); /* the same again */
+    note(&history, 3, &view, 200); /* the same step again */
     note(&history, 5, &view, 300); /* one step is missing */
     note(&history, 9, &view, 400); /* three are missing */
     assert_int_equal(value_of(&history, 1, 0), 400);

@@ -106,7 +106,7 @@ static void an_order_that_is_asked_for(void **state)
         for (int pane = 0; pane < PANE_COUNT; pane++)
             found |= top_model_has_column((enum top_pane)pane, (enum view_column)each->value);
         if (!found)
-            fail_msg("no pane has %s", each->name);
+            fail_msg("no pane has the column %s", each->name);
     }
     top_model_init(&model, VIEW_COLUMN_IDLE);
     assert_int_equal(model.pane, PANE_LEASES);
@@ -142,7 +142,7 @@ static void filters_find_words_anywhere(void **state)
     check_filter(shown, "loud", "5", 0, 0);
     check_filter(shown, "eval", "", 0, 1);
     check_filter(shown, "4000000001", "2-", 2, 2);
-    check_filter(shown, "trainpython", "", 0, 0); /* not across two texts */
+    check_filter(shown, "trainpython", "", 0, 0); /* a match must be within one text */
     check_filter(shown, " ", "012-34567", 3, 2);
     assert_shows(top_screen_draw(shown, 100, 30, true), " with ' ' ");
     top_screen_press(shown, CONTROL_ESCAPE);
@@ -221,7 +221,7 @@ static void the_selection_moves_and_stops_at_the_ends(void **state)
     assert_int_equal(selected(shown, PANE_DEVICES), 7);
     top_screen_press(shown, CONTROL_TAB);
     assert_int_equal(shown->control.model.pane, PANE_LEASES);
-    top_screen_press(shown, CONTROL_DOWN); /* nothing there */
+    top_screen_press(shown, CONTROL_DOWN); /* that pane is empty */
     top_screen_press(shown, CONTROL_BACK_TAB);
     top_screen_press(shown, CONTROL_BACK_TAB);
     assert_int_equal(shown->control.model.pane, PANE_QUEUE);
@@ -256,7 +256,7 @@ static void the_selection_stays_with_what_was_selected(void **state)
     view_lease(&other, 14, 2, 3);
     change_view(shown, other);
     assert_int_equal(selected(shown, PANE_LEASES), 2);
-    /* Its lease has ended: the device is still the selected one. */
+    /* The device stays selected although its lease has ended. */
     row = top_model_selected(&shown->control.model, PANE_DEVICES);
     assert_int_equal(row->slot, 2);
     change_view(shown, view_of(1));

@@ -41,7 +41,7 @@ static void end(struct stage *stage)
     free(stage);
 }
 
-/* The next question, which is of this type. */
+/* Receives the next request, which must be of this type. */
 static struct wire_message hear(struct stage *stage, enum wire_type type)
 {
     static unsigned char bytes[WIRE_MESSAGE_MAX];
@@ -70,7 +70,7 @@ static void say(struct stage *stage, const struct wire_message *message)
     text_finish(&out);
 }
 
-/* Answers the first requests. Returns the number of FOLLOW. */
+/* Answers the first requests. Returns the number of the FOLLOW request. */
 static uint64_t introduce(struct stage *stage)
 {
     say(stage, &(struct wire_message){
@@ -128,7 +128,7 @@ static struct pool_view busy(void)
     return view;
 }
 
-/* Completes the first snapshot. Returns the number of the next FOLLOW. */
+/* Completes the first snapshot. Returns the number of the next FOLLOW request. */
 static uint64_t settle(struct stage *stage)
 {
     uint64_t follow = introduce(stage);
@@ -239,7 +239,7 @@ static void what_changes_while_it_looks_is_looked_at_again(void **state)
     end(stage);
 }
 
-static void who_wants_to_know_now_need_not_wait_for_news(void **state)
+static void a_refresh_need_not_wait_for_news(void **state)
 {
     struct stage *stage = begin_stage((struct follower_settings){
         .kinds = WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE, .interval = DURATION_HOUR, .claims_max = 1});
@@ -352,7 +352,7 @@ static void what_has_ended_is_kept_until_it_is_forgotten(void **state)
     end(stage);
 }
 
-static void who_does_not_want_them_has_none(void **state)
+static void ended_leases_are_dropped_unless_wanted(void **state)
 {
     struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_LEASE});
 
@@ -493,7 +493,7 @@ static void looking_is_a_small_part_of_the_time(void **state)
     end(stage);
 }
 
-/* Nothing has happened for ten seconds, and the daemon was heard of seven seconds ago. */
+/* The snapshot is ten seconds old, and the daemon's last message seven seconds. */
 static void the_time_goes_on_as_long_as_the_daemon_answers(void **state)
 {
     struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL});
@@ -525,7 +525,7 @@ static void answers_to_nothing_are_passed_over(void **state)
     end(stage);
 }
 
-static void it_says_when_it_is_to_be_called(void **state)
+static void it_says_when_to_call_it(void **state)
 {
     struct stage *stage = begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL});
 
@@ -535,7 +535,7 @@ static void it_says_when_it_is_to_be_called(void **state)
     assert_true(follower_next_timeout(&stage->follower) > 3 * DURATION_SECOND);
     stage->follower.never_reconnects = false;
     assert_true(follower_next_timeout(&stage->follower) <= 3 * DURATION_SECOND);
-    /* Nothing was heard for some time: it asks whether anybody is there. */
+    /* The daemon was silent for some time, so the follower checks the connection. */
     stage->follower.last_heard_at -= 4 * DURATION_SECOND;
     assert_int_equal(follower_next_timeout(&stage->follower), 0);
     assert_int_equal(step(stage), 0);
@@ -555,10 +555,10 @@ int main(void)
         cmocka_unit_test(only_what_changed_is_looked_at),
         cmocka_unit_test(it_asks_on_from_where_it_is),
         cmocka_unit_test(what_changes_while_it_looks_is_looked_at_again),
-        cmocka_unit_test(who_wants_to_know_now_need_not_wait_for_news),
+        cmocka_unit_test(a_refresh_need_not_wait_for_news),
         cmocka_unit_test(a_long_queue_is_cut),
         cmocka_unit_test(what_has_ended_is_kept_until_it_is_forgotten),
-        cmocka_unit_test(who_does_not_want_them_has_none),
+        cmocka_unit_test(ended_leases_are_dropped_unless_wanted),
         cmocka_unit_test(only_some_sections),
         cmocka_unit_test(other_kinds_from_now_on),
         cmocka_unit_test(a_connection_that_was_given_is_not_dialled_again),
@@ -567,7 +567,7 @@ int main(void)
         cmocka_unit_test(looking_is_a_small_part_of_the_time),
         cmocka_unit_test(the_time_goes_on_as_long_as_the_daemon_answers),
         cmocka_unit_test(answers_to_nothing_are_passed_over),
-        cmocka_unit_test(it_says_when_it_is_to_be_called),
+        cmocka_unit_test(it_says_when_to_call_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

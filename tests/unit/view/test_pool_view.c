@@ -12,11 +12,11 @@
 
 #include "support/assert_error.h"
 
-/* The other side of a connection: a thread that answers each question with the rule. */
+/* The other side of a connection: a thread that answers each request by the rule. */
 struct peer {
     int socket;
     pthread_t thread;
-    /* Fills in an answer, which has the question's number already. Returns false to hang up. */
+    /* Fills in an answer that already has the request's number. Returns false to hang up. */
     bool (*rule)(const struct wire_message *question, struct wire_message *answer);
 };
 

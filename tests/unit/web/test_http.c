@@ -61,7 +61,7 @@ static void a_body(void **state)
     assert_int_equal(request.length, strlen(bytes) - 1);
 }
 
-/* Every beginning of a request is incomplete, and no error. */
+/* Every beginning of a request is incomplete, which is not an error. */
 static void beginnings(void **state)
 {
     const char *bytes = "POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc";
@@ -159,7 +159,7 @@ static void what_is_no_request(void **state)
     }
 }
 
-/* Builds a request whose headers have so many bytes, in lines of so many. */
+/* Builds a request with `lines` headers; all but Host have `line_length` bytes. */
 static struct text long_request(const char *path, size_t lines, size_t line_length)
 {
     struct text text = {0};
@@ -213,7 +213,7 @@ static void forms(void **state)
     static const struct {
         const char *form;
         const char *key;
-        const char *wanted; /* NULL: not there */
+        const char *wanted; /* NULL: no such key */
     } cases[] = {
         {"token=abc", "token", "abc"},
         {"a=1&token=x+y%21%2b&token=second", "token", "x y!+"},

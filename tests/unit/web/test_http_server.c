@@ -21,7 +21,7 @@
 #define SHORT (DURATION_SECOND / 10)
 #define LONG  (20 * DURATION_SECOND)
 
-/* What the handler does. */
+/* How the handler answers. */
 enum act { ACT_ANSWER, ACT_LONG_ANSWER, ACT_WAIT, ACT_DELAY, ACT_READ };
 
 struct scene {
@@ -200,7 +200,7 @@ static void half_a_request(void **state)
     await(&scene, client, NULL, &text);
     assert_int_equal(text.length, 0);
     close(client);
-    /* So is a client that sends nothing. */
+    /* A client that sends nothing is disconnected, too. */
     client = reach(&scene);
     await(&scene, client, NULL, &text);
     close(client);

@@ -75,7 +75,7 @@ static void leases_come_and_go(void **state)
     view_lease(&view, 112, 1, 2);
     view_lease(&view, 13, 2, 3);
     view_lease(&view, 14, 3, 4);
-    view_lease(&view, 12, 3, 4); /* both partitions of one GPU */
+    view_lease(&view, 12, 3, 4); /* lease 12 has GPU 0 twice */
     index_view(&view);
     update(&mapping, &view);
     check_file("0", "12\n14\n");

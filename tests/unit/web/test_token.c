@@ -55,7 +55,7 @@ static void files_that_will_do(void **state)
         assert_string_equal(token.text, "0123456789abcdef");
         assert_int_equal(token.length, 16);
     }
-    /* The group may read the file: that is on purpose. */
+    /* A file that the group may read is accepted on purpose. */
     assert_int_equal(read_token(contents[0], 0640, &token, &error), 0);
 }
 

@@ -31,7 +31,7 @@ static struct text encoded(const struct wire_message *message)
     return bytes;
 }
 
-/* Reads a packet that must be good; the caller finishes the message. */
+/* Decodes a packet, which must be valid; the caller finishes the message. */
 static struct wire_message decoded(const struct text *bytes)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -97,7 +97,7 @@ static void check_bytes(const struct wire_message *message, const char *wanted)
     text_finish(&bytes);
 }
 
-/* The bytes that other programs send: when one of these fails, the code is wrong. */
+/* Other programs send these bytes: if this test fails, the code is wrong. */
 static void bytes_stay_as_they_are(void **state)
 {
     struct request plain;
@@ -132,7 +132,7 @@ static void bytes_stay_as_they_are(void **state)
         "1d000100000003");
 }
 
-/* Decodes a given packet, and encodes it to the same bytes. */
+/* Decodes a packet, and checks that encoding the message gives the same bytes. */
 static struct wire_message check_others(const struct text *packet)
 {
     struct wire_message message = decoded(packet);
@@ -152,7 +152,7 @@ static void read_source(const char *name, struct text *ret_text)
     free(path);
 }
 
-/* tests/support/clients/wire_format.py made these. */
+/* The packets in tests/fuzz/corpus/wire were made by tests/support/clients/wire_format.py. */
 static void another_client_writes_the_same(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void another_client_writes_the_same(void **state)
     }
 }
 
-/* The bytes of a block of hexadecimal numbers, in which # begins a comment. */
+/* Returns the bytes of a block of hexadecimal numbers, in which # begins a comment. */
 static struct text bytes_of_block(const char *block, size_t length)
 {
     struct text bytes = {0};
@@ -307,7 +307,7 @@ static void what_could_not_be_read_is_not_written(void **state)
         BERTH_ERROR_INVALID, beyond);
 }
 
-/* A claim for very many devices, in words, is no reason not to show the queue. */
+/* Long texts, such as a claim for very many devices, must not prevent showing the queue. */
 static void long_lines_for_people_are_cut(void **state)
 {
     static char text[WIRE_TEXT_MAX + 2];
@@ -326,7 +326,7 @@ static void long_lines_for_people_are_cut(void **state)
 
     (void)state;
     memset(text, 'a', sizeof(text) - 1);
-    memcpy(text + WIRE_TEXT_MAX - 4, "\xC3\xA4", 2); /* of which only one byte has room */
+    memcpy(text + WIRE_TEXT_MAX - 4, "\xC3\xA4", 2); /* only one of its bytes has room */
     bytes = encoded(&message);
     back = decoded(&bytes);
     assert_int_equal(strlen(back.text), WIRE_TEXT_MAX - 1);
@@ -345,7 +345,7 @@ static void long_lines_for_people_are_cut(void **state)
     check_round_trip(&message);
 }
 
-/* The longest mask that fits, and one byte more. */
+/* Encodes the longest mask that fits, and one byte more. */
 static void messages_have_a_longest(void **state)
 {
     enum { ROOM = WIRE_MESSAGE_MAX - WIRE_HEADER_SIZE - TAGGED_FIELD_SIZE - 4 };

@@ -20,7 +20,7 @@
 #include "support/wire_messages.h"
 #include "wire/wire_tables.h"
 
-/* A packet of these fields, whose first byte is byte 16; finishes the fields. */
+/* Returns a packet of these fields, which begin at byte 16, and finishes the fields. */
 static struct text packet_of(unsigned type, struct text *fields)
 {
     struct text packet = {0};
@@ -49,7 +49,7 @@ static void check_refused_packet(const char *bytes, size_t length, int wanted_co
     free(copy);
 }
 
-/* Refuses a packet of these fields, and finishes them. */
+/* Checks that a packet of these fields is refused, and finishes them. */
 static void check_refused(struct text *fields, const char *wanted)
 {
     struct text packet = packet_of(WIRE_CLAIM, fields);
@@ -58,7 +58,7 @@ static void check_refused(struct text *fields, const char *wanted)
     text_finish(&packet);
 }
 
-/* Reads a packet of these fields, which must be good, and finishes them. */
+/* Decodes a packet of these fields, which must be valid, and finishes them. */
 static struct wire_message taken(unsigned type, struct text *fields)
 {
     struct text packet = packet_of(type, fields);
@@ -203,7 +203,7 @@ static void lengths_within_may_lie(void **state)
     check_refused(&fields, "message: expected a value of at most 6 bytes, got 7 at byte 16");
     append_little(&fields, WIRE_TAG_REQUEST, 2);
     append_little(&fields, 6, 4);
-    append_number_field(&fields, REQUEST_TAG_GPUS_MIN, 1, 1); /* its byte is no longer within */
+    append_number_field(&fields, REQUEST_TAG_GPUS_MIN, 1, 1); /* its byte is outside the request */
     check_refused(&fields, "message: expected a value of at most 0 bytes, got 1 at byte 22");
     append_field(&fields, WIRE_TAG_MASKS, "\xFF\xFF\xFF\x7F", 4);
     check_refused(&fields, "message: expected a part of masks within its 4 bytes, got one of "
@@ -227,7 +227,7 @@ static void devices_have_ids_and_slots_have_devices(void **state)
     check_refused(&fields, "message: expected id, got none in the 0 bytes at byte 32");
 }
 
-/* So many parts are fine, one more is not. */
+/* Checks that `max` parts are accepted, and that one more is refused. */
 static void check_too_many(unsigned tag, const void *part, size_t part_length, size_t max,
                            const char *wanted)
 {
@@ -267,7 +267,7 @@ static void counts_have_limits(void **state)
                    "message: expected at most 1024 of slots, got more at byte 25626");
 }
 
-/* The bytes that make the most memory: small items first, then device files without a name. */
+/* The packet that needs the most memory: many small items, then device files without names. */
 static void memory_is_bounded(void **state)
 {
     enum { NODES = 24 };
@@ -315,7 +315,7 @@ static void no_field_comes_twice(void **state)
     check_refused(&fields, "message: expected slots once, got it again at byte 22");
 }
 
-/* Whatever is read can be written and read again as the same. */
+/* Checks that bytes are refused, or read as a message that can be written and read again. */
 static void try_any(const char *bytes, size_t length)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -370,7 +370,7 @@ static void cut_packets_are_refused(void **state)
     }
 }
 
-/* Packets that are cut, with a matching length: they may end between fields, never within. */
+/* Decodes packets that are cut, with a header that has the new length. */
 static void repaired_packets_do_no_harm(void **state)
 {
     struct text packet = full_packet(WIRE_PAGE);

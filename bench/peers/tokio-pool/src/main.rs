@@ -3,8 +3,8 @@
 //!
 //!     tokio-pool MODE [COUNT]
 //!
-//! Prints one number: nanoseconds for each operation, or bytes for each waiter. The functions
-//! of the modes describe them. Everything runs in one thread, on a runtime of one thread.
+//! Prints one number: nanoseconds per operation, or bytes per waiter. The comments of the functions
+//! describe the modes. Everything runs in one thread, on a runtime of one thread.
 
 mod pool;
 
@@ -24,7 +24,7 @@ const STRETCHES: u32 = 100;
 const STRETCH: Duration = Duration::from_millis(1);
 
 fn new_pool() -> Arc<Pool> {
-    // As long as real names are.
+    // Names as long as real ones.
     let device = |index| Device {
         vendor: Vendor::Nvidia,
         index,
@@ -106,7 +106,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Counts one hand-off; false after the last. The clock runs from number `from` to number `to`.
+    /// Counts one hand-off. Returns false after the last. Times number `from` to number `to`.
     fn step(&self) -> bool {
         let done = self.done.load(Ordering::Relaxed) + 1;
         self.done.store(done, Ordering::Relaxed);
@@ -120,7 +120,7 @@ impl Progress {
 }
 
 /// A given number of tasks claim, yield and drop without end. There are more tasks than devices, so
-/// every drop hands its device to a waiting task. The clock starts when each task had a device
+/// every drop hands its device to a waiting task. The clock starts when each task has had a device
 /// once.
 fn handoff(tasks: u64) -> f64 {
     let (pool, runtime) = (new_pool(), new_runtime());

@@ -84,7 +84,7 @@ impl Pool {
         self.pending.load(Ordering::Acquire)
     }
 
-    /// Claims a device, after all claims that already wait. None: there are no devices at all.
+    /// Claims a device, after all claims that already wait. Returns None if there are no devices.
     pub async fn claim(&self) -> Option<Lease> {
         if self.devices.is_empty() {
             return None;
@@ -102,7 +102,7 @@ impl Pool {
         Some(self.lease(permit))
     }
 
-    /// There is a free device for every permit; this takes the first.
+    /// Takes the first free device. There is one for every permit.
     fn lease(&self, permit: OwnedSemaphorePermit) -> Lease {
         for (slot, free) in self.free.iter().enumerate() {
             if free
@@ -121,7 +121,7 @@ impl Pool {
         unreachable!("a permit without a free device");
     }
 
-    /// The state of every device, in slot order.
+    /// Returns the state of every device, in slot order.
     pub fn snapshot(&self) -> Vec<Entry> {
         self.devices
             .iter()

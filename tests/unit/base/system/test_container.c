@@ -122,7 +122,7 @@ static void names_have_a_bound(void **state)
     text_finish(&found);
 }
 
-static void people_are_shown_the_beginning_of_an_id(void **state)
+static void long_ids_are_shown_shortened(void **state)
 {
     (void)state;
     assert_int_equal(container_shown_length(ID), 12);
@@ -153,7 +153,7 @@ int main(void)
         cmocka_unit_test(the_innermost_is_meant),
         cmocka_unit_test(most_processes_are_in_none),
         cmocka_unit_test(names_have_a_bound),
-        cmocka_unit_test(people_are_shown_the_beginning_of_an_id),
+        cmocka_unit_test(long_ids_are_shown_shortened),
         cmocka_unit_test(no_memory_is_remembered),
     };
 

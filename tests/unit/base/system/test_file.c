@@ -18,8 +18,8 @@
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
 
-/* Tests work in a directory of their own, which is also the working directory, so that messages
- * are the same everywhere. Every test calls its one file this. */
+/* The name of each test's file. The working directory is a temporary one, so that messages contain
+ * the same path everywhere. */
 static const char path[] = "machine.yaml";
 
 enum { LIMIT = 1024 * 1024, LARGE = 100000 };
@@ -48,7 +48,7 @@ static void check_content(const void *bytes, size_t length)
     text_finish(&content);
 }
 
-/* Fails to read `name` and compares the error; the text must not change. */
+/* Checks that reading `name` fails with this error and leaves the text unchanged. */
 static void check_failure(const char *name, size_t limit, int code, const char *message)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -62,7 +62,7 @@ static void check_failure(const char *name, size_t limit, int code, const char *
     text_finish(&content);
 }
 
-/* Bytes that are not the same everywhere; the caller frees them. */
+/* Returns bytes whose values change with the position; the caller frees them. */
 static char *make_bytes(size_t length)
 {
     char *bytes = malloc(length);
@@ -177,7 +177,7 @@ static void an_unreadable_file_is_a_matter_of_permission(void **state)
 static void a_failing_read_is_reported(void **state)
 {
     (void)state;
-    /* Its first page is never mapped. */
+    /* The first page of a process is never mapped. */
     check_failure("/proc/self/mem", LIMIT, BERTH_ERROR_IO, "/proc/self/mem: Input/output error");
 }
 
@@ -197,7 +197,7 @@ static void names_cannot_steer_a_terminal(void **state)
     check_failure("a\nb", LIMIT, BERTH_ERROR_NOT_FOUND, "a?b: No such file or directory");
 }
 
-/* The bytes that the other end of a pipe sends, and the number of signals before that. */
+/* The bytes to write into a pipe, and the number of signals to wait for before that. */
 struct feed {
     const char *bytes;
     size_t length;
@@ -205,7 +205,7 @@ struct feed {
     int signal_count;
 };
 
-/* Runs in a thread. Failing here leaves the reader with less than it expects. */
+/* Runs in a thread. If it fails, the reader gets fewer bytes than it expects. */
 static void *feed_pipe(void *context)
 {
     const struct feed *feed = context;
@@ -249,8 +249,8 @@ static void count_alarm(int number)
     sem_post(&alarms);
 }
 
-/* Starts an alarm every millisecond, which only this thread gets and which interrupts its calls.
- * Threads started while it is blocked keep it blocked. */
+/* Starts an alarm every millisecond, which interrupts the calls of this thread only: other threads
+ * are started while the signal is blocked, and keep it blocked. */
 static void start_alarms(void)
 {
     const struct itimerval interval = {{0, 1000}, {0, 1000}};
@@ -312,7 +312,7 @@ static void out_of_memory_is_reported(void **state)
     text_finish(&content);
 }
 
-/* More than a pipe takes at once. */
+/* More bytes than fit into a pipe. */
 enum { SENT = 300 * 1000 };
 
 static void *drain_pipe(void *data)

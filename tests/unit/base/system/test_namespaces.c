@@ -53,7 +53,7 @@ static pid_t start_child(uid_t uid, int depth)
     if (pid == 0) {
         if (uid != geteuid() && (setgid(uid) < 0 || setuid(uid) < 0))
             _exit(1);
-        prctl(PR_SET_DUMPABLE, 1); /* else its files in /proc are root's */
+        prctl(PR_SET_DUMPABLE, 1); /* otherwise root owns its files in /proc */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (int i = 0; i < depth; i++) {
             if (!go_deeper())
@@ -96,30 +96,30 @@ static void assert_owner(uid_t uid, int depth)
     assert_int_equal(owner, uid);
 }
 
-static void whoever_made_it_owns_it(void **state)
+static void a_user_namespace_belongs_to_its_creator(void **state)
 {
     (void)state;
     assert_owner(geteuid(), 1);
 }
 
-static void of_some_within_each_other_the_outermost_counts(void **state)
+static void the_outermost_of_nested_namespaces_counts(void **state)
 {
     (void)state;
     assert_owner(geteuid(), 3);
 }
 
-static void another_users_is_his(void **state)
+static void another_users_namespace_belongs_to_that_user(void **state)
 {
     (void)state;
     if (geteuid() != 0) {
-        print_message("skip: only root can be other users\n");
+        print_message("skip: only root can become another user\n");
         skip();
     }
     assert_owner(SOMEBODY, 1);
     assert_owner(SOMEBODY, 2);
 }
 
-static void in_our_own_there_is_nothing_to_say(void **state)
+static void our_own_namespace_has_no_owner_to_name(void **state)
 {
     pid_t pid = start_child(geteuid(), 0);
     uint32_t owner = 7;
@@ -136,7 +136,7 @@ static void in_our_own_there_is_nothing_to_say(void **state)
 }
 
 /* A process within a namespace does not see the owners of the outer ones. */
-static void from_within_it_is_not_known(void **state)
+static void an_outer_namespaces_owner_is_unknown(void **state)
 {
     pid_t outside = getpid();
     pid_t child = fork();
@@ -186,7 +186,7 @@ static pid_t start_with_pids(int user_namespace, pid_t *ret_parent)
     return child;
 }
 
-static void a_pid_namespace_is_of_who_made_it(void **state)
+static void a_pid_namespace_belongs_to_its_creator(void **state)
 {
     const struct {
         int user_namespace;
@@ -207,7 +207,7 @@ static void a_pid_namespace_is_of_who_made_it(void **state)
             kill(pid, SIGKILL);
         end_child(parent);
         if (pid == 0) {
-            print_message("skip: no pid namespaces for us here\n");
+            print_message("skip: no pid namespaces here\n");
             skip();
         }
         assert_true(is_other);
@@ -218,12 +218,12 @@ static void a_pid_namespace_is_of_who_made_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whoever_made_it_owns_it),
-        cmocka_unit_test(of_some_within_each_other_the_outermost_counts),
-        cmocka_unit_test(another_users_is_his),
-        cmocka_unit_test(in_our_own_there_is_nothing_to_say),
-        cmocka_unit_test(from_within_it_is_not_known),
-        cmocka_unit_test(a_pid_namespace_is_of_who_made_it),
+        cmocka_unit_test(a_user_namespace_belongs_to_its_creator),
+        cmocka_unit_test(the_outermost_of_nested_namespaces_counts),
+        cmocka_unit_test(another_users_namespace_belongs_to_that_user),
+        cmocka_unit_test(our_own_namespace_has_no_owner_to_name),
+        cmocka_unit_test(an_outer_namespaces_owner_is_unknown),
+        cmocka_unit_test(a_pid_namespace_belongs_to_its_creator),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

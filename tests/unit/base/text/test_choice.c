@@ -114,7 +114,7 @@ static void all_names_are_listed(void **state)
     check_list(none, "|", "()");
 }
 
-/* A found name takes no memory; only the message of a refusal does. */
+/* Finding a name needs no memory; only the message for an unknown name does. */
 static int refuse(void *context)
 {
     struct berth_error error = BERTH_ERROR_INIT;

@@ -21,7 +21,7 @@ __extension__ typedef unsigned __int128 wide;
 /* The value of results before a call, to check that a failure leaves it untouched. */
 #define UNTOUCHED 4711
 
-/* A string and why it is refused. */
+/* An invalid string, and the error for it. */
 struct refusal {
     const char *string;
     int code;
@@ -202,7 +202,7 @@ static void bad_sizes_are_refused(void **state)
     }
 }
 
-/* Sizes with random digits and units, against all the digits taken as one number. */
+/* Compares sizes with random digits and units with a calculation in 128 bits. */
 static void random_sizes_agree_with_an_oracle(void **state)
 {
     static const struct {
@@ -244,7 +244,7 @@ static void random_sizes_agree_with_an_oracle(void **state)
                      fraction, units[unit].name);
         else
             snprintf(string, sizeof(string), "%" PRIu64 "%s", whole, units[unit].name);
-        /* The fraction of a number this long cannot matter, but would not fit the product. */
+        /* If the whole part alone is out of range, the product could overflow. */
         expected = whole > UINT64_MAX / units[unit].bytes
                        ? (wide)UINT64_MAX + 1
                        : ((wide)whole * power + fraction) * units[unit].bytes / power;
@@ -384,7 +384,7 @@ static void bad_durations_are_refused(void **state)
     }
 }
 
-/* The same length of time in all three forms. */
+/* Reads one random duration in all three forms. */
 static void random_durations_agree_in_all_forms(void **state)
 {
     struct test_random random = {2};

@@ -159,7 +159,7 @@ static void check_time(int64_t nanoseconds)
 
     if (rest < 0)
         rest += DURATION_SECOND;
-    /* Divided first: the floor of the smallest value times a second does not fit. */
+    /* Rounds down. Subtracting `rest` first would overflow for the smallest value. */
     seconds = nanoseconds / DURATION_SECOND - (nanoseconds % DURATION_SECOND < 0);
     assert_non_null(gmtime_r(&seconds, &broken_down));
     assert_true(strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &broken_down) > 0);

@@ -11,7 +11,7 @@
 #include "support/random.h"
 #include "support/steps.h"
 
-/* The distance when `name` is near to `wanted`, else -1. */
+/* Returns the distance if `name` is near to `wanted`, else -1. */
 static int distance_of(const char *wanted, const char *name)
 {
     struct suggestion nearest = {.wanted = wanted};
@@ -42,7 +42,7 @@ static void case_does_not_count(void **state)
     (void)state;
     assert_int_equal(distance_of("Memory", "mEMORY"), 0);
     assert_int_equal(distance_of("EMMORY", "memory"), 1);
-    /* Neighbours of the letters in ASCII are no letters. */
+    /* The characters beside the letters in ASCII are not letters. */
     assert_int_equal(distance_of("[@`{", "{`@["), -1);
 }
 
@@ -112,7 +112,7 @@ static int smallest(int one, int two, int three)
     return smaller < three ? smaller : three;
 }
 
-/* Computes the distance by its definition: the last step is one of these. Exponential time. */
+/* Computes the distance by its recursive definition, in exponential time. */
 static int naive_distance(const char *one, size_t i, const char *other, size_t j)
 {
     bool same;

@@ -12,7 +12,7 @@
 
 static const struct terminal unlimited = {.unicode = true};
 
-/* Prints a table of `cells`, row after row, and compares. */
+/* Prints a table of `cells`, row by row, and compares the output. */
 static void check(const struct table_column *columns, size_t column_count, const char *const *cells,
                   size_t cell_count, const struct terminal *terminal, const char *wanted)
 {
@@ -107,7 +107,7 @@ static void cuts_between_characters(void **state)
     static const char *const steering[] = {"\033\033\033\033", "x"};
 
     (void)state;
-    /* A wide character that does not fit leaves a blank, on the side where blanks stand. */
+    /* A wide character that does not fit leaves a blank on the padded side. */
     CHECK(cut_left, wide, (&(struct terminal){.width = 7}), "H\n漢字漢~\nx\n");
     CHECK(cut_left, wide, (&(struct terminal){.width = 6}), "H\n漢字~\nx\n");
     CHECK(cut_right, wide, (&(struct terminal){.width = 10}), "      H  I\n漢字漢~  x\n");
@@ -143,7 +143,7 @@ static void cuts_the_widest_first(void **state)
     CHECK(columns, cells, (&(struct terminal){.width = 16}),
           "A    B     HEAD~\n"
           "aa~  bbbb  cccc~\n");
-    /* All are at their least: over-long. */
+    /* All columns have their minimum width, so the line is too long. */
     CHECK(columns, cells, (&(struct terminal){.width = 1}),
           "A    B     HEAD~\n"
           "aa~  bbbb  cccc~\n");

@@ -13,9 +13,9 @@
 #include "support/random.h"
 #include "support/steps.h"
 
-/* Every column has a sign of its own, which its
- * heading and known cells begin with, or end with when they stand on the right; that is how they
- * are found again. Only columns on the left are cut, so no sign ever is. */
+/* Each column has its own sign, by which the test finds it in the output. The heading and the known
+ * cells begin with the sign, or end with it if they are aligned to the right. Only columns aligned
+ * to the left are cut, so the sign is never cut off. */
 
 enum { COLUMNS = 6, ROWS = 4, WIDEST = 200, CELL_BYTES = 128, LINE_WIDTH = 1024 };
 
@@ -50,7 +50,7 @@ static void make_text(struct world *world, const struct table_column *column, ch
     text_finish(&text);
 }
 
-/* From the end, as the table does with cells; a heading with such is its owner's. */
+/* Removes blanks at the end, as the table does with cells, but not with headings. */
 static void drop_blanks(char *string)
 {
     for (size_t end = strlen(string); end > 0 && string[end - 1] == ' '; end--)
@@ -83,7 +83,7 @@ static void make_column(struct world *world, size_t column)
     }
 }
 
-/* A printed line, terminal column by terminal column. A wide character's second is a zero. */
+/* A printed line by terminal columns. The second column of a wide character is 0. */
 struct line {
     uint32_t at[LINE_WIDTH];
     size_t width;
@@ -94,7 +94,7 @@ static uint32_t line_at(const struct line *line, size_t position)
     return position < line->width ? line->at[position] : ' ';
 }
 
-/* Where the sign stands; LINE_WIDTH when nowhere. */
+/* Returns the position of the sign, or LINE_WIDTH if it is missing. */
 static size_t find_sign(const struct line *line, char sign)
 {
     for (size_t i = 0; i < line->width; i++) {
@@ -142,7 +142,7 @@ static bool is_hidden(const struct world *world, size_t column)
     return world->columns[column].hide_unknown;
 }
 
-/* How narrow a column may become. */
+/* Returns the minimum width of a column. */
 static size_t min_width(const struct world *world, size_t column)
 {
     size_t width = utf8_width(world->headings[column]);
@@ -174,7 +174,7 @@ static void check_cell(const struct world *world, size_t row, size_t column, siz
     assert_int_equal(line_at(line, position), wanted);
 }
 
-/* The gap behind a column on the right, before one on the left. */
+/* Checks the gap: after a column aligned to the right, before one aligned to the left. */
 static void check_gap(const struct table_column *column, size_t position, const struct line *line)
 {
     for (size_t i = 1; i <= 2 && (column->right || position > 0); i++) {
@@ -193,8 +193,8 @@ static bool goes_before(const struct world *world, size_t first, size_t second)
     return first > second;
 }
 
-/* That the right columns are left out and none without need, by their positions in the heading.
- * Returns the width the table cannot go below. */
+/* Checks, by the positions in the heading, that the correct columns are left out, and none without
+ * need. Returns the minimum width of the remaining table. */
 static size_t check_choice(const struct world *world, const size_t *positions, size_t limit)
 {
     size_t last_left_out = COLUMNS;
@@ -221,7 +221,7 @@ static size_t check_choice(const struct world *world, const size_t *positions, s
     return min;
 }
 
-/* A line is over-long only when nothing more can be cut or left out. */
+/* Checks that a line is too long only if nothing more can be cut or left out. */
 static void check_width(const struct world *world, const size_t *positions, size_t limit,
                         size_t min, const struct line *line)
 {

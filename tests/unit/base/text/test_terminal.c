@@ -14,8 +14,8 @@
 static const char *const variables[] = {"COLUMNS", "NO_COLOR", "TERM",
                                         "LC_ALL",  "LC_CTYPE", "LANG"};
 
-/* A pseudo-terminal, a pipe and the environment as it was; the tests start with none of the
- * variables set. */
+/* A pseudo-terminal, a pipe, and the values of the variables before the test, which starts without
+ * them. */
 struct fixture {
     int master;
     int terminal;

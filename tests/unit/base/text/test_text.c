@@ -102,7 +102,7 @@ static void take_hands_the_string_over(void **state)
     free(taken);
 }
 
-/* A text with "before" after which an append failed. */
+/* Returns a text that contains "before", and whose next append failed. */
 static struct text failed_text(void)
 {
     struct text text = {0};

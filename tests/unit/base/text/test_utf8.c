@@ -21,7 +21,7 @@ static bool is_surrogate(uint32_t character)
 /* The oracle knows no rules about bytes: it encodes every character by arithmetic and remembers
  * which bytes began one. */
 struct oracle {
-    uint32_t encoded[LAST_CHARACTER + 1]; /* the bytes as one number, the first one highest */
+    uint32_t encoded[LAST_CHARACTER + 1]; /* the bytes as one number, big-endian */
     bool begins1[1 << 8];
     bool begins2[1 << 16];
     bool begins3[1 << 24];
@@ -32,7 +32,7 @@ static struct oracle *oracle;
 static size_t oracle_encode(uint32_t character, unsigned char bytes[4])
 {
     size_t length = 1;
-    uint32_t room = 0x80; /* how many characters this length reaches */
+    uint32_t room = 0x80; /* the first character that needs more bytes */
 
     while (character >= room) {
         length++;
@@ -44,7 +44,7 @@ static size_t oracle_encode(uint32_t character, unsigned char bytes[4])
     }
     for (size_t i = length; i-- > 0; character /= 64)
         bytes[i] = (unsigned char)(128 + character % 64);
-    /* As many one bits as bytes, before the remaining bits in the first byte. */
+    /* The first byte begins with as many one bits as there are bytes. */
     bytes[0] = (unsigned char)(bytes[0] - 128 + (0xFF00 >> length) % 256);
     return length;
 }
@@ -99,7 +99,7 @@ static size_t oracle_decode(const unsigned char *bytes, size_t length, uint32_t 
         if (taken == 3 && length > 3 && bytes[0] >= 0xF0 && bytes[3] >= 0x80 && bytes[3] < 0xC0)
             number = number << 8 | bytes[taken++];
     }
-    /* Only one character can have these bytes: the one whose bits they hold. */
+    /* The only possible character is the one whose bits the bytes hold. */
     if (taken == 1 && bytes[0] < 0x80)
         *ret_character = bytes[0];
     else if (taken == 2 && bytes[0] < 0xE0)
@@ -114,7 +114,7 @@ static size_t oracle_decode(const unsigned char *bytes, size_t length, uint32_t 
     return taken;
 }
 
-/* Decodes from memory that ends where the bytes do, so that a sanitizer sees any byte too many. */
+/* Decodes from memory without room after the bytes, so that a sanitizer detects reads beyond. */
 static void check_against_oracle(const unsigned char *bytes, size_t length)
 {
     char *copy = malloc(length);
@@ -235,7 +235,7 @@ static const struct {
     {"\xBF\xBF"
      "a",
      "\uFFFD\uFFFDa", "??a"},
-    /* bytes that are in no UTF-8 */
+    /* bytes that never occur in UTF-8 */
     {"\xC0\xC1\xF5\xFE\xFF", "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD", "?????"},
     /* overlong forms of '/' */
     {"\xC0\xAF", "\uFFFD\uFFFD", "??"},
@@ -246,7 +246,7 @@ static const struct {
     {"\xED\xBF\xBF", "\uFFFD\uFFFD\uFFFD", "???"},
     /* above U+10FFFF */
     {"\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD", "????"},
-    /* cut short, at the end and by another character: one replacement for each beginning */
+    /* cut off, at the end or by another character: one replacement for each beginning */
     {"\xC3", "\uFFFD", "?"},
     {"\xE2\x82", "\uFFFD", "??"},
     {"\xF0\x9F\x98", "\uFFFD", "???"},

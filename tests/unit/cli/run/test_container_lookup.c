@@ -13,7 +13,7 @@
 
 static struct container_process processes[] = {
     {.pid = 12, .parent = 11, .started = 12, .container = (char *)ONE},
-    {.pid = 11, .parent = 10, .started = 11, .container = (char *)ONE}, /* 10 is its shim */
+    {.pid = 11, .parent = 10, .started = 11, .container = (char *)ONE}, /* its parent is the shim */
     {.pid = 15,
      .parent = 14,
      .started = 15,
@@ -37,7 +37,7 @@ static void the_first_process_is_found(void **state)
         pid_t pid;
     } cases[] = {
         {ONE, 11},     {"01234", 11}, {"0123456789ab", 11}, {OTHER, 21},
-        {"0123f", 21}, {"web", 31},   {"0123", 41}, /* the whole name */
+        {"0123f", 21}, {"web", 31},   {"0123", 41}, /* an exact name wins */
     };
 
     (void)state;

@@ -50,7 +50,7 @@ static void what_is_not_known_is_left_out(void **state)
     check(&words, "berth: waiting");
     waiting.position = 2;
     check(&words, "berth: waiting, 2nd");
-    waiting.pending = 1; /* the queue has changed meanwhile */
+    waiting.pending = 1; /* too few for the position, because the queue has changed */
     check(&words, "berth: waiting, 2nd");
     waiting.text = (char *)"why";
     waiting.estimate = optional_number_of(UINT64_MAX);
@@ -99,7 +99,7 @@ static void cut_to_columns(void **state)
         {0, "a\u00e4\u4e16\u754cz"},
         {1, "a"},
         {2, "a\u00e4"},
-        {3, "a\u00e4"}, /* the next takes two columns */
+        {3, "a\u00e4"}, /* the next character takes two columns */
         {4, "a\u00e4\u4e16"},
         {6, "a\u00e4\u4e16\u754c"},
         {7, "a\u00e4\u4e16\u754cz"},

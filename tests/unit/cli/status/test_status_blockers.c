@@ -68,7 +68,7 @@ static struct pool_view blocked_view(void)
     drain(&slots[3], "the fan is loud, and somebody has to look at it before it is used again",
           optional_number_of(4000000002));
     drain(&slots[4], NULL, (struct optional_number){0});
-    add_process(&slots[4], 102)->lease = 13; /* of its own lease */
+    add_process(&slots[4], 102)->lease = 13; /* belongs to the device's lease */
     return view;
 }
 

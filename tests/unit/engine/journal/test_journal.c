@@ -140,7 +140,7 @@ static void check_bytes(const struct engine_event *event, const char *wanted)
     text_finish(&bytes);
 }
 
-/* Files of every version must stay readable: if one of these fails, the code is wrong. */
+/* Files of every version must stay readable: if this test fails, the code is wrong. */
 static void bytes_stay_as_they_are(void **state)
 {
     struct sample sample;
@@ -345,7 +345,7 @@ static void no_memory_leaves_nothing(void **state)
     sample.event.slot_count = SAMPLE_ITEMS;
     bytes = encoded(&sample.event);
     assert_in_range(failing_allocator_try_all(encode_full, &sample.event), 1, 20);
-    /* Request, 2 lists, 6 texts, party, its groups and mask with its ids, slots. */
+    /* One for each: request, 2 lists, 6 texts, party, its groups, mask, the mask's ids, slots. */
     assert_int_equal(failing_allocator_try_all(decode_full, &bytes), 14);
     text_finish(&bytes);
     sample_finish(&sample);

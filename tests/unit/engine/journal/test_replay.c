@@ -37,7 +37,7 @@ static void an_engine_can_follow_another_event_by_event(void **state)
     history_init(&world);
     for (unsigned step = 0; history_step(&world, step); step++)
         continue;
-    twin = world_twin(&world); /* has all devices from the beginning */
+    twin = world_twin(&world); /* the twin has all devices from the beginning */
     world_finish(&world);
     history_init(&world);
     sink.context = twin;
@@ -236,7 +236,7 @@ static void crowd_init(struct world *world)
 
 static const uint32_t slots[] = {0, 1, 2, 3};
 
-/* the slots and a later time are filled in */
+/* The test fills in a later time. */
 static const struct engine_event misfits[] = {
     {.type = (enum event_type)0},
     {.type = EVENT_TYPES},
@@ -361,13 +361,13 @@ static void requests_that_do_not_fit_change_nothing(void **state)
     crowd_init(&world);
     request_init(&what);
     event.request = 1;
-    check_misfit(&world, &event); /* known already */
+    check_misfit(&world, &event); /* request 1 exists already */
     event.request = 9;
     event.party = &party;
-    check_misfit(&world, &event); /* within no lease */
+    check_misfit(&world, &event); /* lease 9 does not exist */
     event.party = NULL;
     what.replicas = 0;
-    check_misfit(&world, &event); /* contradicts itself */
+    check_misfit(&world, &event); /* the request contradicts itself */
     request_finish(&what);
     world_finish(&world);
 }

@@ -10,7 +10,7 @@
 #include "support/request_fixture.h"
 #include "support/steps.h"
 
-/* Returns a healthy device with all facts known. Its name is not owned by it. */
+/* Returns a healthy device with all facts known. The device does not own its name. */
 static struct device good_device(void)
 {
     static char name[] = "NVIDIA A100-SXM4-80GB";
@@ -222,7 +222,7 @@ static void memory_to_reserve_must_be_there(void **state)
 static void who_comes_later_finds_what_is_left(void **state)
 {
     static const struct {
-        uint64_t left, min_free, memory, fitting; /* 0: unsaid */
+        uint64_t left, min_free, memory, fitting; /* 0: not set */
     } cases[] = {
         {80, 0, 0, UINT64_MAX}, {80, 0, 30, 2},        {80, 30, 0, 2},
         {80, 80, 0, 1},         {80, 81, 0, 0},        {80, 0, 81, 0},
@@ -416,8 +416,8 @@ static void tenants_are_what_share_memory_and_mode_allow(void **state)
 {
     static const struct {
         enum sharing sharing;
-        uint64_t share;  /* 0: unsaid */
-        uint64_t memory; /* 0: unsaid */
+        uint64_t share;  /* 0: not set */
+        uint64_t memory; /* 0: not set */
         uint32_t tenants;
     } cases[] = {
         {SHARING_EXCLUSIVE, 0, 0, 1},

@@ -15,22 +15,22 @@
 
 enum { SLOTS = 6, REPLICAS = 3 };
 
-/* A question in numbers: a set of slots is a mask. */
+/* A case as numbers: a set of slots is a mask. */
 struct view {
     size_t count;
     enum vendor vendors[SLOTS];
     unsigned room[SLOTS]; /* claims that an empty device carries */
-    unsigned possible;    /* pass, or may pass later */
-    unsigned available;   /* pass now and are free */
+    unsigned possible;    /* devices that pass the filters, or may pass later */
+    unsigned available;   /* devices that pass the filters now and are free */
     unsigned avoided;
     unsigned must;
     unsigned min;
     unsigned max;
     unsigned replicas;
     bool mixed;
-    bool ordered; /* the policy is `first`, so that the answer is known to the device */
-    bool alone;   /* the replicas are claims of their own */
-    bool spread;  /* the replicas go where the others are not */
+    bool ordered; /* the policy is `first`, so there is exactly one right answer */
+    bool alone;   /* each replica is its own claim */
+    bool spread;  /* each replica prefers a place without other replicas */
 };
 
 static unsigned size_of(unsigned set)
@@ -214,28 +214,28 @@ static const char *read_answer(const struct view *view, const struct placement *
         sets[i] = 0;
         total += placement->sizes.items[i];
         if (total > placement->slots.count)
-            return "there are fewer slots than the sizes say";
+            return "there are fewer slots than the sum of the sizes";
         for (size_t rest = placement->sizes.items[i]; rest > 0; rest--, slot++) {
             if (*slot >= view->count || sets[i] >> *slot != 0)
-                return "the slots of a replica do not rise";
+                return "the slots of a replica are not in ascending order";
             sets[i] |= 1U << *slot;
         }
         if (!is_replica(view, sets[i], view->min, view->max))
             return "a replica has the wrong size or mixes vendors";
         if ((sets[i] & ~view->available) != 0)
-            return "a replica has a device that does not do or is taken";
+            return "a replica has a device that is unsuitable or busy";
         if (!take_room(room, sets[i]))
             return "a device has too many tenants";
         chosen |= sets[i];
     }
     if (total != placement->slots.count)
-        return "there are more slots than the sizes say";
+        return "there are more slots than the sum of the sizes";
     if (placement->replicas > 0 && (view->must & ~chosen) != 0)
         return "a required device is not among the chosen";
     return NULL;
 }
 
-/* Compares with replicas served one after the other, if that succeeds for all. */
+/* Compares with serving the replicas one after the other, if that serves them all. */
 static const char *compare_sets(const struct view *view, const struct placement *placement,
                                 const unsigned sets[REPLICAS], unsigned min, unsigned max)
 {
@@ -249,7 +249,7 @@ static const char *compare_sets(const struct view *view, const struct placement 
         return "best effort serves another number of replicas";
     if (served != placement->replicas)
         return NULL;
-    return memcmp(sets, wanted, served * sizeof(*wanted)) == 0 ? NULL : "others come first";
+    return memcmp(sets, wanted, served * sizeof(*wanted)) == 0 ? NULL : "other devices come first";
 }
 
 static const char *judge_gang(const struct view *view, const struct placement *placement,
@@ -262,7 +262,7 @@ static const char *judge_gang(const struct view *view, const struct placement *p
     if (placement->now != (size > 0))
         return "now is wrong";
     if (placement->replicas != (placement->now ? view->replicas : 0))
-        return "a gang gets all or nothing";
+        return "a gang got only a part of its replicas";
     for (size_t i = 0; i < placement->replicas; i++) {
         if (placement->sizes.items[i] != size)
             return "the size is not the largest";
@@ -278,7 +278,7 @@ static const char *judge_claims(const struct view *view, const struct placement 
     if (placement->now != (placement->replicas == view->replicas))
         return "now is wrong";
     if (placement->replicas > 0 && !placement->satisfiable)
-        return "what can never be is granted";
+        return "an impossible request is granted";
     return compare_sets(view, placement, sets, view->min, view->max);
 }
 
@@ -436,7 +436,7 @@ static void count_answer(struct tally *tally, const struct placement *placement)
     tally->partly += placement->replicas > 0 && !placement->now;
 }
 
-/* Asks twice, and checks the answer. */
+/* Places the request twice, and checks the answer. */
 static void check_question(struct placement_case *asked, const struct policy *policy,
                            unsigned long step, struct tally *tally)
 {
@@ -448,9 +448,9 @@ static void check_question(struct placement_case *asked, const struct policy *po
     assert_int_equal(placement_case_ask_policy(asked, policy, &again, NULL), 0);
     complaint = judge(asked, policy, &placement);
     if (complaint == NULL && !same_answer(&placement, &again))
-        complaint = "the same asked has another answer";
+        complaint = "the same request has two answers";
     if (complaint != NULL)
-        fail_msg("asked %lu, policy %s: %s; why: %s", step, policy->name, complaint,
+        fail_msg("step %lu, policy %s: %s; why: %s", step, policy->name, complaint,
                  text_string(&placement.why));
     count_answer(tally, &placement);
     placement_finish(&placement);

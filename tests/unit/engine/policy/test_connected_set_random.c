@@ -9,7 +9,7 @@
 
 #include "support/random.h"
 
-/* Sequences of places; entries after the count are padding. */
+/* The partition by its definition: a sequence of places; those above `count` are padding. */
 struct definition {
     const struct graph *graph;
     const struct connected_question *question;
@@ -66,7 +66,7 @@ static void look_at_partition(struct definition *definition)
     definition->chosen = chosen;
 }
 
-/* Each set starts with the lowest place left, followed by rising places. */
+/* Tries every partition: a set starts with the lowest free place, then places ascend. */
 static void each_partition(struct definition *definition, uint32_t at)
 {
     bool first = at % definition->question->wanted == 0;

@@ -42,7 +42,7 @@ static void finding_one_takes_no_memory(void **state)
     assert_int_equal(failing_allocator_try_all(find, name), 0);
 }
 
-static void of_no_name_there_is_none(void **state)
+static void no_name_finds_no_policy(void **state)
 {
     const struct policy *found = &policy_first;
 
@@ -175,7 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(policies_are_found_by_name),
         cmocka_unit_test(finding_one_takes_no_memory),
-        cmocka_unit_test(of_no_name_there_is_none),
+        cmocka_unit_test(no_name_finds_no_policy),
         cmocka_unit_test(other_names_are_refused),
         cmocka_unit_test(out_of_memory_is_reported),
         cmocka_unit_test(first_takes_the_lowest_but_avoided_ones_last),

@@ -135,7 +135,7 @@ static void affinity_decides_among_equals(void **state)
     bitset_add(&world->avoided, 2);
     for_each_comparing (policy)
         policy_world_takes(world, *policy, 3, 0, 1, 4, 2);
-    world->affinity = 0; /* none: not what the others have */
+    world->affinity = 0; /* no affinity, which never counts as equal to a slot's 0 */
     for_each_comparing (policy)
         policy_world_takes(world, *policy, 0, 1, 3, 4, 2);
 }
@@ -274,7 +274,7 @@ static void best_available_takes_the_most_free_memory(void **state)
     set_free(world, 0, 0);
     set_free(world, 1, INT64_MAX);
     set_free(world, 3, 5);
-    set_free(world, 4, -1); /* tells nothing */
+    set_free(world, 4, -1); /* a negative value counts as unknown */
     policy_world_takes(world, &policy_best_available, 1, 3, 0, 2, 4);
     /* Free memory counts before users, and users before the slot. */
     set_free(world, 0, 5);
@@ -338,7 +338,7 @@ static void weighted_is_exact_on_huge_numbers(void **state)
     policy_world_takes(world, &policy_weighted, 2, 1, 0, 4, 3);
 }
 
-/* On nodes with too many devices to rate. */
+/* As on nodes with too many devices to rate. */
 static void pack_and_spread_go_by_leases_where_they_cannot_rate(void **state)
 {
     struct policy_world *world = *state;

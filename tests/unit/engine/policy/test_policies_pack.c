@@ -79,7 +79,7 @@ static void numa_nodes_are_used_up_one_by_one(void **state)
     rated_takes(nodes, &policy_pack, rated_whole(2), 0, 1);
     rated_takes(nodes, &policy_pack, rated_whole(4), 0, 1, 2, 3);
     rated_takes(nodes, &policy_pack, rated_whole(5), 0, 1, 2, 3, 4);
-    rated_takes(nodes, &policy_pack, rated_share(500), 4); /* what is begun, too */
+    rated_takes(nodes, &policy_pack, rated_share(500), 4); /* a partly used node, too */
 }
 
 /* Three switches on one NUMA node, two of them connected. */

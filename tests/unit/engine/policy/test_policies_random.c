@@ -13,7 +13,7 @@
 
 __extension__ typedef __int128 wide;
 
-/* A multiple of all weights used here. */
+/* 720720 is a multiple of all weights from 1 to 16. */
 enum { WEIGHTS = 16, DIVIDES_BY_ALL = 720720 };
 
 enum { KEYS = 6 };
@@ -30,7 +30,7 @@ static wide known_or(bool known, wide value)
     return known ? value : UNKNOWN;
 }
 
-/* Fills in the numbers of the policy itself. */
+/* Fills in the keys by which the policy itself compares. */
 static void rank(const struct policy *policy, const struct device *device,
                  const struct policy_slot *slot, wide *keys)
 {
@@ -336,7 +336,7 @@ static void only_large_choices_allocate(void **state)
     for_each_comparing_but_first (policy) {
         assert_int_equal(allocations(&attempt, *policy, 64), 0);
         assert_int_equal(allocations(&attempt, *policy, 65), 1);
-        assert_int_equal(allocations(&attempt, *policy, SLOTS), 0); /* no choice */
+        assert_int_equal(allocations(&attempt, *policy, SLOTS), 0); /* no choice: all slots */
     }
     assert_int_equal(allocations(&attempt, &policy_first, 65), 0);
     attempt.world.affinity = 1;

@@ -8,7 +8,7 @@
 #include "support/random.h"
 #include "support/steps.h"
 
-/* The two ways in which a pool may record the time of a grant's slots. */
+/* How a pool numbers the slots of one grant: all alike, or in the policy's order. */
 enum numbering {
     SAME_FOR_ALL,
     IN_OLD_ORDER,
@@ -104,7 +104,7 @@ static void round_robin_is_even(void **state)
     }
 }
 
-/* Removes and adds pairs of neighbours. */
+/* Removes or adds random pairs of neighbours. */
 static void change_pairs(struct pool *pool, struct test_random *random)
 {
     struct bitset *candidates = &pool->world.candidates;
@@ -146,7 +146,7 @@ static void round_robin_is_even_for_those_available_at_the_same_times(void **sta
 static void round_robin_passes_nobody_over_twice(void **state)
 {
     enum { SLOTS = 7 };
-    unsigned passed[SLOTS][SLOTS] = {0}; /* turns of one while the other waited for its own */
+    unsigned passed[SLOTS][SLOTS] = {0}; /* turns of the first while the second waited */
     struct test_random random = {2};
     struct pool pool;
 
@@ -227,7 +227,7 @@ static void check_weights(const struct pool *pool, uint64_t turns, uint64_t tota
     size_t count = pool->world.chosen.size;
 
     for (size_t i = 0; i < count; i++) {
-        uint64_t due = turns * slots[i].weight; /* this and `had` in parts of a turn */
+        uint64_t due = turns * slots[i].weight; /* `due`, `had`: in units of 1 / total turn */
         uint64_t had = slots[i].served * total;
 
         assert_true(had + total > due);

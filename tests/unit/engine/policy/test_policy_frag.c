@@ -45,8 +45,8 @@ static void halves_cost_half(void **state)
     price(by_parts, 49, 0, 0); /* nobody can use it */
 }
 
-/* Requests for 81 % can share a device only with requests for 16 %, which are frequent. So 81 %
- * costs nearly the whole device. */
+/* Only requests for 81 % and for 50 % are expected. None fits beside 81 %, which therefore costs
+ * nearly the whole device. */
 static void what_nothing_fits_beside_costs_the_whole(void **state)
 {
     int64_t by_parts[FRAG_PARTS + 1] = {0};
@@ -95,8 +95,8 @@ static void shares_fill_up(void **state)
     rated_host(&nodes, 800, 600);
     expect(&nodes, 10, 1, 600, 0);
     expect(&nodes, 10, 1, 400, 0);
-    rated_takes(&nodes, &policy_frag, rated_share(600), 1); /* 800 is two of 400 */
-    rated_takes(&nodes, &policy_frag, rated_share(400), 0); /* and 600 is one of 600 */
+    rated_takes(&nodes, &policy_frag, rated_share(600), 1); /* 800 has room for two of 400 */
+    rated_takes(&nodes, &policy_frag, rated_share(400), 0); /* and 600 for one of 600 */
     rated_finish(&nodes);
 }
 
@@ -190,7 +190,7 @@ static void without_expectations_what_is_used_is_used_up(void **state)
 }
 
 /* Extreme hosts and weights do not overflow. */
-static void the_largest_numbers_do(void **state)
+static void the_largest_numbers_do_not_overflow(void **state)
 {
     struct policy_demand demand = rated_share(1);
     struct rated_nodes nodes;
@@ -271,7 +271,7 @@ int main(void)
         cmocka_unit_test(without_expectations_what_is_used_is_used_up),
         cmocka_unit_test(equal_parts_use_a_device_up),
         cmocka_unit_test(a_pool_that_was_told_nothing_packs),
-        cmocka_unit_test(the_largest_numbers_do),
+        cmocka_unit_test(the_largest_numbers_do_not_overflow),
     };
 
     return cmocka_run_group_tests_name("policy_frag", tests, NULL, NULL);

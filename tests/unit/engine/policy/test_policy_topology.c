@@ -65,7 +65,7 @@ static void make_volta(struct machine *machine)
     make_eight(machine, lanes, paths);
 }
 
-/* Returns the slots that a request gets, such as "0,3". Releases them unless told otherwise. */
+/* Checks the slots that a request gets, such as "0,3". Releases them unless `keep` is set. */
 static void check_given(struct world *world, const char *words, bool keep, const char *wanted)
 {
     struct engine_request *request = world_request(world, words);
@@ -433,7 +433,7 @@ static void words_say_how_devices_are_connected(void **state)
     (void)state;
     add_devices(&machine, "nvidia", 3);
     check_words(&machine, 2, "the lowest slots, because no links are known");
-    add_link(&machine, 0, 1, LINK_PXB, 7); /* paths have no lanes, whatever is said */
+    add_link(&machine, 0, 1, LINK_PXB, 7); /* a path's number of lanes is ignored */
     check_words(&machine, 2, "connected through several PCIe switches; best of 3 free devices");
     check_words(&machine, 3,
                 "of 3 pairs 1 connected through several PCIe switches, 2 in an unknown way");
@@ -484,7 +484,7 @@ static int tell_some(void *context)
     return engine_set_links(context, &list, NULL);
 }
 
-/* Requests that could not be compiled again are compiled later, when there is memory. */
+/* Requests that could not be compiled again for lack of memory are compiled later. */
 static void links_need_memory(void **state)
 {
     struct world world;

@@ -90,7 +90,7 @@ static void a_machine_without_amd_has_no_devices(void **state)
     check_list("");
 }
 
-/* Node numbers with gaps, CPUs in between, addresses in another order. */
+/* Node numbers have gaps and CPUs between them; addresses are in another order. */
 static void devices_are_counted_in_kfds_order(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void devices_that_kfd_does_not_know_come_last(void **state)
     kfd_cpus(0);
     kfd_gpu(1, "11", "location_id 2304\ndrm_render_minor 130");
     kfd_gpu(2, "12",
-            "drm_render_minor 131"); /* it is listed once, although its address is unknown */
+            "drm_render_minor 131"); /* listed only once, although its address is unknown */
     check_list("amd0 0000:09:00.0, amd1 -, amd2 0000:01:00.0, amd3 0000:03:00.0");
 }
 
@@ -133,7 +133,7 @@ static void all_classes_of_display_controllers_count(void **state)
     check_list("amd0 0000:01:00.0, amd1 0000:02:00.0, amd2 0000:03:00.0, amd3 0000:04:00.0");
 }
 
-/* A node that is only known to be a GPU is counted, so that the other numbers stay. */
+/* A GPU's node without readable properties is counted, so that the other numbers stay. */
 static void a_node_that_makes_no_sense_is_sick(void **state)
 {
     struct berth_error error = BERTH_ERROR_INIT;

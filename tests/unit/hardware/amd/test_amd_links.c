@@ -100,14 +100,14 @@ static void links_that_lead_nowhere_are_none(void **state)
 {
     (void)state;
     make_two();
-    kfd_link(2, 0, "type 11\nnode_to 2"); /* to itself */
+    kfd_link(2, 0, "type 11\nnode_to 2"); /* a link to itself */
     kfd_link(2, 1, "type 11\nnode_to 99");
     kfd_link(2, 2, "type 11\nnode_to 18446744073709551615");
     kfd_link(2, 3, "type 11\nnode_to -1");
     kfd_link(2, 4, "type 11");
     kfd_link(2, 5, "node_to 3");
     kfd_link(2, 6, "type 12\nnode_to 3");
-    kfd_link(2, 7, "type 11\nnode_to 0"); /* CPUs */
+    kfd_link(2, 7, "type 11\nnode_to 0"); /* a link to the CPUs */
     kfd_link(3, 0, "\xff");
     check_links("");
 }
@@ -123,7 +123,7 @@ static void partitions_are_on_one_board(void **state)
     check_links("0-1 xgmi 0, 0-1 psb 0, 0-2 xgmi 2");
 }
 
-/* With directories, PCIe paths are computed for the devices of all vendors together. */
+/* If both GPUs are in sysfs, their PCIe path is computed later, for all vendors together. */
 static void sysfs_tells_of_pcie_where_it_can(void **state)
 {
     (void)state;

@@ -18,7 +18,7 @@ static void properties_are_read_by_name(void **state)
     kfd_parse_node(text, strlen(text), &node);
     assert_true(node.cpu_cores_count.known);
     assert_int_equal(node.cpu_cores_count.value, 0);
-    assert_int_equal(node.simd_count.value, 416); /* the first counts */
+    assert_int_equal(node.simd_count.value, 416); /* the first of two lines counts */
     assert_true(node.unique_id.value == UINT64_MAX);
     assert_int_equal(node.location_id.value, 25344);
     assert_int_equal(node.drm_render_minor.value, 128); /* also without a newline */
@@ -169,10 +169,10 @@ static void partitions_have_their_gpus_address(void **state)
     (void)state;
     check_pci("location_id 25344\ndomain 0\ngfx_target_version 90010", "0000:63:00.0", 0);
     check_pci("location_id 1280\ndomain 0\ngfx_target_version 90402", "0000:05:00.0", 0);
-    /* In place of the function, for gfx94x only. */
+    /* For gfx94x, the partition is in place of the function. */
     check_pci("location_id 1287\ndomain 0\ngfx_target_version 90402", "0000:05:00.0", 7);
     check_pci("location_id 1287\ndomain 0\ngfx_target_version 90010", "0000:05:00.7", 0);
-    /* Above the address. */
+    /* In the highest bits, above the address. */
     check_pci("location_id 805307648\ndomain 65536\ngfx_target_version 90500", "10000:05:00.0", 3);
     check_pci("location_id 1281", "0000:05:00.1", 0);
 }
@@ -273,7 +273,7 @@ static void a_gpu_is_where_its_cpus_are(void **state)
     kfd_link(3, 0, "type 11\nnode_from 3\nnode_to 2");
     kfd_link(3, 1, "type 2\nnode_from 3\nnode_to 0");
     kfd_gpu(4, "3", "");
-    kfd_link(4, 0, "type 2\nnode_to 4"); /* to itself */
+    kfd_link(4, 0, "type 2\nnode_to 4"); /* a link to itself */
     kfd_link(4, 1, "type 2\nnode_to 99");
     kfd_link(4, 2, "type 2\nnode_to 18446744073709551615");
     kfd_file(5, "properties", "cpu_cores_count 8\nsimd_count 12"); /* an APU */

@@ -145,7 +145,7 @@ static void what_nobody_claims_is_left_to_dri(void **state)
     check_list(&apple_table, "- /sys/devices/platform/406400000.gpu asahi card5 renderD133");
 }
 
-static void partitions_of_amdgpu_are_nobodys(void **state)
+static void partitions_of_amdgpu_are_in_no_list(void **state)
 {
     (void)state;
     make_device("/sys/devices/platform/amdgpu_xcp_0", "platform", NULL, NULL, "card1",
@@ -163,7 +163,7 @@ static void a_virtio_device_is_at_its_parents_address(void **state)
                "0000:00:03.0 " HOST "/0000:00:03.0/virtio0 virtio_gpu card0 renderD128");
 }
 
-/* A machine recorded without the class and the links. */
+/* A machine that was recorded without /sys/class/drm and the links. */
 static void without_the_class_the_tree_is_walked(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void a_walk_ends(void **state)
     }
 }
 
-/* A machine recorded with directories in place of links. */
+/* A machine that was recorded with directories in place of links. */
 static void a_class_of_directories_tells_by_uevent(void **state)
 {
     static const char path[] = "/sys/class/drm/card1/device";
@@ -372,7 +372,7 @@ int main(void)
         MACHINE_TEST(other_names_of_the_class_are_no_devices),
         MACHINE_TEST(a_device_without_a_render_node_is_recorded_badly_or_no_gpu),
         MACHINE_TEST(what_nobody_claims_is_left_to_dri),
-        MACHINE_TEST(partitions_of_amdgpu_are_nobodys),
+        MACHINE_TEST(partitions_of_amdgpu_are_in_no_list),
         MACHINE_TEST(a_virtio_device_is_at_its_parents_address),
         MACHINE_TEST(without_the_class_the_tree_is_walked),
         MACHINE_TEST(a_walk_ends),

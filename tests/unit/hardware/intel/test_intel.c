@@ -229,7 +229,7 @@ static void make_card(const char *ids, const char *driver)
     machine_drm_node(CARD, "renderD128");
 }
 
-/* 0: unknown. */
+/* Checks the number of tiles; 0: unknown. */
 static void check_tiles(uint64_t wanted)
 {
     struct findings findings = vendor_read(&intel_table, 1, 0);

@@ -137,7 +137,7 @@ static void xe_tells_what_is_used(void **state)
     assert_int_equal(memory.free_now.value, 7 * GIB);
 }
 
-static void those_who_may_not_know_are_told_nothing_of_use(void **state)
+static void without_permission_free_memory_is_unknown(void **state)
 {
     struct {
         uint32_t count;
@@ -199,7 +199,7 @@ static void lies_tell_nothing(void **state)
     check_nothing(ask_xe(puppet));
     lie.count = 2;
     lie.regions[0].size = INT64_MAX;
-    check_nothing(ask_xe(puppet)); /* more than fits */
+    check_nothing(ask_xe(puppet)); /* the sum is too large */
     lie.regions[0].size = UINT64_MAX;
     check_nothing(ask_xe(puppet));
 
@@ -213,7 +213,7 @@ static void lies_tell_nothing(void **state)
     puppet.claimed = 0;
     puppet.later = -22;
     check_nothing(ask_i915(puppet));
-    puppet.later = 65000; /* it grew */
+    puppet.later = 65000; /* the second length is larger */
     check_nothing(ask_i915(puppet));
 }
 
@@ -255,7 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(i915_tells_its_tiles),
         cmocka_unit_test(xe_tells_what_is_used),
-        cmocka_unit_test(those_who_may_not_know_are_told_nothing_of_use),
+        cmocka_unit_test(without_permission_free_memory_is_unknown),
         cmocka_unit_test(an_integrated_one_has_none),
         cmocka_unit_test(lies_tell_nothing),
         cmocka_unit_test(a_driver_that_fails_tells_nothing),

@@ -78,7 +78,7 @@ static void the_place_comes_from_sysfs_and_files_from_dev(void **state)
     assert_int_equal(found->device->nodes.count, 2);
 }
 
-/* The facts of each function, to check that only these are missing without it. */
+/* The facts of a device as bits, to check which of them a failed call costs. */
 enum told {
     TOLD_NAME = 1 << 0,
     TOLD_UUID = 1 << 1,
@@ -169,7 +169,7 @@ static void memory_that_is_not_its_own_is_unknown(void **state)
     assert_int_equal(device->kind, DEVICE_KIND_INTEGRATED);
     assert_figure(device->load.utilization, 50);
     assert_string_equal(pci_format(device->pci).text, "000f:01:00.0");
-    /* It has a window into its memory, so it has memory. */
+    /* It has a window (BAR1) into its memory, so it has memory. */
     assert_int_equal(world_device(world, "nvidia1")->kind, DEVICE_KIND_UNKNOWN);
 }
 
@@ -233,7 +233,7 @@ static void a_count_that_cannot_be_is_a_problem(void **state)
     assert_string_equal(world->listed.problems.items[0].message,
                         "NVML: expected at most 256 GPUs, got a count of 4000000000");
     assert_int_equal(world->listed.found.count, 256);
-    /* The kernel's number counts. */
+    /* The kernel's list of GPUs has the right number. */
     world_gpu("0000:47:00.0", "active");
     world_gpu("10007:0f:00.0", "active");
     assert_int_equal(world_list(world), 0);
@@ -265,7 +265,7 @@ static void one_card_of_eight_is_out_of_reach(void **state)
     assert_string_equal(device_id_format(world->listed.found.items[3].device->id).text, "nvidia3");
     assert_string_equal(pci_format(world->listed.found.items[3].device->pci).text, "0000:04:00.0");
     assert_string_equal(world->listed.found.items[3].path, "/sys/devices/pci0000:00/0000:04:00.0");
-    /* With a second one, neither can be identified. */
+    /* If two are out of reach, neither can be identified. */
     text_append(&statements, "gpu\n name Sick\n call nvmlDeviceGetHandleByIndex_v2 return 999\n");
     world_says(text_string(&statements));
     world_gpu("0000:09:00.0", "active");

@@ -16,7 +16,7 @@ static void look_at_links(struct nvidia_world *world)
         nvidia_table.links(&world->context, &world->seen.found, &world->seen, &world->error), 0);
 }
 
-/* Checks that the two have this link, and no other of its kind. */
+/* Checks that the two GPUs have this link, and no other of its kind. */
 static void check_link(const struct nvidia_world *world, size_t one, size_t other,
                        enum link_kind kind, uint32_t lanes)
 {

@@ -268,7 +268,7 @@ static void the_double_hangs_and_crashes(void **state)
     assert_int_equal(waitpid(child, &status, WNOHANG), 0);
     assert_int_equal(kill(child, SIGKILL), 0);
     status_of(child);
-    /* It went no further. */
+    /* The child went no further than the function that hangs. */
     assert_int_equal(world_logged("nvmlDeviceGetName 0"), 1);
     assert_int_equal(world_logged("nvmlDeviceGetUUID 0"), 0);
 }

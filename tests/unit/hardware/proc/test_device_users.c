@@ -227,7 +227,7 @@ static void the_kernel_knows_better_than_the_name(void **state)
     findings_finish(&findings);
 }
 
-static void a_probe_only_asks(void **state)
+static void a_probe_is_not_listed_as_a_user(void **state)
 {
     const struct device *device;
     struct findings findings;
@@ -313,7 +313,7 @@ static void what_nobody_has_open_is_idle(void **state)
     findings = process_tree_scan(uses);
     assert_true(process_tree_device(&findings, RENDER)->load.utilization.known);
     assert_int_equal(process_tree_device(&findings, RENDER)->load.utilization.value, 0);
-    /* CUDA does not need this file. */
+    /* Unknown for NVIDIA, because CUDA does not open this file. */
     assert_false(process_tree_device(&findings, OTHER)->load.utilization.known);
     findings_finish(&findings);
     device_users_destroy(uses);
@@ -416,7 +416,7 @@ int main(void)
         TREE_TEST(files_of_one_device_are_brought_together_by_sysfs),
         TREE_TEST(partitions_of_one_gpu_are_told_apart),
         TREE_TEST(the_kernel_knows_better_than_the_name),
-        TREE_TEST(a_probe_only_asks),
+        TREE_TEST(a_probe_is_not_listed_as_a_user),
         TREE_TEST(utilization_is_known_from_the_second_scan_on),
         TREE_TEST(what_nobody_has_open_is_idle),
         TREE_TEST(a_client_that_cannot_be_told_makes_it_unknown),

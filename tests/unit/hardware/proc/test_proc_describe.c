@@ -158,7 +158,7 @@ static void what_is_not_there_is_unknown(void **state)
     assert_false(process.owner.known);
 }
 
-static void without_words_there_is_a_name(void **state)
+static void without_a_command_line_there_is_a_name(void **state)
 {
     struct device_process process;
 
@@ -345,7 +345,7 @@ int main(void)
         TREE_TEST(a_process_says_of_which_lease_it_is),
         TREE_TEST(our_own_container_says_nothing),
         TREE_TEST(what_is_not_there_is_unknown),
-        TREE_TEST(without_words_there_is_a_name),
+        TREE_TEST(without_a_command_line_there_is_a_name),
         TREE_TEST(owners_that_are_none_are_unknown),
         TREE_TEST(what_could_steer_a_terminal_is_replaced),
         TREE_TEST(long_commands_are_cut_between_characters),

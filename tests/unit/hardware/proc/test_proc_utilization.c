@@ -150,7 +150,7 @@ static void a_new_client_began_with_nothing(void **state)
     struct stage *stage = *state;
 
     add_busy(&stage->before, 1, "render", 7);
-    add_busy(&stage->before, 2, "render", SECOND); /* it is gone */
+    add_busy(&stage->before, 2, "render", SECOND); /* gone in the second scan */
     add_busy(&stage->now, 1, "render", 7);
     add_busy(&stage->now, 3, "render", SECOND / 2);
     assert_busy(stage, 500);

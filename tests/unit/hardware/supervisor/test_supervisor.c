@@ -297,7 +297,7 @@ static void a_candidate_that_hangs_later_keeps_its_facts(void **state)
     machine_report_finish(&report);
 }
 
-/* The devices are listed without it, and listed again within the same request. */
+/* The devices are first listed without the candidate, and again in the same request. */
 static void a_slow_candidate_is_in_the_report(void **state)
 {
     struct fixture *fixture = *state;

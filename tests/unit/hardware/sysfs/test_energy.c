@@ -48,7 +48,7 @@ static void looks_must_be_some_time_apart(void **state)
     assert_false(energy_power(&energy, "a", 1 * JOULE, 0).known);
     assert_false(energy_power(&energy, "a", 1 * JOULE, -DURATION_SECOND).known);
     assert_false(energy_power(&energy, "a", 1 * JOULE, DURATION_SECOND / 100).known);
-    /* These samples were not noted: the mean is since the first one. */
+    /* These samples were not kept: the mean starts at the first sample. */
     assert_int_equal(energy_power(&energy, "a", 2 * JOULE, DURATION_SECOND / 10).value, 20000);
     assert_false(energy_power(&energy, "a", 9 * JOULE, DURATION_HOUR).known);
     assert_true(energy_power(&energy, "a", 9 * JOULE, DURATION_HOUR + DURATION_SECOND).known);

@@ -85,7 +85,7 @@ static void a_card_of_the_most_tiles(void **state)
 
 /* ---- The masks of a lease ---- */
 
-/* Checks the mask of a lease of the first and third card under this mask. */
+/* Checks the mask that a lease of the first and third card gets under an inherited mask. */
 static void check_lease(const char *affinity, const char *hierarchy, const char *wanted)
 {
     struct launched launched = leased("intel2,intel0", INTEL);

@@ -20,7 +20,7 @@ struct helper {
     bool declines[SLOTS]; /* by slot */
     bool gives_back;      /* in take_back */
     bool releases_in_offer;
-    bool says_taken; /* although it has released it */
+    bool says_taken; /* although it has released the lease */
     atomic_int offers;
     atomic_int declined;
     atomic_int taken_back;

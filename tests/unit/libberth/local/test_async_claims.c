@@ -25,7 +25,7 @@ struct diary {
     atomic_int to_start; /* the claims that the callback makes */
 };
 
-/* The callbacks that this thread is in: the keeper thread may run one at the same time as the
+/* The callbacks that this thread is in: the timer thread may run one at the same time as the
  * test. */
 static __thread int depth;
 
@@ -198,8 +198,8 @@ static void callbacks_that_claim_do_not_pile_up(void **state)
     berth_pool_close(pool);
 }
 
-/* Releases, which grants a claim whose own callback releases. Then waits for the device, so that
- * callback must run before this one ends. */
+/* Releases the device, which grants it to the next claim, and waits for the device again. The next
+ * claim's callback releases the device, so it must run before this callback ends. */
 static void release_then_claim(void *data, struct berth_ticket ticket, int code,
                                struct berth_lease lease)
 {

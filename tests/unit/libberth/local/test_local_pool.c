@@ -76,7 +76,7 @@ static void third_claim_waits_until_one_drops(void **state)
     berth_pool_close(pool);
 }
 
-/* Claims two devices of a pool of these two and checks that the leases have both. */
+/* Opens a pool of these two devices and checks that two claims get them in order. */
 static void check_pair(struct berth_device one, struct berth_device other)
 {
     const struct berth_device devices[] = {one, other};
@@ -211,7 +211,7 @@ static void pending_claimers_increments_during_blocked_claim(void **state)
     claimer_start(&claimer, pool, NULL);
     await(berth_pool_pending(pool) == 1);
     release(pool, lease);
-    /* It is granted within the release, before the thread has run. */
+    /* The release grants the claim before the waiting thread has run. */
     assert_int_equal(berth_pool_pending(pool), 0);
     release(pool, claimer_join(&claimer));
     assert_int_equal(berth_pool_pending(pool), 0);

@@ -149,7 +149,7 @@ static void claims_fail_cleanly(void **state)
     berth_pool_close(pool);
 }
 
-/* One n at a time, each with a new pool: memory reserved by one attempt stays reserved. */
+/* Each attempt gets a new pool, because a pool keeps the memory that it has reserved. */
 static void started_claims_fail_cleanly(void **state)
 {
     (void)state;

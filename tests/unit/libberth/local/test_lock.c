@@ -102,7 +102,7 @@ static void the_first_thread_is_favoured_until_another_comes(void **state)
     assert_true(lock_is_taken(&shared.lock));
     assert_int_equal(shared.lock.word, 0);
     assert_int_equal(pthread_create(&other, NULL, add, &shared), 0);
-    /* The other thread has the word and waits for the favoured thread to leave. */
+    /* The other thread has taken the lock's word and waits for the favoured thread. */
     while (atomic_load(&shared.lock.ending) == 0)
         sched_yield();
     assert_int_equal(shared.count, 3);
@@ -114,7 +114,7 @@ static void the_first_thread_is_favoured_until_another_comes(void **state)
     assert_false(lock_is_taken(&shared.lock));
 }
 
-/* Many locks, whose favour ends while the favoured thread takes and gives them. */
+/* The favour ends while the favoured thread takes and gives the lock; many times. */
 static void a_favour_ends_at_any_moment(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void a_favour_ends_at_any_moment(void **state)
     }
 }
 
-/* A favoured thread may have ended when the next one comes. */
+/* The favoured thread ends before another thread comes. */
 static void a_favoured_thread_may_end(void **state)
 {
     struct shared shared = {0};

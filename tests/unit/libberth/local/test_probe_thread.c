@@ -15,7 +15,7 @@
 #include "support/scripted_probe.h"
 #include "support/temporary_directory.h"
 
-/* Enough looks for a test, and enough time to start a probe. */
+/* A sample interval that is short for a test, but long enough to start a probe. */
 #define OFTEN (10 * MILLISECOND)
 
 #define FIRST \
@@ -199,7 +199,7 @@ static void a_device_that_is_gone_comes_back(void **state)
     assert_int_equal(device_of(pool, lease).slot, 0);
     probe_says("{\"devices\": [" SECOND_ID "]}");
     await(!state_of(pool, 0).present);
-    assert_int_equal(device_of(pool, lease).slot, 0); /* it is still held */
+    assert_int_equal(device_of(pool, lease).slot, 0); /* the lease is still held */
     assert_int_equal(berth_release(pool, lease, NULL), 0);
     lease = claim_one(pool);
     assert_int_equal(device_of(pool, lease).slot, 1);

@@ -138,7 +138,7 @@ static void a_device_is_found_by_its_whole_id(void **state)
     machine_finish(&machine);
 }
 
-/* Every id is in the list at its slot or nowhere. */
+/* Half of the ids are in the list; the others are not found. */
 static void random_ids_are_found_at_their_slot(void **state)
 {
     struct test_random random = {10};
@@ -182,7 +182,7 @@ static void finishing_a_machine_frees_all_and_leaves_none(void **state)
     machine_finish(&machine);
 }
 
-/* Whether a change of one member counts as another fact. */
+/* Checks whether a change of this member counts as a change of facts. */
 #define check_fact(member, value, is_fact)                               \
     do {                                                                 \
         struct device one = {.id = {VENDOR_NVIDIA, 0, DEVICE_NO_MIG}};   \
@@ -194,7 +194,7 @@ static void finishing_a_machine_frees_all_and_leaves_none(void **state)
         other.member = (value);                                          \
         assert_int_equal(!device_facts_equal(&one, &other), (is_fact));  \
         assert_int_equal(!device_facts_equal(&other, &one), (is_fact));  \
-        other.member = one.member; /* it may be a text of ours */        \
+        other.member = one.member; /* `value` may be a static text */    \
         device_finish(&one);                                             \
         device_finish(&other);                                           \
     } while (0)

@@ -191,7 +191,7 @@ static void ids_are_equal_in_every_part(void **state)
     assert_false(device_id_equals(id, (struct device_id){VENDOR_NVIDIA, 1, DEVICE_NO_MIG}));
 }
 
-/* That the list holds just these, in this order. */
+/* Checks that the list has exactly these ids, in this order. */
 static void check_list(const struct device_id_list *list, const char *wanted)
 {
     char found[256] = "";

@@ -100,7 +100,7 @@ struct pair {
     int path;
 };
 
-/* Gives every pair a fabric link, a path, both or none, in an order of chance. */
+/* Gives every pair a fabric link, a path, both or none, in random order. */
 static void make_links(struct test_random *random, struct link_list *links,
                        struct pair pairs[SLOTS][SLOTS])
 {

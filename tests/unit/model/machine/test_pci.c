@@ -161,7 +161,7 @@ static void a_part_decides_before_those_behind_it(void **state)
     }
 }
 
-/* In digits of fixed width the order of addresses is the order of strings. */
+/* Addresses have digits of fixed width, so they sort like strings. */
 static void random_addresses_are_ordered_as_text(void **state)
 {
     struct test_random random = {4};

@@ -43,7 +43,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Call it after all devices are added. */
+/* Finds the devices of each set of models; call it after adding all devices. */
 static void find_accepted(struct world *world)
 {
     for (size_t models = 0; models < COUNT(world->accepts); models++) {
@@ -96,7 +96,7 @@ static uint64_t fragment_for(const struct policy_node *node, const uint32_t *lef
     return typical->count == 0 || cpus < typical->cpus || fit < typical->count ? all : unfit;
 }
 
-/* The result is multiplied by the sum of all weights. */
+/* Returns the fragmentation of a node, multiplied by the sum of all weights. */
 static int64_t fragmentation(const struct world *world, const struct policy_node *node,
                              const uint32_t *left, uint64_t cpus)
 {
@@ -174,7 +174,7 @@ static void check(const struct world *world, struct policy_demand demand)
     }
 }
 
-/* Half devices are expected. A free half is usable, three quarters are too; a quarter is not. */
+/* Half devices are expected, so a free half or three quarters is usable; a quarter is not. */
 static void a_share_goes_where_it_leaves_no_useless_rest(void **state)
 {
     struct world *world = *state;
@@ -208,7 +208,7 @@ static void what_changes_nothing_has_the_middle_score(void **state)
     expect(world, 1, 0, rated_whole(2), 1);
     offer = rated_offer(&world->nodes, &baseline_fgd, 0, &demand);
     assert_int_equal(offer.score, 50);
-    demand.cpus = 1001; /* too few for 7 of 11, which could use 2.1 devices */
+    demand.cpus = 1001; /* too few are left for 7 of 11, which could use 2.1 devices */
     offer = rated_offer(&world->nodes, &baseline_fgd, 0, &demand);
     assert_int_equal(offer.score, 20);
     check(world, demand);

@@ -377,8 +377,8 @@ static void zero_bytes_are_refused(void **state)
                   "1:1: a configuration has no field 'grace?', did you mean 'grace'?");
 }
 
-/* `times` items between `before` and `after`, each "prefixN, " or, with a value, "prefixN: value,
- * "; the list of one fewer is good. */
+/* Checks that a list of `max` items is valid, and that one more item is refused. The items are
+ * numbered: "ITEM0VALUE, ITEM1VALUE, ", between `before` and `after`. */
 static void check_too_many(const char *before, const char *item, const char *value,
                            const char *after, unsigned max, const char *message)
 {

@@ -206,7 +206,7 @@ static void check_bad(const char *path)
     int code = configuration_read(name, &configuration, &error);
 
     if (code == 0)
-        fail_msg("%s: found no fault", path);
+        fail_msg("%s: expected an error, got none", path);
     assert_int_equal(error.code, code);
     assert_int_equal(configuration.grace, 4711);
     check_wanted_message(path, name, error.message);
@@ -283,8 +283,8 @@ static void append_filled(struct text *out, const char *text, const char *direct
     }
 }
 
-/* Checks the programs of a configuration: they must pass (NULL) or fail for this reason. In both
- * texts @ is the directory of this test. */
+/* Checks that the programs of a configuration pass (NULL) or fail for this reason. In both texts @
+ * is the directory of this test. */
 static void check_programs(const char *configuration, const char *reason)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -330,7 +330,7 @@ static void what_may_not_be_looked_at_is_not_missing(void **state)
 {
     (void)state;
     if (geteuid() == 0) {
-        print_message("skip: root may look at everything\n");
+        print_message("skip: root may read everything\n");
         skip();
     }
     assert_int_equal(mkdir("closed", 0), 0);
