@@ -4,6 +4,7 @@
  */
 #include "top/draw.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,12 +70,12 @@ static void append_counts(struct text *out, struct view_census census, bool brie
         text_append_format(out, ", %zu out of use", census.others);
 }
 
-static void append_waiting(struct text *out, size_t count, bool brief)
+static void append_waiting(struct text *out, uint32_t count, bool brief)
 {
     if (count == 0)
         text_append(out, brief ? "" : ", nobody waits");
     else
-        text_append_format(out, ", %zu%s", count, brief ? " wait" : " waiting");
+        text_append_format(out, ", %" PRIu32 "%s", count, brief ? " wait" : " waiting");
 }
 
 /* Appends the name of the pool. Shortens a path that does not fit to its last part. Appends nothing
@@ -116,7 +117,7 @@ static void draw_header(const struct top_picture *picture, size_t y, struct grid
     for (int brief = 0; brief < 2; brief++) {
         text_clear(&counts);
         append_counts(&counts, census, brief == 1);
-        append_waiting(&counts, picture->view->snapshot.claims.count, brief == 1);
+        append_waiting(&counts, picture->view->snapshot.pending, brief == 1);
         if (utf8_width(text_string(&counts)) + strlen(clock.text) + 2 <= room)
             break;
     }

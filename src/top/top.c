@@ -19,7 +19,7 @@
 #include "top/draw.h"
 #include "view/follower.h"
 
-/* Maximum number of claims that are fetched. */
+/* Maximum number of claims that are fetched. The header shows the number of all. */
 enum { CLAIMS_MAX = 5000 };
 
 /* How soon changes of leases and claims are shown. If devices are sampled less often than once a

@@ -46,6 +46,19 @@ static void all_is_there_where_there_is_room(void **state)
     top_screen_finish(shown);
 }
 
+/* The program fetches the front of a long queue only. */
+static void the_header_counts_claims_that_were_not_fetched(void **state)
+{
+    struct top_screen *shown = top_screen_of(view_of_everything(8));
+
+    (void)state;
+    shown->view.snapshot.pending = 70000;
+    assert_shows(top_screen_draw(shown, 150, 40, true), ", 70000 waiting  your own pool");
+    assert_shows(text_string(&shown->text), " 3 Queue 2 ");
+    assert_shows(top_screen_draw(shown, 44, 8, true), "1/8 free, 70000 wait  ");
+    top_screen_finish(shown);
+}
+
 /* The load of a sleeping device is unknown. */
 static void what_is_unknown_is_no_zero(void **state)
 {
@@ -396,6 +409,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_is_there_where_there_is_room),
+        cmocka_unit_test(the_header_counts_claims_that_were_not_fetched),
         cmocka_unit_test(what_is_unknown_is_no_zero),
         cmocka_unit_test(memory_that_nobody_knows_of),
         cmocka_unit_test(a_small_screen_has_one_pane),
