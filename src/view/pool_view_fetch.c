@@ -2,6 +2,7 @@
  *
  * Fetches snapshots from the daemon.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -13,6 +14,14 @@
 enum { ATTEMPTS = 5 };
 
 static const int64_t timeout = 10 * DURATION_SECOND;
+
+/* A bound on several requests together; INT64_MAX: each has its timeout only. */
+struct fetch_limit {
+    int64_t time;  /* nanoseconds, for the message */
+    int64_t until; /* by clock_now() */
+};
+
+static const struct fetch_limit unlimited = {INT64_MAX, INT64_MAX};
 
 /* Returns 1 for the answer to the question, 0 for a message with another number, or an error. */
 static int check_answer(struct wire_message *message, uint64_t number, enum wire_type wanted,
@@ -28,13 +37,14 @@ static int check_answer(struct wire_message *message, uint64_t number, enum wire
     return 1;
 }
 
-/* Implements pool_view_request, but waits no longer than `until`. */
-static int request_until(struct session *session, struct wire_message *question,
-                         enum wire_type wanted, int64_t until, struct wire_message *ret_answer,
-                         struct berth_error *error)
+/* Implements pool_view_request, but waits no longer than the limit. */
+static int request_within(struct session *session, struct wire_message *question,
+                          enum wire_type wanted, struct fetch_limit limit,
+                          struct wire_message *ret_answer, struct berth_error *error)
 {
     int64_t latest = clock_now() + timeout;
-    int64_t deadline = until < latest ? until : latest;
+    bool is_limited = limit.until < latest;
+    int64_t deadline = is_limited ? limit.until : latest;
     int code;
 
     question->number = session_next_number(session);
@@ -45,7 +55,7 @@ static int request_until(struct session *session, struct wire_message *question,
 
         if (left <= 0)
             return error_set(error, BERTH_ERROR_IO, "the daemon did not answer within %s",
-                             quantity_format_duration(timeout).text);
+                             quantity_format_duration(is_limited ? limit.time : timeout).text);
         code = session_receive(session, left, &message, error);
         if (code != SESSION_MESSAGE)
             continue;
@@ -61,10 +71,10 @@ static int request_until(struct session *session, struct wire_message *question,
 int pool_view_request(struct session *session, struct wire_message *question, enum wire_type wanted,
                       struct wire_message *ret_answer, struct berth_error *error)
 {
-    return request_until(session, question, wanted, INT64_MAX, ret_answer, error);
+    return request_within(session, question, wanted, unlimited, ret_answer, error);
 }
 
-static int fetch_pages(struct session *session, int64_t until, struct pool_view *view,
+static int fetch_pages(struct session *session, struct fetch_limit limit, struct pool_view *view,
                        struct berth_error *error)
 {
     struct pool_view_position position = {.section = WIRE_SECTION_DEVICES};
@@ -74,7 +84,7 @@ static int fetch_pages(struct session *session, int64_t until, struct pool_view 
         struct wire_message question = {
             .type = WIRE_LOOK, .section = position.section, .after = position.after};
         struct wire_message page;
-        int code = request_until(session, &question, WIRE_PAGE, until, &page, error);
+        int code = request_within(session, &question, WIRE_PAGE, limit, &page, error);
 
         if (code < 0)
             return code;
@@ -97,17 +107,17 @@ int pool_view_check_inventory(const char *wanted, const char *found, struct bert
                      quote(wanted).text, quote(found).text);
 }
 
-static int fetch_view(struct session *session, int64_t until, struct pool_view *ret_view,
+static int fetch_view(struct session *session, struct fetch_limit limit, struct pool_view *ret_view,
                       struct berth_error *error)
 {
     struct wire_message question = {.type = WIRE_HELLO};
     struct pool_view view = {0};
-    int code = request_until(session, &question, WIRE_POOL, until, &view.about, error);
+    int code = request_within(session, &question, WIRE_POOL, limit, &view.about, error);
 
     if (code == 0)
         code = pool_view_check_inventory(session->address->inventory, view.about.inventory, error);
     if (code == 0)
-        code = fetch_pages(session, until, &view, error);
+        code = fetch_pages(session, limit, &view, error);
     if (code == 0)
         code = pool_view_index(&view, error);
     if (code < 0)
@@ -119,13 +129,15 @@ static int fetch_view(struct session *session, int64_t until, struct pool_view *
 
 int pool_view_fetch(struct session *session, struct pool_view *ret_view, struct berth_error *error)
 {
-    return fetch_view(session, INT64_MAX, ret_view, error);
+    return fetch_view(session, unlimited, ret_view, error);
 }
 
 int pool_view_fetch_within(struct session *session, int64_t time, struct pool_view *ret_view,
                            struct berth_error *error)
 {
-    return fetch_view(session, clock_after(clock_now(), time), ret_view, error);
+    struct fetch_limit limit = {time, clock_after(clock_now(), time)};
+
+    return fetch_view(session, limit, ret_view, error);
 }
 
 int pool_view_fetch_retrying(struct session *session, struct pool_view *ret_view,

@@ -56,9 +56,9 @@ static void *run_peer(void *context)
     return NULL;
 }
 
-/* Fetches a view while the peer answers by the rule. */
-static int look_at(bool (*rule)(const struct wire_message *, struct wire_message *),
-                   struct pool_view *ret_view, struct berth_error *error)
+/* Fetches a view within `time` while the peer answers by the rule; -1: without a limit of ours. */
+static int look_within(bool (*rule)(const struct wire_message *, struct wire_message *),
+                       int64_t time, struct pool_view *ret_view, struct berth_error *error)
 {
     struct session session = {.address = &address, .in = malloc(WIRE_MESSAGE_MAX)};
     struct peer peer = {.rule = rule};
@@ -70,10 +70,17 @@ static int look_at(bool (*rule)(const struct wire_message *, struct wire_message
     session.socket = pair[0];
     peer.socket = pair[1];
     assert_int_equal(pthread_create(&peer.thread, NULL, run_peer, &peer), 0);
-    code = pool_view_fetch(&session, ret_view, error);
+    code = time < 0 ? pool_view_fetch(&session, ret_view, error)
+                    : pool_view_fetch_within(&session, time, ret_view, error);
     session_close(&session);
     pthread_join(peer.thread, NULL);
     return code;
+}
+
+static int look_at(bool (*rule)(const struct wire_message *, struct wire_message *),
+                   struct pool_view *ret_view, struct berth_error *error)
+{
+    return look_within(rule, -1, ret_view, error);
 }
 
 static void check_refused(bool (*rule)(const struct wire_message *, struct wire_message *),
@@ -229,6 +236,24 @@ static void another_inventory_is_refused(void **state)
     address.inventory = NULL;
 }
 
+/* Answers with a number that nobody waits for. */
+static bool to_another_question(const struct wire_message *question, struct wire_message *answer)
+{
+    answer->number = question->number + 1;
+    return true;
+}
+
+static void the_error_names_the_limit(void **state)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct pool_view view = {0};
+
+    (void)state;
+    assert_fails(look_within(to_another_question, DURATION_SECOND / 50, &view, &error),
+                 BERTH_ERROR_IO, &error, "the daemon did not answer within 20ms");
+    assert_null(view.snapshot.slots.items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +261,7 @@ int main(void)
         cmocka_unit_test(later_sections_end_the_look),
         cmocka_unit_test(what_makes_no_sense_is_refused),
         cmocka_unit_test(another_inventory_is_refused),
+        cmocka_unit_test(the_error_names_the_limit),
     };
 
     return cmocka_run_group_tests_name("pool_view", tests, NULL, NULL);
