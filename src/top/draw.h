@@ -6,9 +6,9 @@
 #define TOP_DRAW_H
 
 #include "top/grid.h"
-#include "top/top_history.h"
 #include "top/top_model.h"
 #include "view/follower.h"
+#include "view/load_history.h"
 
 /* The input of draw(). It borrows all that it points to. */
 struct top_picture {
@@ -16,8 +16,7 @@ struct top_picture {
     const struct pool_address *address;
     struct user_names *users;
     const struct load_history *history;
-    int64_t step; /* the interval of the history, nanoseconds */
-    int64_t now;  /* by the daemon's clock */
+    int64_t now; /* by the daemon's clock */
     enum follower_state state;
     const char *reason; /* why the daemon is gone */
     bool paused;

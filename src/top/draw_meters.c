@@ -46,10 +46,11 @@ void draw_append_spark(struct text *out, const struct top_picture *picture, size
                        size_t room, bool unicode)
 {
     struct device_id id = picture->view->snapshot.slots.items[slot].device->id;
-    const struct load_series *series = top_history_find(picture->history, id, slot);
+    const struct load_series *series = load_history_find(picture->history, id, slot);
 
     for (size_t back = room; back-- > 0;) {
-        int value = top_history_value(picture->history, series, back);
+        int value =
+            load_history_value(picture->history, series, picture->history->step - (int64_t)back);
         int level = chart_level(value);
 
         if (unicode)
@@ -131,7 +132,7 @@ static void draw_chart_title(const struct top_picture *picture, const struct slo
     grid_fill(grid, x, y, width, STYLE_FAINT, grid->unicode ? 0x2500 : '-');
     used = grid_put(grid, x, y, width, STYLE_STRONG, text_string(&words));
     text_append_format(&span, " last %s",
-                       view_format_duration(0, (int64_t)width * picture->step).text);
+                       view_format_duration(0, (int64_t)width * picture->history->interval).text);
     if (first && utf8_width(text_string(&span)) + used + 2 <= width)
         grid_put_right(grid, x + used, y, width - used, STYLE_FAINT, text_string(&span));
     text_finish(&words);
@@ -153,13 +154,14 @@ static void draw_chart(const struct top_picture *picture, size_t slot, bool firs
                        size_t width, struct layout_band band, struct grid *grid)
 {
     const struct slot_info *shown = &picture->view->snapshot.slots.items[slot];
-    const struct load_series *series = top_history_find(picture->history, shown->device->id, slot);
+    const struct load_series *series = load_history_find(picture->history, shown->device->id, slot);
     struct layout_band area = {.y = band.y + 1, .height = band.height - 1};
 
     draw_chart_title(picture, shown, first, x, band.y, width, grid);
     for (size_t back = 0; back < width; back++)
-        draw_value(grid, x + width - 1 - back, area,
-                   top_history_value(picture->history, series, back));
+        draw_value(
+            grid, x + width - 1 - back, area,
+            load_history_value(picture->history, series, picture->history->step - (int64_t)back));
 }
 
 void draw_charts(const struct top_picture *picture, const struct top_model *model,

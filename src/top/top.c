@@ -22,6 +22,9 @@
 /* Maximum number of claims that are fetched. The header shows the number of all. */
 enum { CLAIMS_MAX = 5000 };
 
+/* As many steps as a screen can show, each one column wide. */
+enum { HISTORY_LENGTH = 600 };
+
 /* How soon changes of leases and claims are shown. If devices are sampled less often than once a
  * second, changes follow that interval: the follower has one interval for all news. */
 #define REFRESH_INTERVAL (DURATION_SECOND / 5)
@@ -41,7 +44,6 @@ struct top {
     bool quits;             /* the loop must end */
     bool dirty;             /* something has changed since the last drawing */
     bool redraw_all;        /* the next drawing must repaint all cells */
-    int64_t step;           /* the history's step: the interval of device samples */
     int64_t since;          /* the start of the program, by clock_now() */
     unsigned message_count; /* the last control.message_count */
     int64_t message_time;   /* when the last message appeared, by clock_now() */
@@ -75,7 +77,6 @@ static int draw_screen(struct top *top, struct berth_error *error)
         .address = &top->follower.address,
         .users = &top->users,
         .history = &top->history,
-        .step = top->step,
         .now = shown_time(top),
         .state = follower_get_state(&top->follower),
         .reason = top->follower.reason.message,
@@ -108,7 +109,7 @@ static int draw_screen(struct top *top, struct berth_error *error)
 static int apply_view(struct top *top, int news, struct berth_error *error)
 {
     const struct pool_view *view = &top->follower.view;
-    int64_t step = (clock_now() - top->since) / top->step;
+    int64_t step = load_history_step(&top->history, clock_now() - top->since);
     int code;
 
     top->dirty = true;
@@ -117,7 +118,7 @@ static int apply_view(struct top *top, int news, struct berth_error *error)
     top->seen_time = view->snapshot.time;
     code = control_update(&top->control, view, &top->users);
     if (code == 0 && (news & (WIRE_NEWS_LOAD | WIRE_NEWS_HELLO)) != 0)
-        code = top_history_add(&top->history, step, view);
+        code = load_history_add(&top->history, step, view);
     return code < 0 ? error_set_memory(error) : 0;
 }
 
@@ -349,7 +350,7 @@ static void finish_top(struct top *top)
     action_cancel(&top->action);
     follower_close(&top->follower);
     control_finish(&top->control);
-    top_history_finish(&top->history);
+    load_history_finish(&top->history);
     user_names_finish(&top->users);
     grid_finish(&top->grid);
     close(top->signals);
@@ -363,7 +364,10 @@ int top_run(const struct top_settings *settings, struct berth_error *error)
         .interval = settings->interval <= DURATION_SECOND ? REFRESH_INTERVAL : settings->interval,
         .claims_max = CLAIMS_MAX,
     };
-    struct top top = {.step = settings->interval, .since = clock_now()};
+    struct top top = {
+        .history = {.length = HISTORY_LENGTH, .interval = settings->interval},
+        .since = clock_now(),
+    };
     sigset_t before;
     int code;
 

@@ -4,11 +4,16 @@
 #include <stdlib.h>
 
 #include "base/system/clock.h"
+#include "base/text/quantity.h"
 #include "view/pool_fingerprint.h"
 #include "web/events.h"
 
 /* If more leases change at once, the whole state is sent. */
 enum { CHANGES_MAX = 200 };
+
+/* The utilization of the last 6 minutes, for a page that is opened now. */
+enum { RECENT_LENGTH = 72 };
+#define RECENT_INTERVAL (5 * DURATION_SECOND)
 
 /* The parts of the pool that differ from the state sent before. */
 struct changed_parts {
@@ -26,7 +31,11 @@ struct event_client {
 void event_clients_init(struct event_clients *clients, const struct follower *follower,
                         struct user_names *users)
 {
-    *clients = (struct event_clients){.follower = follower, .users = users};
+    *clients = (struct event_clients){
+        .follower = follower,
+        .users = users,
+        .recent = {.length = RECENT_LENGTH, .interval = RECENT_INTERVAL},
+    };
     list_init(&clients->list);
     clients->state_since = clock_read(CLOCK_REALTIME);
 }
@@ -34,7 +43,7 @@ void event_clients_init(struct event_clients *clients, const struct follower *fo
 void event_clients_finish(struct event_clients *clients)
 {
     vector_finish(&clients->leases);
-    recent_loads_finish(&clients->recent);
+    load_history_finish(&clients->recent);
     web_shared_text_release(clients->greeting);
     clients->greeting = NULL;
 }
@@ -334,7 +343,7 @@ void event_clients_notify(struct event_clients *clients, uint32_t news)
     if (news == 0 && !is_other)
         return;
     if ((news & (WIRE_NEWS_HELLO | WIRE_NEWS_LOAD)) != 0)
-        recent_loads_add(&clients->recent, &clients->follower->view);
+        load_history_add_samples(&clients->recent, &clients->follower->view);
     forget_greeting(clients);
     if (clients->count == 0)
         return;

@@ -9,9 +9,9 @@
 #include "base/list.h"
 #include "base/vector.h"
 #include "view/follower.h"
+#include "view/load_history.h"
 #include "view/user_names.h"
 #include "web/http_server.h"
-#include "web/recent_loads.h"
 
 /* A lease that was sent to the clients. */
 struct sent_lease {
@@ -38,7 +38,7 @@ struct event_clients {
     struct sent_leases leases;
     uint64_t devices; /* fingerprints */
     uint64_t queue;
-    struct recent_loads recent;
+    struct load_history recent;
     enum follower_state state;
     int64_t state_since;
     bool is_awaiting; /* the daemon was gone and has not sent its state since */

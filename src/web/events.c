@@ -49,7 +49,44 @@ static struct pool_view queue_front(const struct pool_view *view)
     return front;
 }
 
-void events_write_hello(const struct pool_view *view, const struct recent_loads *recent,
+/* Writes the values of one device, the oldest first. `step` is the last. */
+static void write_series(struct json *json, const struct load_history *history,
+                         const struct load_series *series, int64_t step)
+{
+    json_object_begin(json);
+    json_string_member(json, "id", device_id_format(series->id).text);
+    json_key(json, "utilization");
+    json_array_begin(json);
+    for (size_t back = history->length; back-- > 0;) {
+        int value = load_history_value(history, series, step - (int64_t)back);
+
+        if (value == LOAD_HISTORY_UNKNOWN)
+            json_null(json);
+        else
+            json_decimal(json, value, 3);
+    }
+    json_array_end(json);
+    json_object_end(json);
+}
+
+static void write_recent(struct json *json, const struct load_history *recent, int64_t now)
+{
+    int64_t step = load_history_step(recent, now);
+    const struct load_series *series;
+
+    json_object_begin(json);
+    json_key(json, "every_s");
+    json_unsigned(json, (uint64_t)(recent->interval / DURATION_SECOND));
+    write_time(json, "until", step * recent->interval);
+    json_key(json, "devices");
+    json_array_begin(json);
+    vector_for_each (series, recent)
+        write_series(json, recent, series, step);
+    json_array_end(json);
+    json_object_end(json);
+}
+
+void events_write_hello(const struct pool_view *view, const struct load_history *recent,
                         enum follower_state state, struct user_names *users, struct text *out)
 {
     struct pool_view front = queue_front(view);
@@ -60,7 +97,7 @@ void events_write_hello(const struct pool_view *view, const struct recent_loads 
     write_time(&json, "time", view->snapshot.time);
     pool_json_write_members(&json, &front, users);
     json_key(&json, "recent");
-    recent_loads_write(recent, view->snapshot.time, &json);
+    write_recent(&json, recent, view->snapshot.time);
     json_string_member(&json, "state", choice_name(state_names, (int)state));
     end_event(&json);
 }

@@ -10,15 +10,15 @@
 
 #include "base/text/text.h"
 #include "view/follower.h"
+#include "view/load_history.h"
 #include "view/pool_view.h"
 #include "view/user_names.h"
-#include "web/recent_loads.h"
 
 /* Maximum number of claims in one event. */
 #define EVENTS_CLAIMS_MAX 500
 
-/* Appends "hello": the whole pool. */
-void events_write_hello(const struct pool_view *view, const struct recent_loads *recent,
+/* Appends "hello": the whole pool, and the recent utilization of its devices. */
+void events_write_hello(const struct pool_view *view, const struct load_history *recent,
                         enum follower_state state, struct user_names *users, struct text *out);
 
 /* Appends "load": the load of the devices. */

@@ -37,13 +37,13 @@ static inline struct top_screen *top_screen_of(struct pool_view view)
     assert_int_equal(pool_view_index(&shown->view, NULL), 0);
     control_init(&shown->control, VIEW_COLUMN_NONE, NULL);
     assert_int_equal(control_update(&shown->control, &shown->view, &shown->users), 0);
-    assert_int_equal(top_history_add(&shown->history, 1, &shown->view), 0);
+    shown->history = (struct load_history){.length = 600, .interval = DURATION_SECOND};
+    assert_int_equal(load_history_add(&shown->history, 1, &shown->view), 0);
     shown->picture = (struct top_picture){
         .view = &shown->view,
         .address = &shown->address,
         .users = &shown->users,
         .history = &shown->history,
-        .step = DURATION_SECOND,
         .now = VIEW_NOW,
     };
     return shown;
@@ -52,7 +52,7 @@ static inline struct top_screen *top_screen_of(struct pool_view view)
 static inline void top_screen_finish(struct top_screen *shown)
 {
     control_finish(&shown->control);
-    top_history_finish(&shown->history);
+    load_history_finish(&shown->history);
     user_names_finish(&shown->users);
     pool_view_finish(&shown->view);
     grid_finish(&shown->grid);

@@ -375,7 +375,7 @@ static void the_history_is_drawn(void **state)
     shown = top_screen_of(view);
     for (int64_t step = 2; step <= 9; step++) {
         shown->view.snapshot.slots.items[0].device->load.utilization.value = (step - 1) * 125;
-        assert_int_equal(top_history_add(&shown->history, step, &shown->view), 0);
+        assert_int_equal(load_history_add(&shown->history, step, &shown->view), 0);
     }
     screen = top_screen_draw(shown, 132, 24, true);
     assert_shows(screen, "▁▁▂▃▄▅▆▇█");

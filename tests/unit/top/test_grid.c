@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cells of a screen: any text stays in its columns. And the history of loads.
+ * The cells of a screen: any text stays in its columns.
  */
 #include "support/unit.h"
 
+#include <berth/error.h>
 #include <string.h>
 
 #include "support/failing_allocator.h"
-#include "support/pool_views.h"
 #include "top/grid.h"
-#include "top/top_history.h"
 
 static void check_row(const struct grid *grid, size_t y, const char *wanted)
 {
@@ -133,89 +132,6 @@ static void sizes_are_bounded(void **state)
     grid_finish(&grid);
 }
 
-/* ---- History ---- */
-
-static int value_of(const struct load_history *history, uint32_t index, size_t back)
-{
-    struct device_id id = {VENDOR_NVIDIA, index, DEVICE_NO_MIG};
-
-    return top_history_value(history, top_history_find(history, id, 99), back);
-}
-
-static void note(struct load_history *history, int64_t step, struct pool_view *view, int64_t load)
-{
-    for (size_t i = 0; i < view->snapshot.slots.count; i++)
-        view->snapshot.slots.items[i].device->load.utilization =
-            load_figure_sampled(load, VIEW_NOW);
-    assert_int_equal(top_history_add(history, step, view), 0);
-}
-
-static void steps_that_were_left_out(void **state)
-{
-    struct pool_view view = view_of(2);
-    struct load_history history = {0};
-
-    (void)state;
-    assert_int_equal(value_of(&history, 0, 0), LOAD_HISTORY_UNKNOWN);
-    note(&history, 3, &view, 100);
-    note(&history, 3, &view, 200); /* the same step again */
-    note(&history, 5, &view, 300); /* one step is missing */
-    note(&history, 9, &view, 400); /* three are missing */
-    assert_int_equal(value_of(&history, 1, 0), 400);
-    assert_int_equal(value_of(&history, 1, 1), LOAD_HISTORY_UNKNOWN);
-    assert_int_equal(value_of(&history, 1, 3), LOAD_HISTORY_UNKNOWN);
-    assert_int_equal(value_of(&history, 1, 4), 300);
-    assert_int_equal(value_of(&history, 1, 5), 200);
-    assert_int_equal(value_of(&history, 1, 6), 200);
-    assert_int_equal(value_of(&history, 1, 7), LOAD_HISTORY_UNKNOWN);
-    assert_int_equal(value_of(&history, 1, SIZE_MAX), LOAD_HISTORY_UNKNOWN);
-    assert_int_equal(value_of(&history, 7, 0), LOAD_HISTORY_UNKNOWN);
-    top_history_finish(&history);
-    pool_view_finish(&view);
-}
-
-static void what_was_not_sampled_is_unknown(void **state)
-{
-    struct pool_view view = view_of(1);
-    struct device *device = view.snapshot.slots.items[0].device;
-    struct load_history history = {0};
-
-    (void)state;
-    note(&history, 1, &view, -5);
-    assert_int_equal(value_of(&history, 0, 0), LOAD_HISTORY_UNKNOWN);
-    note(&history, 2, &view, INT64_MAX);
-    assert_int_equal(value_of(&history, 0, 0), 1000);
-    device->old = true;
-    note(&history, 3, &view, 500);
-    assert_int_equal(value_of(&history, 0, 0), LOAD_HISTORY_UNKNOWN);
-    top_history_finish(&history);
-    pool_view_finish(&view);
-}
-
-static void it_is_bounded(void **state)
-{
-    struct pool_view many = view_of(5);
-    struct pool_view few = view_of(1);
-    struct load_history history = {0};
-
-    (void)state;
-    note(&history, 1, &many, 10);
-    for (int64_t step = 2; step < 3 * LOAD_HISTORY_LENGTH; step++)
-        note(&history, step, &few, step % 1000);
-    assert_int_equal(history.count, 1);
-    assert_int_equal(value_of(&history, 0, LOAD_HISTORY_LENGTH - 1),
-                     (2 * LOAD_HISTORY_LENGTH) % 1000);
-    assert_int_equal(value_of(&history, 0, LOAD_HISTORY_LENGTH), LOAD_HISTORY_UNKNOWN);
-    /* A long time without samples. */
-    note(&history, INT64_MAX - 1, &few, 7);
-    assert_int_equal(value_of(&history, 0, 0), 7);
-    for (size_t back = 1; back < LOAD_HISTORY_LENGTH; back++)
-        assert_int_equal(value_of(&history, 0, back), LOAD_HISTORY_UNKNOWN);
-    top_history_finish(&history);
-    pool_view_finish(&many);
-    pool_view_finish(&few);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,9 +142,6 @@ int main(void)
         cmocka_unit_test(without_unicode_columns_stay),
         cmocka_unit_test(lines_of_a_table_keep_their_styles),
         cmocka_unit_test(sizes_are_bounded),
-        cmocka_unit_test(steps_that_were_left_out),
-        cmocka_unit_test(what_was_not_sampled_is_unknown),
-        cmocka_unit_test(it_is_bounded),
     };
 
     return cmocka_run_group_tests_name("top_grid", tests, NULL, NULL);

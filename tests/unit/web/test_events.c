@@ -52,13 +52,19 @@ static void everything_is_one_line(void **state)
 {
     struct pool_view view = hostile_view();
     struct user_names users = {0};
+    struct load_history recent = {.length = 3, .interval = 5 * DURATION_SECOND};
     const struct ended_lease ended = {.lease = &view.snapshot.leases.items[0],
                                       .end = LEASE_END_DIED};
     struct text text = {0};
 
     (void)state;
-    events_write_hello(&view, &(struct recent_loads){0}, FOLLOWER_LIVE, &users, &text);
+    view.snapshot.slots.items[1].device->load.utilization = load_figure_sampled(250, VIEW_NOW - 1);
+    load_history_add_samples(&recent, &view);
+    events_write_hello(&view, &recent, FOLLOWER_LIVE, &users, &text);
     check_frame(&text, "hello");
+    assert_has(&text,
+               "\"recent\":{\"every_s\":5,\"until\":\"2026-11-16T12:00:00.000Z\",\"devices\":["
+               "{\"id\":\"nvidia1\",\"utilization\":[null,0.25,null]}]}");
     assert_has(&text, "\"state\":\"live\"");
     assert_has(&text, "\"version\":\"" BERTH_VERSION "\"");
     text_clear(&text);
@@ -85,6 +91,7 @@ static void everything_is_one_line(void **state)
     text_clear(&text);
     events_write_tick(VIEW_NOW, &text);
     check_frame(&text, "tick");
+    load_history_finish(&recent);
     text_finish(&text);
     user_names_finish(&users);
     pool_view_finish(&view);
