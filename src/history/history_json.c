@@ -14,11 +14,6 @@
 #define HOUR_DECIMALS 6
 enum { RATIO_WHOLE = 1000000, RATIO_DECIMALS = 6 };
 
-static void write_time(struct json *json, const char *key, int64_t time)
-{
-    json_string_member(json, key, time == 0 ? NULL : quantity_format_time(time).text);
-}
-
 static void write_seconds(struct json *json, const char *key, uint64_t nanoseconds)
 {
     json_key(json, key);
@@ -70,9 +65,9 @@ void history_json_lease(struct json *json, const struct history_lease *lease, in
     json_number_member(json, "parent", lease->parent != 0, lease->parent);
     write_seconds(json, "waited_s", (uint64_t)history_lease_waited(lease));
     write_seconds(json, "held_s", (uint64_t)history_lease_held(lease, now));
-    write_time(json, "claimed_at", lease->claimed);
-    write_time(json, "granted_at", lease->granted);
-    write_time(json, "ended_at", lease->ended);
+    json_time_member(json, "claimed_at", lease->claimed != 0, lease->claimed);
+    json_time_member(json, "granted_at", lease->granted != 0, lease->granted);
+    json_time_member(json, "ended_at", lease->ended != 0, lease->ended);
     json_string_member(json, "end", lease->end);
     json_number_member(json, "exit_code", lease->exit_code.known, lease->exit_code.value);
     write_idle(json, lease->idle_time, lease->judged_time);

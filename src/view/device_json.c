@@ -2,7 +2,6 @@
 #include "view/device_json.h"
 
 #include "base/text/choice.h"
-#include "base/text/quantity.h"
 
 static void write_number(struct json *json, const char *key, struct optional_number number)
 {
@@ -22,7 +21,8 @@ void device_json_write_figure(struct json *json, const char *key, const struct f
 static void write_load(struct json *json, const struct device *device)
 {
     const struct load *load = &device->load;
-    int64_t sampled_at;
+    int64_t sampled_at = 0;
+    bool is_sampled = load_sampled_at(load, &sampled_at);
 
     device_json_write_figure(json, "utilization", &load->utilization, DEVICE_JSON_DECIMALS);
     device_json_write_figure(json, "temperature_c", &load->temperature, DEVICE_JSON_DECIMALS);
@@ -32,10 +32,7 @@ static void write_load(struct json *json, const struct device *device)
     json_string_member(json, "health_reason", device->health_reason);
     json_bool_member(json, "asleep", device->asleep);
     json_bool_member(json, "old", device->old);
-    if (load_sampled_at(load, &sampled_at))
-        json_string_member(json, "sampled_at", quantity_format_time(sampled_at).text);
-    else
-        json_string_member(json, "sampled_at", NULL);
+    json_time_member(json, "sampled_at", is_sampled, sampled_at);
 }
 
 static void write_process(struct json *json, const struct device_process *process, bool pool_says,
@@ -51,8 +48,7 @@ static void write_process(struct json *json, const struct device_process *proces
     write_number(json, "lease", lease);
     json_string_member(json, "container", process->container);
     write_number(json, "uid", process->uid);
-    json_string_member(json, "since",
-                       process->started == 0 ? NULL : quantity_format_time(process->started).text);
+    json_time_member(json, "since", process->started != 0, process->started);
     if (pool_says)
         json_bool_member(json, "squats", process->squats);
     else

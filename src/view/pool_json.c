@@ -13,12 +13,6 @@ static void write_unsigned(struct json *json, const char *key, uint64_t number)
     json_unsigned(json, number);
 }
 
-static void write_time(struct json *json, const char *key, struct optional_number time)
-{
-    json_string_member(
-        json, key, time.known ? quantity_format_time(view_time_from_wire(time.value)).text : NULL);
-}
-
 static void write_about(struct json *json, const struct pool_view *view)
 {
     const struct wire_message *about = &view->about;
@@ -29,14 +23,14 @@ static void write_about(struct json *json, const struct pool_view *view)
     write_unsigned(json, "pending", snapshot->pending);
     json_string_member(json, "socket", about->socket);
     json_string_member(json, "inventory", about->inventory);
-    json_string_member(json, "time", quantity_format_time(snapshot->time).text);
+    json_time_member(json, "time", true, snapshot->time);
     json_object_end(json);
 }
 
 /* Writes the time, or null when it is not known. */
 static void write_start(struct json *json, int64_t started)
 {
-    json_string_member(json, "since", started == 0 ? NULL : quantity_format_time(started).text);
+    json_time_member(json, "since", started != 0, started);
 }
 
 static void write_process(struct json *json, const struct device_process *process,
@@ -161,16 +155,18 @@ void pool_json_write_lease(struct json *json, const struct lease_info *lease,
     json_string_member(json, "sharing", choice_name(sharing_names, (int)lease->sharing));
     json_string_member(json, "priority", priority_name(lease->priority));
     json_bool_member(json, "opportunistic", lease->opportunistic);
-    json_string_member(json, "claimed_at", quantity_format_time(lease->since).text);
-    json_string_member(json, "granted_at", quantity_format_time(lease->granted).text);
-    write_time(json, "expires_at", lease->expires);
+    json_time_member(json, "claimed_at", true, lease->since);
+    json_time_member(json, "granted_at", true, lease->granted);
+    json_time_member(json, "expires_at", lease->expires.known,
+                     view_time_from_wire(lease->expires.value));
     write_seconds(json, "idle_s", lease->idle);
     json_bool_member(json, "idle_warned", lease->idle_warned);
     json_bool_member(json, "adopted", lease->adopted);
     json_bool_member(json, "preparing", lease->preparing);
     json_bool_member(json, "draining", lease->draining);
     json_string_member(json, "ending", lease->end != 0 ? pool_info_describe_end(lease->end) : NULL);
-    write_time(json, "force_at", lease->force_at);
+    json_time_member(json, "force_at", lease->force_at.known,
+                     view_time_from_wire(lease->force_at.value));
     json_number_member(json, "parent", lease->parent != 0, lease->parent);
     json_object_end(json);
 }
@@ -192,7 +188,7 @@ static void write_claim(struct json *json, const struct claim_info *claim, struc
     json_string_member(json, "request", claim->request);
     json_string_member(json, "priority", priority_name(claim->priority));
     json_bool_member(json, "opportunistic", claim->opportunistic);
-    json_string_member(json, "since", quantity_format_time(claim->since).text);
+    json_time_member(json, "since", true, claim->since);
     json_string_member(json, "why", claim->why == NULL ? NULL : text_string(&why));
     write_seconds(json, "estimate_s", claim->estimate);
     json_number_member(json, "parent", claim->parent != 0, claim->parent);

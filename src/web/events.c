@@ -34,11 +34,6 @@ static void end_event(struct json *json)
     text_append_char(json->text, '\n');
 }
 
-static void write_time(struct json *json, const char *key, int64_t time)
-{
-    json_string_member(json, key, quantity_format_time(time).text);
-}
-
 /* Returns the view with the first EVENTS_CLAIMS_MAX claims of its queue. */
 static struct pool_view queue_front(const struct pool_view *view)
 {
@@ -77,7 +72,7 @@ static void write_recent(struct json *json, const struct load_history *recent, i
     json_object_begin(json);
     json_key(json, "every_s");
     json_unsigned(json, (uint64_t)(recent->interval / DURATION_SECOND));
-    write_time(json, "until", step * recent->interval);
+    json_time_member(json, "until", true, step * recent->interval);
     json_key(json, "devices");
     json_array_begin(json);
     vector_for_each (series, recent)
@@ -94,7 +89,7 @@ void events_write_hello(const struct pool_view *view, const struct load_history 
 
     begin_event(&json, "hello", "berth.hello/1", out);
     json_string_member(&json, "version", BERTH_VERSION);
-    write_time(&json, "time", view->snapshot.time);
+    json_time_member(&json, "time", true, view->snapshot.time);
     pool_json_write_members(&json, &front, users);
     json_key(&json, "recent");
     write_recent(&json, recent, view->snapshot.time);
@@ -107,7 +102,8 @@ static void write_device_load(struct json *json, const struct slot_info *slot, b
     const struct device *device = slot->device;
     const struct load *load = &device->load;
     struct optional_number used = view_memory_used(device);
-    int64_t sampled_at;
+    int64_t sampled_at = 0;
+    bool is_sampled = load_sampled_at(load, &sampled_at);
 
     json_object_begin(json);
     json_string_member(json, "id", device_id_format(device->id).text);
@@ -119,9 +115,7 @@ static void write_device_load(struct json *json, const struct slot_info *slot, b
                        device->memory_total.value);
     device_json_write_figure(json, "temperature_c", &load->temperature, DEVICE_JSON_DECIMALS);
     device_json_write_figure(json, "power_w", &load->power, DEVICE_JSON_DECIMALS);
-    json_string_member(json, "sampled_at",
-                       load_sampled_at(load, &sampled_at) ? quantity_format_time(sampled_at).text
-                                                          : NULL);
+    json_time_member(json, "sampled_at", is_sampled, sampled_at);
     json_string_member(json, "health", choice_name(health_names, (int)device->health));
     json_bool_member(json, "asleep", device->asleep);
     json_bool_member(json, "old", device->old);
@@ -134,7 +128,7 @@ void events_write_load(const struct pool_view *view, struct text *out)
     size_t use = 0;
 
     begin_event(&json, "load", "berth.load/1", out);
-    write_time(&json, "time", view->snapshot.time);
+    json_time_member(&json, "time", true, view->snapshot.time);
     json_key(&json, "devices");
     json_array_begin(&json);
     for (size_t slot = 0; slot < view->snapshot.slots.count; slot++) {
@@ -171,8 +165,7 @@ static void write_lease(const char *what, const struct lease_info *lease,
     pool_json_write_lease(&json, lease, users);
     json_string_member(&json, "end",
                        ended != NULL ? choice_name(lease_end_names, (int)ended->end) : NULL);
-    json_string_member(&json, "ended_at",
-                       ended != NULL ? quantity_format_time(ended->time).text : NULL);
+    json_time_member(&json, "ended_at", ended != NULL, ended != NULL ? ended->time : 0);
     json_number_member(&json, "exit_code", ended != NULL && ended->exit_code.known,
                        ended != NULL ? ended->exit_code.value : 0);
     end_event(&json);
@@ -215,7 +208,7 @@ void events_write_state(enum follower_state state, int64_t since, const char *re
 
     begin_event(&json, "state", "berth.state/1", out);
     json_string_member(&json, "state", choice_name(state_names, (int)state));
-    write_time(&json, "since", since);
+    json_time_member(&json, "since", true, since);
     json_string_member(&json, "reason", reason);
     end_event(&json);
 }
@@ -225,6 +218,6 @@ void events_write_tick(int64_t now, struct text *out)
     struct json json;
 
     begin_event(&json, "tick", NULL, out);
-    write_time(&json, "time", now);
+    json_time_member(&json, "time", true, now);
     end_event(&json);
 }

@@ -210,6 +210,11 @@ void json_number_member(struct json *json, const char *key, bool known, uint64_t
         json_null(json);
 }
 
+void json_time_member(struct json *json, const char *key, bool known, int64_t time)
+{
+    json_string_member(json, key, known ? quantity_format_time(time).text : NULL);
+}
+
 void json_bool_member(struct json *json, const char *key, bool value)
 {
     json_key(json, key);

@@ -64,10 +64,11 @@ void json_null(struct json *json);
  * `decimals` is at most 18. */
 void json_decimal(struct json *json, int64_t value, unsigned decimals);
 
-/* Write a key and its value: the string, or null when it is NULL; the number, or null when it is
- * not known. */
+/* Write a key and its value: the string, or null when it is NULL; the number or the time, or null
+ * when it is not known. Times are nanoseconds since 1970 UTC. */
 void json_string_member(struct json *json, const char *key, const char *string);
 void json_number_member(struct json *json, const char *key, bool known, uint64_t value);
+void json_time_member(struct json *json, const char *key, bool known, int64_t time);
 void json_bool_member(struct json *json, const char *key, bool value);
 
 #endif
