@@ -180,16 +180,6 @@ static void add_lease(struct table *table, const struct top_picture *picture,
     draw_add_job(table, lease, NULL, facts);
 }
 
-/* Appends why a claim waits; nothing if that is unknown. */
-static void append_reason(const struct claim_info *claim, const struct top_picture *picture,
-                          struct text *out)
-{
-    const char *reason = view_claim_reason(claim);
-
-    if (reason != NULL)
-        reason_text_append(out, reason, picture->users);
-}
-
 /* Returns the reason without its lead, "needs 4: ". The column WANTS already shows the need, and a
  * narrow column must begin with the rest. */
 static const char *skip_need(const char *reason)
@@ -224,7 +214,7 @@ static void add_claim(struct table *table, const struct top_picture *picture,
                claim->estimate.known ? view_format_start(claim->estimate.value, past).text : NULL);
     table_cell(table, claim->request);
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
-    append_reason(claim, picture, &reason);
+    reason_text_append_claim(&reason, claim, picture->users);
     table->failed |= text_failed(&reason);
     table_cell(table, reason.length == 0 ? NULL : skip_need(text_string(&reason)));
     text_finish(&reason);
@@ -248,7 +238,7 @@ static void append_claim_detail(const struct claim_info *claim, const struct top
                        claim->request == NULL ? "-" : claim->request);
     if (view_claim_reason(claim) != NULL)
         text_append(out, ": ");
-    append_reason(claim, picture, out);
+    reason_text_append_claim(out, claim, picture->users);
 }
 
 void draw_append_detail(const struct top_picture *picture, const struct top_model *model,

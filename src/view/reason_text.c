@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/text/quantity.h"
+#include "view/view_facts.h"
 
 enum { DIGITS_MAX = 10, DAY_SECONDS = 24 * 60 * 60 };
 
@@ -95,4 +96,13 @@ void reason_text_append(struct text *out, const char *reason, struct user_names 
         reason += length;
         starts_word = isalnum((unsigned char)reason[-1]) == 0;
     }
+}
+
+void reason_text_append_claim(struct text *out, const struct claim_info *claim,
+                              struct user_names *users)
+{
+    const char *reason = view_claim_reason(claim);
+
+    if (reason != NULL)
+        reason_text_append(out, reason, users);
 }

@@ -7,6 +7,7 @@
 #define VIEW_REASON_TEXT_H
 
 #include "base/text/text.h"
+#include "model/pool_info.h"
 #include "view/user_names.h"
 
 /* Appends `reason`, but replaces each "user 1000" by the user's name, and the UTC time in each
@@ -14,5 +15,9 @@
  * as it is. A name may contain any bytes (see user_names_find). `out` remembers a failed
  * allocation. */
 void reason_text_append(struct text *out, const char *reason, struct user_names *users);
+
+/* Appends the reason why a claim waits, in the same way; nothing if it is unknown. */
+void reason_text_append_claim(struct text *out, const struct claim_info *claim,
+                              struct user_names *users);
 
 #endif

@@ -49,16 +49,6 @@ static void add_claim(struct table *table, const struct status_picture *picture,
     table_cell(table, claim->name != NULL ? claim->name : claim->command);
 }
 
-/* Appends why a claim waits; nothing if that is unknown. */
-static void write_reason(const struct claim_info *claim, const struct status_picture *picture,
-                         struct text *out)
-{
-    const char *reason = view_claim_reason(claim);
-
-    if (reason != NULL)
-        reason_text_append(out, reason, picture->users);
-}
-
 /* Appends the reason in lines of its own. */
 static void append_reason(const struct claim_info *claim, const struct status_picture *picture,
                           struct text *out)
@@ -69,7 +59,7 @@ static void append_reason(const struct claim_info *claim, const struct status_pi
     struct text inert = {0};
     struct text lines = {0};
 
-    write_reason(claim, picture, &reason);
+    reason_text_append_claim(&reason, claim, picture->users);
     out->failed |= reason.failed;
     if (reason.length == 0) {
         text_finish(&reason);
@@ -114,7 +104,7 @@ static void add_reason(struct table *table, const struct status_picture *picture
 {
     struct text reason = {0};
 
-    write_reason(claim, picture, &reason);
+    reason_text_append_claim(&reason, claim, picture->users);
     table->failed |= text_failed(&reason);
     table_cell(table, reason.length == 0 ? NULL : text_string(&reason));
     text_finish(&reason);
