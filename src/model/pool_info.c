@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/pool_info.h"
 
+#include <stdlib.h>
+
 #include "base/text/quantity.h"
 
 static const struct choice end_descriptions[] = {
@@ -56,4 +58,15 @@ const char *pool_info_describe_end(enum lease_end end)
     const char *words = choice_name(end_descriptions, (int)end);
 
     return words == NULL ? "it ended" : words;
+}
+
+void pool_info_finish_ended(struct ended_lease *ended)
+{
+    if (ended->lease != NULL) {
+        free(ended->lease->name);
+        free(ended->lease->command);
+        vector_finish(&ended->lease->devices);
+        free(ended->lease);
+    }
+    *ended = (struct ended_lease){0};
 }

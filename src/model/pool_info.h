@@ -161,4 +161,7 @@ struct claim_info {
  * unknown to this version gives "it ended". The string is static. */
 const char *pool_info_describe_end(enum lease_end end);
 
+/* Frees an ended lease with everything that it owns, and zeroes *ended. */
+void pool_info_finish_ended(struct ended_lease *ended);
+
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/backlog.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static size_t length_of(const char *text)
@@ -17,17 +16,6 @@ static size_t size_of(const struct ended_lease *ended)
            lease->devices.count * sizeof(*lease->devices.items);
 }
 
-static void ended_finish(struct ended_lease *ended)
-{
-    if (ended->lease != NULL) {
-        free(ended->lease->name);
-        free(ended->lease->command);
-        vector_finish(&ended->lease->devices);
-        free(ended->lease);
-    }
-    *ended = (struct ended_lease){0};
-}
-
 void backlog_add(struct backlog *backlog, struct ended_lease *ended)
 {
     size_t size = size_of(ended);
@@ -37,7 +25,7 @@ void backlog_add(struct backlog *backlog, struct ended_lease *ended)
         added = vector_append(backlog);
     if (added == NULL) {
         backlog->dropped++;
-        ended_finish(ended);
+        pool_info_finish_ended(ended);
         return;
     }
     *added = *ended;
@@ -50,7 +38,7 @@ void backlog_clear(struct backlog *backlog)
     struct ended_lease *ended;
 
     vector_for_each (ended, backlog)
-        ended_finish(ended);
+        pool_info_finish_ended(ended);
     vector_finish(backlog);
     *backlog = (struct backlog){0};
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -193,20 +192,12 @@ int follower_open_connected(struct follower *follower, int descriptor,
     return code;
 }
 
-static void finish_ended(struct ended_lease *ended)
-{
-    free(ended->lease->name);
-    free(ended->lease->command);
-    vector_finish(&ended->lease->devices);
-    free(ended->lease);
-}
-
 void follower_forget_ended(struct follower *follower)
 {
     struct ended_lease *ended;
 
     vector_for_each (ended, &follower->ended)
-        finish_ended(ended);
+        pool_info_finish_ended(ended);
     vector_finish(&follower->ended);
     follower->lost = 0;
 }
