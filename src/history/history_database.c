@@ -143,11 +143,11 @@ int history_database_step(struct history_database *database, sqlite3_stmt *state
     return failed;
 }
 
-static int ask_number(struct history_database *database, const char *question, int64_t *ret_number,
-                      struct berth_error *error)
+static int query_number(struct history_database *database, const char *query, int64_t *ret_number,
+                        struct berth_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    int code = history_database_prepare(database, question, &statement, error);
+    int code = history_database_prepare(database, query, &statement, error);
 
     if (code < 0)
         return code;
@@ -205,11 +205,11 @@ static int read_version(struct history_database *database, int64_t *ret_version,
 
     if (code < 0)
         return code;
-    code = ask_number(database, "PRAGMA application_id", &application, error);
+    code = query_number(database, "PRAGMA application_id", &application, error);
     if (code == 0)
-        code = ask_number(database, "PRAGMA user_version", &version, error);
+        code = query_number(database, "PRAGMA user_version", &version, error);
     if (code == 0)
-        code = ask_number(database, "SELECT count(*) FROM sqlite_master", &tables, error);
+        code = query_number(database, "SELECT count(*) FROM sqlite_master", &tables, error);
     if (code < 0)
         return code;
     code = history_database_run(database, "COMMIT", error);

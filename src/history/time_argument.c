@@ -150,8 +150,8 @@ static bool looks_like_date(const char *string)
     return true;
 }
 
-int history_parse_time(const char *string, int64_t now, int64_t *ret_time,
-                       struct berth_error *error)
+int time_argument_parse(const char *string, int64_t now, int64_t *ret_time,
+                        struct berth_error *error)
 {
     struct berth_error ignored = BERTH_ERROR_INIT;
     int64_t time = 0;

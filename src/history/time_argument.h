@@ -13,7 +13,7 @@
  * T). Local time, unless Z or an offset such as +01:00 follows. Returns nanoseconds since 1970 UTC,
  * at least 1. Fails with BERTH_ERROR_SYNTAX or _RANGE; *ret_time is unchanged then. Uses the time
  * zone of the environment. */
-int history_parse_time(const char *string, int64_t now, int64_t *ret_time,
-                       struct berth_error *error);
+int time_argument_parse(const char *string, int64_t now, int64_t *ret_time,
+                        struct berth_error *error);
 
 #endif

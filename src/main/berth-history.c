@@ -89,7 +89,7 @@ static int open_history(const char *verb, const struct history_filter_options *o
 static int read_time(const char *option, const char *text, int64_t now, int64_t *ret_time,
                      struct berth_error *error)
 {
-    int code = text == NULL ? 0 : history_parse_time(text, now, ret_time, error);
+    int code = text == NULL ? 0 : time_argument_parse(text, now, ret_time, error);
 
     return code < 0 ? error_wrap(error, code, "--%s", option) : 0;
 }

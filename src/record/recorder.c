@@ -331,9 +331,10 @@ static bool is_due(const struct recorder *recorder)
            clock_now() >= recorder->seen_at + SEEN_INTERVAL;
 }
 
-static int64_t earlier(int64_t one, int64_t other)
+static void shorten_wait(int64_t *wait, int64_t max)
 {
-    return one < other ? one : other;
+    if (max < *wait)
+        *wait = max;
 }
 
 /* Returns the time until the next work without input, in nanoseconds. */
@@ -343,12 +344,13 @@ static int64_t wait_time(const struct recorder *recorder)
     int64_t wait = follower_next_timeout(&recorder->follower);
 
     if (recorder->record == NULL && recorder->has_changed)
-        wait = earlier(wait, recorder->retry_at - now);
+        shorten_wait(&wait, recorder->retry_at - now);
     if (recorder->record != NULL)
-        wait = earlier(wait, recorder->forget_at - now);
+        shorten_wait(&wait, recorder->forget_at - now);
     if (recorder->follower.view.snapshot.leases.count > 0)
-        wait = earlier(wait, recorder->seen_at + SEEN_INTERVAL - now);
-    return wait < 0 ? 0 : earlier(wait, POLL_MAX);
+        shorten_wait(&wait, recorder->seen_at + SEEN_INTERVAL - now);
+    shorten_wait(&wait, POLL_MAX);
+    return wait < 0 ? 0 : wait;
 }
 
 static int run_loop(struct recorder *recorder, struct berth_error *error)

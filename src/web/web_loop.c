@@ -32,7 +32,7 @@ static const int64_t idle_pace = DURATION_SECOND;
 /* How long loads are followed after a scrape. */
 static const int64_t scrape_time = 60 * DURATION_SECOND;
 /* How long requests wait for a snapshot, and how long the start waits for the first one. */
-static const int64_t look_timeout = DURATION_SECOND / 2;
+static const int64_t snapshot_timeout = DURATION_SECOND / 2;
 static const int64_t first_timeout = 2 * DURATION_SECOND;
 static const int64_t tick_time = 5 * DURATION_SECOND;
 
@@ -130,17 +130,17 @@ void web_update_subscription(struct web *web)
 
 uint64_t web_refresh(struct web *web, bool whole)
 {
-    uint64_t look = 0;
+    uint64_t snapshot = 0;
 
     web->loads_until = clock_now() + scrape_time;
     web_update_subscription(web);
     if (follower_get_state(&web->follower) == FOLLOWER_LIVE) {
-        look = follower_refresh(&web->follower, whole);
+        snapshot = follower_refresh(&web->follower, whole);
         if (!evtimer_pending(web->timeout, NULL))
-            event_timer_start(web->timeout, look_timeout);
+            event_timer_start(web->timeout, snapshot_timeout);
     }
     wait_for_pool(web);
-    return look;
+    return snapshot;
 }
 
 static void on_clients_changed(void *context)

@@ -25,7 +25,7 @@ static int64_t parse(const char *string)
     struct berth_error error = BERTH_ERROR_INIT;
     int64_t time = 0;
 
-    if (history_parse_time(string, NOW, &time, &error) < 0)
+    if (time_argument_parse(string, NOW, &time, &error) < 0)
         fail_msg("%s", error.message);
     return time;
 }
@@ -116,7 +116,7 @@ static void bad_ones_are_refused(void **state)
         struct berth_error error = BERTH_ERROR_INIT;
         int64_t time = 4711;
 
-        if (history_parse_time(strings[i], NOW, &time, &error) == 0)
+        if (time_argument_parse(strings[i], NOW, &time, &error) == 0)
             fail_msg("'%s' was accepted", strings[i]);
         assert_int_equal(strncmp(error.message, "expected a duration (7d, 24h)", 28), 0);
         assert_int_equal(time, 4711);
