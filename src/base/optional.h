@@ -18,4 +18,9 @@ static inline struct optional_number optional_number_of(uint64_t value)
     return (struct optional_number){.known = true, .value = value};
 }
 
+static inline bool optional_equals(struct optional_number one, struct optional_number other)
+{
+    return one.known == other.known && (!one.known || one.value == other.value);
+}
+
 #endif

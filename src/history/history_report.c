@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/id_map.h"
 #include "base/list.h"
+#include "base/text/text.h"
 #include "history/history_internal.h"
 #include "model/request.h"
 
@@ -84,11 +85,6 @@ static void add_lease(struct history_row *row, const struct lease_part *part)
     add_to(&row->idle, part->idle);
 }
 
-static bool is_key(const char *one, const char *other)
-{
-    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
-}
-
 static int add_sum(struct sums *sums, uint64_t hash, const char *key, struct sum **ret_sum,
                    struct berth_error *error)
 {
@@ -118,7 +114,7 @@ static int find_sum(struct sums *sums, const char *key, struct sum **ret_sum,
     for (; link != NULL; link = link->next) {
         struct sum *sum = container_of(link, struct sum, by_hash);
 
-        if (link->id == hash && is_key(sum->row.key, key)) {
+        if (link->id == hash && text_equals(sum->row.key, key)) {
             *ret_sum = sum;
             return 0;
         }

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/mps_directories.h"
 
-#include <string.h>
+#include "base/text/text.h"
 
 bool mps_directories_single_device(const struct request *request)
 {
     return !request->gpus.all && request->gpus.max <= 1 && request->replicas <= 1;
 }
 
-static bool is_same_name(const char *one, const char *other)
-{
-    return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
-}
-
 bool mps_directories_are_same(const struct request *one, const struct request *other)
 {
     bool is_named = one->mps_pipe_dir != NULL || one->mps_log_dir != NULL;
 
-    return is_same_name(one->mps_pipe_dir, other->mps_pipe_dir) &&
-           is_same_name(one->mps_log_dir, other->mps_log_dir) &&
+    return text_equals(one->mps_pipe_dir, other->mps_pipe_dir) &&
+           text_equals(one->mps_log_dir, other->mps_log_dir) &&
            (!is_named ||
             mps_directories_single_device(one) == mps_directories_single_device(other));
 }

@@ -86,16 +86,6 @@ int request_copy(struct request *ret_request, const struct request *from)
     return code;
 }
 
-static bool same_text(const char *one, const char *other)
-{
-    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
-}
-
-static bool same_number(struct optional_number one, struct optional_number other)
-{
-    return one.known == other.known && (!one.known || one.value == other.value);
-}
-
 static bool same_capability(struct capability one, struct capability other)
 {
     return one.known == other.known &&
@@ -109,24 +99,27 @@ static bool same_devices(const struct request *one, const struct request *other)
            device_id_list_equals(&one->wanted, &other->wanted) &&
            device_id_list_equals(&one->avoided, &other->avoided) &&
            one->vendor_rule == other->vendor_rule && one->vendor == other->vendor &&
-           same_text(one->model, other->model) && same_number(one->min_free, other->min_free) &&
-           same_number(one->min_memory, other->min_memory) &&
+           text_equals(one->model, other->model) &&
+           optional_equals(one->min_free, other->min_free) &&
+           optional_equals(one->min_memory, other->min_memory) &&
            same_capability(one->min_cap, other->min_cap);
 }
 
 bool request_equals(const struct request *one, const struct request *other)
 {
     return same_devices(one, other) && one->sharing == other->sharing &&
-           same_number(one->share, other->share) && same_number(one->memory, other->memory) &&
-           same_text(one->mps_pipe_dir, other->mps_pipe_dir) &&
-           same_text(one->mps_log_dir, other->mps_log_dir) && same_number(one->cpus, other->cpus) &&
-           same_number(one->host_memory, other->host_memory) &&
+           optional_equals(one->share, other->share) &&
+           optional_equals(one->memory, other->memory) &&
+           text_equals(one->mps_pipe_dir, other->mps_pipe_dir) &&
+           text_equals(one->mps_log_dir, other->mps_log_dir) &&
+           optional_equals(one->cpus, other->cpus) &&
+           optional_equals(one->host_memory, other->host_memory) &&
            one->scheduling == other->scheduling && one->priority == other->priority &&
-           same_text(one->policy, other->policy) && same_text(one->affinity, other->affinity) &&
+           text_equals(one->policy, other->policy) && text_equals(one->affinity, other->affinity) &&
            one->opportunistic == other->opportunistic && one->ranks == other->ranks &&
            one->or_cpu == other->or_cpu && one->nonblock == other->nonblock &&
-           same_number(one->wait, other->wait) && same_number(one->time, other->time) &&
-           same_text(one->name, other->name);
+           optional_equals(one->wait, other->wait) && optional_equals(one->time, other->time) &&
+           text_equals(one->name, other->name);
 }
 
 /* Copies one number of a range, up to `end`, so that its error quotes only that number. */

@@ -92,11 +92,6 @@ static void append_label(const char *name, const char *value, struct text *out)
     text_append_char(out, '"');
 }
 
-static bool is_same_text(const char *one, const char *other)
-{
-    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
-}
-
 /* Stores the labels of a device. Returns false if memory runs out; nothing is stored then. */
 static bool write_labels(const struct device *device, struct metrics_labels *labels)
 {
@@ -137,7 +132,7 @@ static bool update_labels(struct metrics *metrics, const struct pool_view *view)
         struct metrics_labels *labels = &metrics->labels.items[i];
 
         if (labels->text != NULL && device_id_equals(labels->id, device->id) &&
-            is_same_text(labels->uuid, device->uuid) && is_same_text(labels->name, device->name))
+            text_equals(labels->uuid, device->uuid) && text_equals(labels->name, device->name))
             continue;
         if (!write_labels(device, labels))
             return false;

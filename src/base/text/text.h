@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct text {
     char *bytes;   /* terminated by a zero byte; NULL before the first append */
@@ -50,5 +51,11 @@ char *text_detach(struct text *text);
 
 /* Frees the memory and leaves an empty text. */
 void text_finish(struct text *text);
+
+/* Returns whether two strings are equal. NULL equals only NULL. */
+static inline bool text_equals(const char *one, const char *other)
+{
+    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
+}
 
 #endif

@@ -123,17 +123,12 @@ enum filter_verdict filter_facts(const struct request *request, const struct dev
     return FILTER_PASSES;
 }
 
-static bool is_same_number(struct optional_number one, struct optional_number other)
-{
-    return one.known == other.known && (!one.known || one.value == other.value);
-}
-
 bool filter_is_alike(const struct request *request, const struct device *one,
                      const struct device *other)
 {
     if (request->wanted.count > 0 || one->partitioned != other->partitioned ||
         one->id.vendor != other->id.vendor ||
-        !is_same_number(one->memory_total, other->memory_total))
+        !optional_equals(one->memory_total, other->memory_total))
         return false;
     if (request->min_cap.known &&
         (one->cap.known != other->cap.known || one->cap.major != other->cap.major ||

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text/text.h"
+
 static void finish_finding(struct device_finding *found)
 {
     if (found->device != NULL)
@@ -161,17 +163,12 @@ const struct device_finding *device_cache_finding_at(const struct cached_device 
 
 /* ---- Comparing ---- */
 
-static bool is_same_text(const char *one, const char *other)
-{
-    return one == other || (one != NULL && other != NULL && strcmp(one, other) == 0);
-}
-
 /* Returns whether both are the same device. The same id with another key is another device: the
  * cached facts do not apply to it. */
 static bool is_same_device(const struct device_finding *one, const struct device_finding *other)
 {
     return device_id_equals(one->device->id, other->device->id) &&
-           is_same_text(one->key, other->key);
+           text_equals(one->key, other->key);
 }
 
 static struct cached_device *find_device(const struct cached_device_list *devices,

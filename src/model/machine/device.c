@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text/text.h"
+
 const struct choice health_names[] = {
     {"ok", HEALTH_OK},
     {"sick", HEALTH_SICK},
@@ -28,16 +30,6 @@ void device_finish(struct device *device)
     *device = (struct device){0};
 }
 
-static bool same_text(const char *one, const char *other)
-{
-    return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
-}
-
-static bool same_number(struct optional_number one, struct optional_number other)
-{
-    return one.known == other.known && (!one.known || one.value == other.value);
-}
-
 static bool same_pci(struct pci_address one, struct pci_address other)
 {
     return one.known == other.known && (!one.known || pci_compare(one, other) == 0);
@@ -60,12 +52,12 @@ static bool same_strings(const struct string_list *one, const struct string_list
 
 bool device_facts_equal(const struct device *one, const struct device *other)
 {
-    return device_id_equals(one->id, other->id) && same_text(one->name, other->name) &&
-           same_text(one->uuid, other->uuid) && same_text(one->parent, other->parent) &&
-           same_text(one->cpus, other->cpus) && same_pci(one->pci, other->pci) &&
-           same_number(one->memory_total, other->memory_total) &&
-           same_number(one->numa, other->numa) && same_number(one->minor, other->minor) &&
-           same_number(one->tiles, other->tiles) && same_cap(one->cap, other->cap) &&
+    return device_id_equals(one->id, other->id) && text_equals(one->name, other->name) &&
+           text_equals(one->uuid, other->uuid) && text_equals(one->parent, other->parent) &&
+           text_equals(one->cpus, other->cpus) && same_pci(one->pci, other->pci) &&
+           optional_equals(one->memory_total, other->memory_total) &&
+           optional_equals(one->numa, other->numa) && optional_equals(one->minor, other->minor) &&
+           optional_equals(one->tiles, other->tiles) && same_cap(one->cap, other->cap) &&
            one->kind == other->kind && one->host == other->host &&
            one->partitioned == other->partitioned && same_strings(&one->nodes, &other->nodes);
 }
