@@ -255,6 +255,16 @@ static void numbers_are_decimal(void **state)
     text_finish(&text);
 }
 
+static void null_equals_only_null(void **state)
+{
+    (void)state;
+    assert_true(text_equals(NULL, NULL));
+    assert_false(text_equals(NULL, ""));
+    assert_false(text_equals("", NULL));
+    assert_true(text_equals("", ""));
+    assert_false(text_equals("a", "ab"));
+}
+
 static void out_of_memory_is_reported(void **state)
 {
     (void)state;
@@ -276,6 +286,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_formatted_is_a_failure),
         cmocka_unit_test(random_appends_agree_with_a_model),
         cmocka_unit_test(numbers_are_decimal),
+        cmocka_unit_test(null_equals_only_null),
         cmocka_unit_test(out_of_memory_is_reported),
     };
 
