@@ -76,7 +76,7 @@ static int code_of(int code)
 }
 
 /* Describes an SQLite code in plain words. */
-static const char *describe(const struct history_database *database, int code)
+static const char *describe_code(const struct history_database *database, int code)
 {
     switch (code & 0xFF) {
     case SQLITE_NOTADB:
@@ -105,7 +105,7 @@ int history_database_fail(const struct history_database *database, int code,
         return error_set_memory(error);
     if (number != 0 && (base == SQLITE_IOERR || base == SQLITE_CANTOPEN || base == SQLITE_PERM))
         return error_set_errno(error, number, "%s", database->path);
-    return error_set(error, code_of(code), "%s: %s", database->path, describe(database, code));
+    return error_set(error, code_of(code), "%s: %s", database->path, describe_code(database, code));
 }
 
 /* ---- Statements ---- */

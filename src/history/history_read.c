@@ -243,7 +243,7 @@ static struct optional_number exit_code_of(sqlite3_stmt *statement)
     return optional_number_of((uint64_t)number);
 }
 
-static int64_t clipped(int64_t number, int64_t max)
+static int64_t clip_number(int64_t number, int64_t max)
 {
     return number < 0 ? 0 : number > max ? max : number;
 }
@@ -265,7 +265,7 @@ static int read_row(const struct history *history, sqlite3_stmt *statement,
         .uid = (uint32_t)sqlite3_column_int64(statement, COLUMN_UID),
         .command = text_of(statement, COLUMN_COMMAND),
         .devices = devices,
-        .share = (uint32_t)clipped(sqlite3_column_int64(statement, COLUMN_SHARE), SHARE_WHOLE),
+        .share = (uint32_t)clip_number(sqlite3_column_int64(statement, COLUMN_SHARE), SHARE_WHOLE),
         .claimed = sqlite3_column_int64(statement, COLUMN_CLAIMED),
         .granted = sqlite3_column_int64(statement, COLUMN_GRANTED),
         .ended = sqlite3_column_int64(statement, COLUMN_ENDED),

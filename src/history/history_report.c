@@ -137,7 +137,7 @@ static int count_device(struct sums *sums, const char *key, const struct lease_p
     return 0;
 }
 
-static int count(void *context, const struct history_lease *lease, struct berth_error *error)
+static int count_lease(void *context, const struct history_lease *lease, struct berth_error *error)
 {
     struct sums *sums = context;
     struct lease_part part = part_of(sums, lease);
@@ -218,7 +218,7 @@ int history_report(struct history *history, const struct history_query *query, e
         return error_set_memory(error);
     all.max = 0;
     all.now = sums.now;
-    code = history_each(history, &all, count, &sums, error);
+    code = history_each(history, &all, count_lease, &sums, error);
     if (code == 0)
         code = make_report(&sums, ret_report, error);
     finish_sums(&sums);
