@@ -10,7 +10,7 @@
 #include "base/count.h"
 #include "base/error.h"
 
-static void disconnect(struct session *session)
+static void close_socket(struct session *session)
 {
     if (session->socket >= 0)
         close(session->socket);
@@ -57,7 +57,7 @@ int session_open_connected(struct session *session, const struct pool_address *a
 
 void session_close(struct session *session)
 {
-    disconnect(session);
+    close_socket(session);
     text_finish(&session->out);
     free(session->in);
     *session = (struct session){.socket = -1};
@@ -70,7 +70,7 @@ uint64_t session_next_number(struct session *session)
 
 static int set_error_daemon_gone(struct session *session, struct berth_error *error)
 {
-    disconnect(session);
+    close_socket(session);
     return error_set(error, BERTH_ERROR_IO, "%s: the daemon is gone", session->address->socket);
 }
 
@@ -112,13 +112,13 @@ static int decode_packet(struct session *session, size_t length, struct wire_mes
 
     if (code < 0) {
         if (code != BERTH_ERROR_MEMORY)
-            disconnect(session);
+            close_socket(session);
         return error_wrap(error, code, "%s", session->address->socket);
     }
     if (message.type == WIRE_CLOSING) {
         code = session_refusal(&message, error);
         session->closed = true;
-        disconnect(session);
+        close_socket(session);
     } else if (wire_type_name(message.type) != NULL) {
         session->reconnecting = (struct backoff){0};
         *ret_message = message;
@@ -194,7 +194,7 @@ int session_send(struct session *session, const struct wire_message *message,
     if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
         return receive_closing_reason(session, error);
     code = error_set_errno(error, errno, "%s", session->address->socket);
-    disconnect(session);
+    close_socket(session);
     return code;
 }
 
@@ -210,7 +210,7 @@ int session_reconnect(struct session *session, struct berth_error *error)
     bool first = session->reconnecting.until == 0;
     int code;
 
-    disconnect(session);
+    close_socket(session);
     session->closed = false;
     if (first)
         backoff_begin(&session->reconnecting, dial_settings.reconnect_timeout, BACKOFF_PAUSE_MAX);
@@ -224,7 +224,7 @@ int session_reconnect(struct session *session, struct berth_error *error)
 
 int session_try_reconnect(struct session *session, enum dial_mode how, struct berth_error *error)
 {
-    disconnect(session);
+    close_socket(session);
     session->closed = false;
     return dial_with_timeout(session->address, how, 0, &session->socket, error);
 }

@@ -20,7 +20,7 @@
 #include "client/dial.h"
 #include "client/unix_socket.h"
 #include "client/user_directory.h"
-#include "model/mask_variables.h"
+#include "model/helper_variables.h"
 
 #define LOCK_NAME "start"
 #define LOG_NAME  "log"
@@ -176,8 +176,8 @@ static int spawn_daemon(struct daemon_start *start, struct berth_error *error)
         .output = start->ready_write,
         .log = start->log,
         .listening = start->listening,
-        .dropped = inherited_variables,
-        .paths = hardware_variables,
+        .dropped = helper_variables_dropped,
+        .paths = helper_variables_paths,
     };
 
     if (program == NULL) {

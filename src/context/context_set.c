@@ -63,8 +63,9 @@ static int find_device(const struct context_set_config *config, const struct con
 }
 
 /* Gives the device a part of a CPU, the same part in every set. */
-static int stand_in(const struct context_set_config *config, const struct context_target *target,
-                    struct context_entry *entry, struct berth_error *error)
+static int give_cpu_part(const struct context_set_config *config,
+                         const struct context_target *target, struct context_entry *entry,
+                         struct berth_error *error)
 {
     int code = context_driver_get(&opencl_driver, &entry->driver, error);
 
@@ -85,7 +86,7 @@ static int make_entry(const struct context_set_config *config, size_t number,
     int status;
 
     if (may_be_elsewhere(code) && config->parts > 0 && config->api != BERTH_API_CUDA)
-        code = stand_in(config, target, entry, error);
+        code = give_cpu_part(config, target, entry, error);
     if (entry->driver == NULL)
         return error_wrap(error, code, "%s", device_id_format(target->id).text);
     status = entry->driver->ops->create(entry->driver, entry->device, config->cuda_flags,
@@ -197,7 +198,7 @@ static bool is_usable(const struct context_set *set, const struct context_entry 
             callbacks->is_available(callbacks->data, (size_t)(entry - set->entries)));
 }
 
-static int refuse_all(struct berth_error *error)
+static int refuse_all_contexts(struct berth_error *error)
 {
     return error_set(
         error, BERTH_ERROR_LOST,
@@ -209,7 +210,7 @@ static int refuse_all(struct berth_error *error)
 int context_set_next(struct context_set *set, struct context_ref *ret_ref,
                      struct berth_error *error)
 {
-    int code = refuse_all(NULL);
+    int code = refuse_all_contexts(NULL);
 
     pthread_mutex_lock(&set->lock);
     for (size_t i = 1; i <= set->count && code < 0; i++) {
@@ -222,7 +223,7 @@ int context_set_next(struct context_set *set, struct context_ref *ret_ref,
         }
     }
     pthread_mutex_unlock(&set->lock);
-    return code < 0 ? refuse_all(error) : 0;
+    return code < 0 ? refuse_all_contexts(error) : 0;
 }
 
 /* Updates the free memory. A new figure already includes the earlier promises, so they end. */
@@ -306,7 +307,7 @@ int context_set_best(struct context_set *set, uint64_t bytes, struct context_ref
     }
     pthread_mutex_unlock(&set->lock);
     if (!choice.is_any_usable)
-        return refuse_all(error);
+        return refuse_all_contexts(error);
     if (choice.best == NULL)
         return error_set(error, BERTH_ERROR_IMPOSSIBLE,
                          "cannot choose by free memory: it is unknown for all devices");

@@ -47,31 +47,33 @@ static int copy_links(struct link_list *to, const struct link_list *from)
     return 0;
 }
 
-/* Merges two sorted lists. The links of a pair come from `told` if it names the pair. */
-static int merge_links(const struct link_list *before, const struct link_list *told,
+/* Merges two sorted lists. The links of a pair come from `reported` if it names the pair. */
+static int merge_links(const struct link_list *before, const struct link_list *reported,
                        struct link_list *ret_list)
 {
     size_t old = 0;
     size_t next = 0;
 
-    if (vector_reserve(ret_list, before->count + told->count) < 0)
+    if (vector_reserve(ret_list, before->count + reported->count) < 0)
         return BERTH_ERROR_MEMORY;
-    while (old < before->count || next < told->count) {
+    while (old < before->count || next < reported->count) {
         int order = 1;
 
-        if (next == told->count)
+        if (next == reported->count)
             order = -1;
         else if (old < before->count)
-            order = compare_pairs(&before->items[old], &told->items[next]);
+            order = compare_pairs(&before->items[old], &reported->items[next]);
         if (order < 0) {
             ret_list->items[ret_list->count++] = before->items[old++];
             continue;
         }
-        while (old < before->count && compare_pairs(&before->items[old], &told->items[next]) == 0)
+        while (old < before->count &&
+               compare_pairs(&before->items[old], &reported->items[next]) == 0)
             old++;
-        ret_list->items[ret_list->count++] = told->items[next++];
-        while (next < told->count && compare_pairs(&told->items[next - 1], &told->items[next]) == 0)
-            ret_list->items[ret_list->count++] = told->items[next++];
+        ret_list->items[ret_list->count++] = reported->items[next++];
+        while (next < reported->count &&
+               compare_pairs(&reported->items[next - 1], &reported->items[next]) == 0)
+            ret_list->items[ret_list->count++] = reported->items[next++];
     }
     return 0;
 }
@@ -89,7 +91,7 @@ int engine_set_links(struct engine *engine, const struct link_list *links,
                      struct berth_error *error)
 {
     struct link_list *known = &engine->machine.links;
-    struct link_list told = {0};
+    struct link_list reported = {0};
     struct link_list merged = {0};
     const struct link *link;
     int code;
@@ -103,12 +105,12 @@ int engine_set_links(struct engine *engine, const struct link_list *links,
                              engine->machine.devices.count, link->between[0], link->between[1]);
     }
     sort_links(known);
-    code = copy_links(&told, links);
+    code = copy_links(&reported, links);
     if (code == 0) {
-        sort_links(&told);
-        code = merge_links(known, &told, &merged);
+        sort_links(&reported);
+        code = merge_links(known, &reported, &merged);
     }
-    vector_finish(&told);
+    vector_finish(&reported);
     if (code == 0 && !are_same_links(known, &merged)) {
         struct link_list kept = *known;
 

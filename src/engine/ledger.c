@@ -19,7 +19,7 @@ uint32_t ledger_tenants(const struct engine_request *request, uint32_t slot)
                                                          : tenants;
 }
 
-static uint32_t smaller(uint64_t one, uint32_t other)
+static uint32_t smaller_room(uint64_t one, uint32_t other)
 {
     return one < other ? (uint32_t)one : other;
 }
@@ -54,7 +54,7 @@ uint32_t ledger_room(const struct engine_request *request, uint32_t slot, const 
     room = ledger_room_beside(request, slot, usage);
     if (room == 0 || request->memory == 0)
         return room;
-    return smaller(fitting_in_sample(request, device, usage), room);
+    return smaller_room(fitting_in_sample(request, device, usage), room);
 }
 
 static uint32_t tenants_max(const struct engine_request *request)
@@ -104,9 +104,9 @@ uint32_t ledger_room_beside(const struct engine_request *request, uint32_t slot,
         (usage->brief.sharing == SHARING_MPS && usage->domain != request->domain) ||
         usage->brief.tenants >= max || usage->brief.share >= scope->terms.share)
         return 0;
-    room = smaller((scope->terms.share - usage->brief.share) / request->share,
-                   max - usage->brief.tenants);
-    return smaller(fitting_beside(request, slot, usage), room);
+    room = smaller_room((scope->terms.share - usage->brief.share) / request->share,
+                        max - usage->brief.tenants);
+    return smaller_room(fitting_beside(request, slot, usage), room);
 }
 
 enum filter_verdict ledger_verdict(const struct engine_request *request, uint32_t slot,

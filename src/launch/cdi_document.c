@@ -196,7 +196,7 @@ static void write_entry(struct cdi_writer *writing, const struct device *device)
     end_entry(&writing->json);
 }
 
-static void write_all(struct cdi_writer *writing)
+static void write_all_entry(struct cdi_writer *writing)
 {
     struct cdi_node *node;
 
@@ -235,7 +235,7 @@ static void write_document(struct cdi_writer *writing, const struct device_list 
         if (is_leasable(device) && has_nodes(writing, device))
             write_entry(writing, device);
     }
-    write_all(writing);
+    write_all_entry(writing);
     json_array_end(json);
     write_common_edits(json);
     json_object_end(json);
@@ -243,7 +243,7 @@ static void write_document(struct cdi_writer *writing, const struct device_list 
 }
 
 /* Fails if no device file is left to write. */
-static int check_any(const struct cdi_writer *writing, size_t leasable)
+static int check_any_node(const struct cdi_writer *writing, size_t leasable)
 {
     const struct cdi_node *node;
 
@@ -271,7 +271,7 @@ int cdi_document_write(const struct device_list *devices, const char *root, stru
         code = stat_device_nodes(&writing, device);
     }
     if (code == 0)
-        code = check_any(&writing, leasable);
+        code = check_any_node(&writing, leasable);
     if (code == 0)
         write_document(&writing, devices, out);
     if (code == 0 && text_failed(out))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/mask_variables.h"
+#include "model/helper_variables.h"
 
 #include <stddef.h>
 
-const char *const inherited_variables[] = {
+const char *const helper_variables_dropped[] = {
     "BERTH_BACKEND",
     "BERTH_CDI_DEVICES",
     "BERTH_CPUS",
@@ -36,7 +36,7 @@ const char *const inherited_variables[] = {
     NULL,
 };
 
-const char *const hardware_variables[] = {
+const char *const helper_variables_paths[] = {
     "BERTH_NVML",
     "BERTH_PROBE",
     "BERTH_SYSROOT",

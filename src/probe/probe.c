@@ -14,7 +14,7 @@
 #include "base/system/spawn_detached.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
-#include "model/mask_variables.h"
+#include "model/helper_variables.h"
 
 enum { DEADLINE_MIN = 10 * 1000 * 1000 };
 #define DEADLINE_MAX INT64_C(600000000000)
@@ -57,8 +57,8 @@ int probe_start(struct probe *probe, struct berth_error *error)
         .output = -1,
         .log = -1,
         .listening = -1,
-        .dropped = inherited_variables,
-        .paths = hardware_variables,
+        .dropped = helper_variables_dropped,
+        .paths = helper_variables_paths,
     };
     int ends[2];
     int code;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "sim/sim_random.h"
 
-static void shuffle(struct sim_random *random, uint32_t *items, size_t count)
+static void shuffle_items(struct sim_random *random, uint32_t *items, size_t count)
 {
     for (size_t i = count; i > 1; i--) {
         size_t other = sim_random_below(random, i);
@@ -26,7 +26,7 @@ static int shuffle_pods(const struct pod_trace *trace, struct sim_random *random
         return BERTH_ERROR_MEMORY;
     memcpy(arrivals->items, trace->pods.items, trace->pods.count * sizeof(*arrivals->items));
     arrivals->count = trace->pods.count;
-    shuffle(random, arrivals->items, arrivals->count);
+    shuffle_items(random, arrivals->items, arrivals->count);
     return 0;
 }
 
@@ -59,7 +59,7 @@ static int order_nodes(const struct pod_trace *trace, struct sim_random *random,
         return BERTH_ERROR_MEMORY;
     for (size_t i = 0; i < trace->nodes.count; i++)
         arrivals->order[i] = (uint32_t)i;
-    shuffle(random, arrivals->order, trace->nodes.count);
+    shuffle_items(random, arrivals->order, trace->nodes.count);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "sim/arrivals.h"
 #include "sim/baselines/baselines.h"
+#include "sim/durations.h"
 #include "sim/fragmentation.h"
 
 const uint32_t place_points[PLACE_POINTS] = {60, 80, 90, 100, 110, 120, 130};
@@ -192,29 +193,15 @@ static int place_arrival(struct place_replay *replay, size_t position, struct pl
     return 0;
 }
 
-static int compare_durations(const void *one, const void *other)
-{
-    int64_t duration = *(const int64_t *)one;
-    int64_t next = *(const int64_t *)other;
-
-    return (duration > next) - (duration < next);
-}
-
-/* Returns a percentile of the sorted durations, by nearest rank. */
-static int64_t percentile(const int64_t *sorted, size_t count, size_t percent)
-{
-    return sorted[(count * percent + 99) / 100 - 1];
-}
-
 static void measure_decisions(struct place_replay *replay, struct place_run *run)
 {
     size_t count = replay->arrivals.count;
 
     if (count == 0 || replay->durations == NULL)
         return;
-    qsort(replay->durations, count, sizeof(*replay->durations), compare_durations);
-    run->decision_p50 = percentile(replay->durations, count, 50);
-    run->decision_p99 = percentile(replay->durations, count, 99);
+    durations_sort(replay->durations, count);
+    run->decision_p50 = durations_percentile(replay->durations, count, 50);
+    run->decision_p99 = durations_percentile(replay->durations, count, 99);
     run->decision_max = replay->durations[count - 1];
     run->decisions = count;
 }
@@ -227,7 +214,7 @@ static void report_progress(const struct place_replay *replay, size_t done)
         settings->progress(settings->context, done, replay->arrivals.count);
 }
 
-static int run_all(struct place_replay *replay, struct place_run *run, struct berth_error *error)
+static int run_replay(struct place_replay *replay, struct place_run *run, struct berth_error *error)
 {
     int64_t begin = clock_now();
     int code = create_engine(replay, error);
@@ -262,8 +249,8 @@ int place_replay_run(const struct place_settings *settings, struct place_run *re
     };
     if (code == 0) {
         replay.durations = calloc(replay.arrivals.count, sizeof(*replay.durations));
-        code =
-            replay.durations == NULL ? error_set_memory(error) : run_all(&replay, ret_run, error);
+        code = replay.durations == NULL ? error_set_memory(error)
+                                        : run_replay(&replay, ret_run, error);
     }
     if (code == 0)
         measure_decisions(&replay, ret_run);

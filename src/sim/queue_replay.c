@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "sim/durations.h"
 #include "sim/queue_internal.h"
 
 /* The number of jobs between two progress reports. */
@@ -148,7 +149,7 @@ int queue_replay_start_job(struct queue_replay *replay, struct queue_job *job, u
 
 /* Records a grant. The engine must not be called by its event handler, so the grant is handled
  * later. */
-static void notify(void *context, const struct engine_event *event)
+static void record_grant(void *context, const struct engine_event *event)
 {
     struct queue_replay *replay = context;
     uint64_t *lease = vector_append(&replay->granted);
@@ -255,7 +256,7 @@ static int64_t next_time(const struct queue_replay *replay)
 static int run_replay(struct queue_replay *replay, struct berth_error *error)
 {
     const struct queue_settings *settings = replay->settings;
-    size_t told = 0;
+    size_t report_at = 0;
     int code = 0;
 
     while (replay->ended < replay->job_count && code == 0) {
@@ -269,9 +270,9 @@ static int run_replay(struct queue_replay *replay, struct berth_error *error)
             code = admit_arrivals(replay, now, error);
         if (code == 0)
             code = serve_queue(replay, error);
-        if (settings->progress != NULL && replay->ended >= told) {
+        if (settings->progress != NULL && replay->ended >= report_at) {
             settings->progress(settings->context, replay->ended, replay->job_count);
-            told = replay->ended + PROGRESS_STEP;
+            report_at = replay->ended + PROGRESS_STEP;
         }
     }
     if (settings->progress != NULL && code == 0)
@@ -306,7 +307,7 @@ static int make_engine(struct queue_replay *replay, struct berth_error *error)
     machine_finish(&machine);
     if (code < 0)
         return code;
-    engine_set_sink(replay->engine, &(struct event_sink){.notify = notify,
+    engine_set_sink(replay->engine, &(struct event_sink){.notify = record_grant,
                                                          .context = replay,
                                                          .wanted = EVENT_BIT(EVENT_GRANTED),
                                                          .waited_only = true});
@@ -371,22 +372,6 @@ static int prepare_jobs(struct queue_replay *replay, const struct job_list *jobs
     return make_engine(replay, error);
 }
 
-static int compare_waits(const void *one, const void *other)
-{
-    int64_t first = *(const int64_t *)one;
-    int64_t second = *(const int64_t *)other;
-
-    return (first > second) - (first < second);
-}
-
-/* Returns a percentile of the sorted waits, by nearest rank. */
-static int64_t percentile(const int64_t *waits, size_t count, size_t percent)
-{
-    size_t rank = (count * percent + 99) / 100;
-
-    return waits[rank > 0 ? rank - 1 : 0];
-}
-
 static int compute_outcome(const struct queue_replay *replay, struct queue_outcome *outcome,
                            struct berth_error *error)
 {
@@ -410,12 +395,12 @@ static int compute_outcome(const struct queue_replay *replay, struct queue_outco
         if (job->waited > replay->jobs[outcome->longest].waited)
             outcome->longest = i;
     }
-    qsort(waits, count, sizeof(*waits), compare_waits);
+    durations_sort(waits, count);
     span = (double)(replay->last_end - replay->jobs[0].job->arrival) * settings->nodes *
            settings->gpus_per_node;
     outcome->wait_mean = (int64_t)(all / (double)count);
-    outcome->wait_p50 = percentile(waits, count, 50);
-    outcome->wait_p99 = percentile(waits, count, 99);
+    outcome->wait_p50 = durations_percentile(waits, count, 50);
+    outcome->wait_p99 = durations_percentile(waits, count, 99);
     outcome->wait_max = waits[count - 1];
     outcome->utilization = (uint32_t)(busy / span * 1e6);
     free(waits);

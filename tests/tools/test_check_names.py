@@ -9,7 +9,7 @@ GOOD = {
     "include/berth/berth.h": "int berth_claim(void);\n",
     "src/engine/engine.h": "int engine_claim(void);\n",
     "src/engine/queue/lanes.c": "struct lane {\n    int id;\n};\n\nint lanes_append(void)\n{\n    return 0;\n}\n",
-    "src/engine/claims.c": "static int find(void)\n{\n    return 0;\n}\n\nint engine_claim(void)\n{\n    return find();\n}\n",
+    "src/engine/claims.c": "static int find_slot(void)\n{\n    return 0;\n}\n\nint engine_claim(void)\n{\n    return find_slot();\n}\n",
     "src/cli/ids.c": "int id_parse(void)\n{\n    return 0;\n}\n",
     "src/cli/run/run.c": "int run_fail(void)\n{\n    return 0;\n}\n",
     "src/libberth/claim.c": "int berth_claim(void)\n{\n    return 0;\n}\n",
@@ -57,6 +57,15 @@ def test_prefix_must_end_at_a_word(check):
 def test_inline_function_of_a_header(check):
     (line,) = check({"src/model/machine/device.h": "static inline int size_of(void)\n{\n    return 0;\n}\n"})
     assert "size_of()" in line
+
+
+def test_static_function_of_a_single_word(check):
+    (line,) = check({"src/model/machine/device.c": "\nstatic char *find(int a,\n                  int b)\n{\n    return 0;\n}\n"})
+    assert line == "src/model/machine/device.c:2: static find() is a single word"
+
+
+def test_static_word_of_an_exempt_component(check):
+    assert check({"src/daemon/loop.c": "static int find(void)\n{\n    return 0;\n}\n"}) == []
 
 
 def test_berth_prefix_is_for_installed_headers(check):

@@ -33,8 +33,8 @@ static ssize_t read_some(int descriptor, char *buffer, size_t size)
 
 /* Appends everything up to the end of the file. The size from fstat does not help: pipes have none,
  * and that of files in /proc and /sys is wrong. */
-static int read_all(int descriptor, const char *path, size_t limit, struct text *content,
-                    struct berth_error *error)
+static int read_content(int descriptor, const char *path, size_t limit, struct text *content,
+                        struct berth_error *error)
 {
     char chunk[CHUNK];
     ssize_t got;
@@ -62,7 +62,7 @@ int file_read_open(int descriptor, const char *name, size_t limit, struct text *
     else if (S_ISDIR(status.st_mode))
         code = error_set(error, BERTH_ERROR_IO, "%s: is a directory", name);
     else
-        code = read_all(descriptor, name, limit, &content, error);
+        code = read_content(descriptor, name, limit, &content, error);
     if (code < 0) {
         text_finish(&content);
         return code;

@@ -195,7 +195,7 @@ static void write_entry(const struct dump *dump, const struct engine_entry *entr
 
 /* Writes the requests of the pool, then claims and leases by id, after each lease the requests
  * within it, and last the states of the leases. */
-static void write_all(const struct dump *dump)
+static void write_records(const struct dump *dump)
 {
     const struct engine_request **request;
     const struct engine_entry **entry;
@@ -235,7 +235,7 @@ int engine_dump(const struct engine *engine, const struct event_sink *sink)
                                .lease = engine->last_id,
                                .request = engine->last_request,
                            });
-        write_all(&dump);
+        write_records(&dump);
         write_devices(&dump);
         write_slots(&dump, &engine->root);
         list_for_each (link, &engine->leases) {

@@ -49,7 +49,7 @@ static size_t divide_up(size_t number, size_t divisor)
 }
 
 /* Places best-effort replicas: as many as fit, each as large as possible. */
-static int place_each(struct plan *plan)
+static int place_each_replica(struct plan *plan)
 {
     struct placement_search *search = &plan->search;
     size_t max = plan->max;
@@ -73,12 +73,12 @@ static int place_each(struct plan *plan)
 }
 
 /* Places the replicas on free devices, each as large as possible. */
-static int place_now(struct plan *plan)
+static int place_on_free_devices(struct plan *plan)
 {
     int code;
 
     if (placement_plan_is_best_effort(plan))
-        return place_each(plan);
+        return place_each_replica(plan);
     code = placement_search_place_largest(&plan->search, &plan->available, plan->min, plan->max);
     return code < 0 ? code : 0;
 }
@@ -121,7 +121,7 @@ static int answer_question(struct plan *plan)
         return code;
     placement->satisfiable = code == 1;
     placement_search_reset(search);
-    if (placement->satisfiable && place_now(plan) < 0)
+    if (placement->satisfiable && place_on_free_devices(plan) < 0)
         return BERTH_ERROR_MEMORY;
     placement->replicas = search->sizes.count;
     placement->rated = search->rated > 0;

@@ -86,7 +86,7 @@ static int join_partitions(struct device_locality *places, const struct device_l
     return 0;
 }
 
-static struct device_locality place_alone(const struct device *device, size_t slot)
+static struct device_locality make_locality(const struct device *device, size_t slot)
 {
     const char *gpu = device->parent;
     uint64_t host = hash_mix(device->host);
@@ -109,7 +109,7 @@ int localities_prepare(const struct policy *policy, const struct policy_environm
     if (places == NULL)
         return BERTH_ERROR_MEMORY;
     for (size_t slot = 0; slot < devices->count; slot++)
-        places[slot] = place_alone(&devices->items[slot], slot);
+        places[slot] = make_locality(&devices->items[slot], slot);
     if (join_partitions(places, devices) < 0) {
         free(places);
         return BERTH_ERROR_MEMORY;

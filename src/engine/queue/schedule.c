@@ -78,7 +78,7 @@ bool schedule_grant_matters(const struct engine_request *request)
 }
 
 /* Grants the chosen slots to the first claim of a lane. Returns 1 or BERTH_ERROR_MEMORY. */
-static int grant_first(struct engine_request *request)
+static int grant_first_claim(struct engine_request *request)
 {
     struct engine *engine = request->engine;
     struct claim *claim = container_of(list_first(&request->waiting), struct claim, in_lane);
@@ -117,7 +117,7 @@ static int grant_due(struct scope *scope)
         if (code == 1) {
             bool again = walk->barring && schedule_grant_matters(request);
 
-            code = grant_first(request);
+            code = grant_first_claim(request);
             /* The lane may have moved back, so the same place is next. The grant may have brought a
              * blocked claim to its limit or moved its reservation, and then a claim that was passed
              * over may start. So the walk starts again (FAIRNESS.md section 4). */

@@ -209,7 +209,7 @@ static int read_device_files(struct amd_reading *reading, struct berth_error *er
     return code;
 }
 
-static int read_all(struct amd_reading *reading, struct berth_error *error)
+static int read_facts(struct amd_reading *reading, struct berth_error *error)
 {
     struct device *device = reading->device;
     int code;
@@ -251,5 +251,5 @@ int amd_read(struct vendor_context *context, const struct device_finding *wanted
     if (found->key == NULL || (wanted->path != NULL && found->path == NULL))
         return error_set_memory(error);
     reading.device = found->device;
-    return read_all(&reading, error);
+    return read_facts(&reading, error);
 }

@@ -143,9 +143,9 @@ static int locate_unreachable(const struct nvidia_gpu_list *gpus, struct finding
     return 0;
 }
 
-static int list_all(const struct vendor_context *context, const struct nvml *nvml,
-                    const struct nvidia_gpu_list *gpus, struct findings *findings,
-                    struct berth_error *error)
+static int list_indexes(const struct vendor_context *context, const struct nvml *nvml,
+                        const struct nvidia_gpu_list *gpus, struct findings *findings,
+                        struct berth_error *error)
 {
     unsigned count = 0;
     int number = nvml->count(&count);
@@ -262,7 +262,7 @@ static int list_gpus(struct vendor_context *context, const struct nvidia_gpu_lis
     if (nvidia_gpu_list_asleep(gpus) > 0)
         code = list_some_asleep(nvml, gpus, findings, error);
     else if (nvml != NULL)
-        code = list_all(context, nvml, gpus, findings, error);
+        code = list_indexes(context, nvml, gpus, findings, error);
     nvidia_end(context);
     return code;
 }

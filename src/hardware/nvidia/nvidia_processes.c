@@ -66,8 +66,8 @@ static int add_use(const struct process_listing *listing, const char *entry,
 
 /* Calls the library once. `*room` is the number of entries that fit; it becomes the number that is
  * needed. */
-static int list_once(struct nvidia_query *query, const struct process_listing *listing,
-                     unsigned *room, struct nvidia_use_list *uses, bool *ret_is_enough)
+static int try_listing(struct nvidia_query *query, const struct process_listing *listing,
+                       unsigned *room, struct nvidia_use_list *uses, bool *ret_is_enough)
 {
     unsigned count = *room;
     /* Reserve the largest size for each entry, so that a library with the larger struct stays
@@ -92,15 +92,15 @@ static int list_once(struct nvidia_query *query, const struct process_listing *l
     return code;
 }
 
-static int list_all(struct nvidia_query *query, const struct process_listing *listing,
-                    struct nvidia_use_list *uses)
+static int list_processes(struct nvidia_query *query, const struct process_listing *listing,
+                          struct nvidia_use_list *uses)
 {
     unsigned room = ROOM_DEFAULT;
     bool is_enough = listing->call == NULL || query->lost != 0;
     int code = 0;
 
     for (int i = 0; i < ATTEMPTS && !is_enough && code == 0; i++)
-        code = list_once(query, listing, &room, uses, &is_enough);
+        code = try_listing(query, listing, &room, uses, &is_enough);
     return code;
 }
 
@@ -119,7 +119,7 @@ static int compare_uses(const void *one, const void *other)
 }
 
 /* Merges the two entries of a process that computes and draws; both have the same memory. */
-static void merge_same(struct nvidia_use_list *uses)
+static void merge_entries(struct nvidia_use_list *uses)
 {
     size_t kept = 0;
 
@@ -155,10 +155,10 @@ int nvidia_uses_read(struct nvidia_query *query, struct nvidia_use_list *uses,
 
     listings[1].draws = true;
     for (size_t i = 0; i < COUNT(listings) && code == 0; i++)
-        code = list_all(query, &listings[i], uses);
+        code = list_processes(query, &listings[i], uses);
     if (code < 0)
         return error_set_memory(error);
-    merge_same(uses);
+    merge_entries(uses);
     return 0;
 }
 

@@ -45,7 +45,7 @@ static bool parse_number(struct span value, uint64_t *ret_number, struct span *r
     return true;
 }
 
-static void set_once(struct optional_number *place, uint64_t number)
+static void set_number_once(struct optional_number *place, uint64_t number)
 {
     if (!place->known)
         *place = optional_number_of(number);
@@ -58,7 +58,7 @@ static void parse_in_unit(struct optional_number *place, struct span value, cons
     uint64_t number;
 
     if (parse_number(value, &number, &found) && span_equals(found, unit))
-        set_once(place, number);
+        set_number_once(place, number);
 }
 
 static void parse_bytes(struct optional_number *place, struct span value)
@@ -75,7 +75,7 @@ static void parse_bytes(struct optional_number *place, struct span value)
     for (size_t i = 0; i < COUNT(units); i++) {
         if (span_equals(unit, units[i].name) &&
             !__builtin_mul_overflow(number, units[i].factor, &number)) {
-            set_once(place, number);
+            set_number_once(place, number);
             return;
         }
     }

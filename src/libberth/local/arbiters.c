@@ -162,7 +162,7 @@ static uint64_t next_lease(struct berth_arbiter *arbiter)
 }
 
 /* Offers the lease; releases the lock meanwhile. Returns false if the program declines. */
-static bool offer(struct berth_arbiter *arbiter, uint64_t id)
+static bool make_offer(struct berth_arbiter *arbiter, uint64_t id)
 {
     struct berth_pool *pool = arbiter->pool;
     struct berth_lease_device device;
@@ -188,7 +188,7 @@ static void decline_lease(struct berth_arbiter *arbiter, uint64_t id)
 
 static void offer_lease(struct berth_arbiter *arbiter, uint64_t id)
 {
-    bool is_taken = !arbiter->is_stopped && offer(arbiter, id);
+    bool is_taken = !arbiter->is_stopped && make_offer(arbiter, id);
     bool must_take_back = arbiter->must_take_back;
     bool must_force = arbiter->must_force;
 

@@ -56,8 +56,8 @@ static void complete_choice(const struct berth_pool *pool, const struct policy_q
     }
 }
 
-static int choose(const struct policy *policy, const struct policy_question *question,
-                  struct bitset *ret_chosen)
+static int choose_slots(const struct policy *policy, const struct policy_question *question,
+                        struct bitset *ret_chosen)
 {
     const struct berth_pool *pool = policy->context;
     size_t count = gather_candidates(pool, question);
@@ -71,5 +71,5 @@ static int choose(const struct policy *policy, const struct policy_question *que
 const struct policy custom_policy = {
     .name = "own",
     .summary = "the program's own choice",
-    .choose = choose,
+    .choose = choose_slots,
 };

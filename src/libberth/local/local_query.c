@@ -10,7 +10,7 @@
 #include "libberth/local/local_pool.h"
 
 /* Casts the const away, because queries take the lock, too. */
-static struct berth_pool *writable(const struct berth_pool *pool)
+static struct berth_pool *writable_pool(const struct berth_pool *pool)
 {
     return (struct berth_pool *)pool;
 }
@@ -27,7 +27,7 @@ size_t berth_pool_capacity(const struct berth_pool *pool)
 
 size_t berth_pool_pending(const struct berth_pool *pool)
 {
-    struct berth_pool *self = writable(pool);
+    struct berth_pool *self = writable_pool(pool);
     size_t pending;
 
     if (local_pool_enter(self, NULL) < 0)
@@ -93,7 +93,7 @@ static struct berth_device_state state_of(const struct berth_pool *pool, size_t 
 int berth_pool_device_state(const struct berth_pool *pool, size_t slot,
                             struct berth_device_state *ret_state, struct berth_error *error)
 {
-    struct berth_pool *self = writable(pool);
+    struct berth_pool *self = writable_pool(pool);
     struct berth_device_state state;
     size_t size = ret_state->size;
     int code;
@@ -137,7 +137,7 @@ int berth_lease_devices(const struct berth_pool *pool, struct berth_lease lease,
                         struct berth_lease_device *ret_devices, size_t capacity,
                         struct berth_error *error)
 {
-    struct berth_pool *self = writable(pool);
+    struct berth_pool *self = writable_pool(pool);
     struct lease_view view;
     int code = local_pool_enter(self, error);
 
@@ -172,7 +172,7 @@ void local_query_describe_slots(const struct berth_pool *pool, struct berth_slot
 int berth_snapshot_leases(const struct berth_pool *pool, struct berth_slot *ret_slots,
                           size_t capacity)
 {
-    struct berth_pool *self = writable(pool);
+    struct berth_pool *self = writable_pool(pool);
     size_t count = self->capacity < capacity ? self->capacity : capacity;
     int code = local_pool_enter(self, NULL);
 

@@ -19,7 +19,7 @@ enum {
 static atomic_bool has_barrier;
 static atomic_uint spins;
 
-static long membarrier(int command)
+static long call_membarrier(int command)
 {
     return syscall(SYS_membarrier, command, 0, 0);
 }
@@ -31,7 +31,8 @@ void lock_prepare(void)
 
     /* On one CPU the holder cannot release the lock while another thread spins. */
     atomic_store_explicit(&spins, alone ? 0 : SPINS, memory_order_relaxed);
-    atomic_store_explicit(&has_barrier, membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0,
+    atomic_store_explicit(&has_barrier,
+                          call_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0,
                           memory_order_relaxed);
 }
 
@@ -62,7 +63,7 @@ void lock_take_slowly(struct lock *lock)
         return;
     atomic_fetch_add(&lock->sleepers, 1);
     napping = !atomic_load_explicit(&has_barrier, memory_order_relaxed) ||
-              membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0;
+              call_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0;
     while (!lock_try_word(lock))
         futex_sleep(&lock->word, 1, napping ? clock_now() + NAP : FUTEX_FOR_EVER);
     atomic_fetch_sub(&lock->sleepers, 1);
@@ -101,7 +102,7 @@ static void end_favour(struct lock *lock)
 {
     atomic_store(&lock->ending, 1);
     /* This cannot fail: it worked when the process registered for it. */
-    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    call_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
     while (atomic_load_explicit(&lock->inside, memory_order_acquire) != 0)
         futex_sleep(&lock->inside, 1, FUTEX_FOR_EVER);
     atomic_store_explicit(&lock->favoured, LOCK_FAVOURS_NOBODY, memory_order_relaxed);

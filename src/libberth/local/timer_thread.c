@@ -14,7 +14,7 @@ static int64_t next_sample(const struct berth_pool *pool, int64_t last)
     return pool->sample == NULL ? TIME_NEVER : clock_after(last, pool->sample_interval);
 }
 
-static int64_t earlier(int64_t one, int64_t other)
+static int64_t earlier_time(int64_t one, int64_t other)
 {
     return one < other ? one : other;
 }
@@ -33,7 +33,7 @@ static void *run_timer_thread(void *argument)
         int64_t until;
 
         local_pool_advance(pool, clock_now());
-        until = earlier(engine_next_time(pool->engine), sample_at);
+        until = earlier_time(engine_next_time(pool->engine), sample_at);
         timer_thread->sleeps_until = until;
         local_pool_leave(pool);
         futex_sleep(&timer_thread->word, word, until);

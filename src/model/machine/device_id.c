@@ -233,8 +233,8 @@ int device_id_list_refuse(const struct device_id_list *present, struct device_id
 }
 
 /* Finds the one device that has the index; sets an error if there is none or more than one. */
-static int resolve_one(struct device_id *id, enum vendor vendor,
-                       const struct device_id_list *present, struct berth_error *error)
+static int resolve_index(struct device_id *id, enum vendor vendor,
+                         const struct device_id_list *present, struct berth_error *error)
 {
     const struct device_id *found = NULL;
     const struct device_id *other;
@@ -264,7 +264,7 @@ int device_id_list_resolve(struct device_id_list *list, enum vendor vendor,
 
     vector_for_each (id, list) {
         if (id->vendor == VENDOR_UNNAMED)
-            code = resolve_one(id, vendor, present, error);
+            code = resolve_index(id, vendor, present, error);
         if (code < 0)
             return code;
     }

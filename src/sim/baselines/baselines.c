@@ -269,7 +269,7 @@ const struct policy baseline_clustering = {
 
 /* packing: devices in use before free devices, then nodes in use before empty nodes. */
 
-static int64_t larger(int64_t one, int64_t other)
+static int64_t larger_score(int64_t one, int64_t other)
 {
     return one > other ? one : other;
 }
@@ -293,10 +293,10 @@ static int64_t packing_points(const struct policy_node *node, uint64_t chosen)
     if (chosen == 0)
         return 0;
     if (node_rating_size(free_ones) == node->count)
-        return larger(33 - size, size);
+        return larger_score(33 - size, size);
     if (begun > 0)
-        return larger(50 - begun, 33);
-    return larger(100 - tenths_left(node, chosen), 50);
+        return larger_score(50 - begun, 33);
+    return larger_score(100 - tenths_left(node, chosen), 50);
 }
 
 static void rate_packing(const struct policy *policy, const struct policy_node *node,
@@ -317,7 +317,7 @@ const struct policy baseline_packing = {
 
 /* bestfit: the node with the least left over, of CPUs and devices together. */
 
-static uint64_t beyond(uint64_t number, uint64_t taken)
+static uint64_t subtract_to_zero(uint64_t number, uint64_t taken)
 {
     return number > taken ? number - taken : 0;
 }
@@ -326,12 +326,13 @@ static double cpus_over(const struct policy_node *node, const struct policy_dema
 {
     if (!node->cpus.known)
         return 0;
-    return (double)beyond(node->cpus_left, demand->cpus) / STUDY_CPUS;
+    return (double)subtract_to_zero(node->cpus_left, demand->cpus) / STUDY_CPUS;
 }
 
 static double devices_over(const struct policy_node *node, const struct policy_demand *demand)
 {
-    return (double)beyond(node_rating_left(node), demanded_devices(demand)) / STUDY_DEVICES;
+    return (double)subtract_to_zero(node_rating_left(node), demanded_devices(demand)) /
+           STUDY_DEVICES;
 }
 
 static void rate_bestfit(const struct policy *policy, const struct policy_node *node,
