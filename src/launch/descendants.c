@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launch/descendants.h"
+#include "launch/supervise_internal.h"
 
 #include <berth/error.h>
 #include <dirent.h>

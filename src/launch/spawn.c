@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launch/spawn.h"
+#include "launch/supervise_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

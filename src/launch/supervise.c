@@ -15,8 +15,7 @@
 #include "base/system/process_stat.h"
 #include "base/text/quantity.h"
 #include "base/vector.h"
-#include "launch/descendants.h"
-#include "launch/spawn.h"
+#include "launch/supervise_internal.h"
 
 #define GRACE_BY_DEFAULT (10 * DURATION_SECOND)
 /* Interval of repeated SIGKILLs, in case a process was missed. */

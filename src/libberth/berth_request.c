@@ -7,6 +7,11 @@
 #include "base/text/suggest.h"
 #include "libberth/local/compiled_requests.h"
 
+const char *berth_version(void)
+{
+    return BERTH_VERSION;
+}
+
 int berth_request_create(struct berth_request **ret_request, struct berth_error *error)
 {
     struct berth_request *request = malloc(sizeof(*request));

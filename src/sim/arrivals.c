@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "sim/sim_random.h"
 
 static void shuffle_items(struct sim_random *random, uint32_t *items, size_t count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/job_trace.h"
+#include "sim/queue_replay.h"
 
 #include <stdlib.h>
 #include <string.h>

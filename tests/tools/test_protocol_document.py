@@ -37,9 +37,9 @@ NUMBER_TABLES = {
 LIMIT_HEADERS = (
     "src/wire/wire.h",
     "src/model/request.h",
+    "src/model/machine/device.h",
     "src/model/machine/device_id.h",
     "src/codec/device_tags.h",
-    "src/model/machine/device_process.h",
     "src/model/machine/machine_report.h",
 )
 CLIENT_TABLES = {

@@ -11,8 +11,8 @@
 #include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "hardware/drm/drm_gpu.h"
+#include "hardware/intel/energy.h"
 #include "hardware/intel/intel_memory.h"
-#include "hardware/sysfs/energy.h"
 #include "hardware/sysfs/hwmon.h"
 #include "hardware/sysfs/pci_names.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/proc/device_files.h"
+#include "hardware/proc/proc_scan.h"
 
 #include <errno.h>
 #include <limits.h>

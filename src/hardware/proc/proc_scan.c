@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "base/system/clock.h"
-#include "hardware/proc/device_files.h"
 
 /* The inode of the machine's own pid namespace, which is part of the kernel's ABI. */
 #define INITIAL_PID_NAMESPACE 0xEFFFFFFCu

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/supervisor/build_report.h"
+#include "hardware/supervisor/supervisor_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,7 @@
 
 #include "base/error.h"
 #include "base/system/clock.h"
-#include "hardware/supervisor/build_report.h"
-#include "hardware/supervisor/task_flow.h"
+#include "hardware/supervisor/supervisor_internal.h"
 #include "probe/probe_channel.h"
 #include "probe/probe_messages.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/supervisor/task_flow.h"
+#include "hardware/supervisor/supervisor_internal.h"
 
 /* A device that hung or crashed its worker is read again after this time. */
 #define RETRY_AFTER INT64_C(30000000000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/supervisor/worker.h"
+#include "hardware/supervisor/workers.h"
 
 #include <errno.h>
 #include <fcntl.h>

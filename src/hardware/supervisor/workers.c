@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "hardware/supervisor/worker.h"
 #include "probe/probe_channel.h"
 
 enum {

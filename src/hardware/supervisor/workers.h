@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/text/text.h"
 #include "hardware/supervisor/task_codec.h"
+#include "hardware/sysfs/sysroot.h"
 #include "hardware/vendors.h"
 
 /* A step for a worker, embedded in the struct that needs its result. Zeroed memory is a task that
@@ -80,5 +81,15 @@ void workers_run(struct workers *workers, int64_t now);
 
 /* Returns when workers_run() must be called even if poll() reports nothing; INT64_MAX: never. */
 int64_t workers_next_time(const struct workers *workers);
+
+/* A worker process (worker.c). It executes steps in order. If a driver or library hangs or crashes
+ * it, the supervisor continues.
+ *
+ * Forks a worker that reads steps from a socket and writes results to it (probe/probe_channel.h).
+ * The caller closes *ret_socket, which ends the worker. The kernel kills the worker if the caller
+ * ends. `tables` ends with NULL. Returns the worker's process id, which the caller reaps, or a
+ * negative errno. The caller must have only one thread. */
+int worker_start(const struct sysroot *root, const struct vendor_table *const *tables,
+                 int *ret_socket);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/container.h"
 #include "base/text/text.h"
 
 const struct choice health_names[] = {
@@ -92,4 +93,52 @@ int device_list_ids(const struct device_list *list, struct device_id_list *ids)
         *id = device->id;
     }
     return 0;
+}
+
+struct device_process *device_process_find(const struct device_process_list *list, uint64_t pid)
+{
+    struct device_process *process;
+
+    vector_for_each (process, list) {
+        if (process->pid == pid)
+            return process;
+    }
+    return NULL;
+}
+
+struct device_process *device_process_find_or_add(struct device_process_list *list, uint64_t pid)
+{
+    struct device_process *process = device_process_find(list, pid);
+
+    if (process != NULL || list->count >= DEVICE_PROCESSES_MAX)
+        return process;
+    process = vector_append(list);
+    if (process != NULL)
+        process->pid = pid;
+    return process;
+}
+
+void device_process_advise(const struct device_process *process, struct text *out)
+{
+    if (process->container != NULL)
+        text_append_format(
+            out, "start it with 'berth cdi --arguments', or 'berth adopt --container %.*s'",
+            container_shown_length(process->container), process->container);
+}
+
+void device_process_finish(struct device_process *process)
+{
+    free(process->command);
+    free(process->container);
+    free(process->said_socket);
+    *process = (struct device_process){0};
+}
+
+void device_process_list_finish(struct device_process_list *list)
+{
+    struct device_process *process;
+
+    vector_for_each (process, list)
+        device_process_finish(process);
+    vector_finish(list);
 }

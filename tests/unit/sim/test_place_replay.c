@@ -13,7 +13,6 @@
 #include "sim/arrivals.h"
 #include "sim/fragmentation.h"
 #include "sim/place_report.h"
-#include "sim/sim_random.h"
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
 #include "support/traces.h"

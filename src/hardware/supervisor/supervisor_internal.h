@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Starts the tasks that a request needs and applies their results to the device cache.
+ * The parts of the supervisor for supervisor.c. task_flow.c starts the tasks that a request needs
+ * and applies their results to the device cache; build_report.c builds a report from the cache.
  *
  * For each vendor: list its candidates and read each of them (only vendors that have candidates,
  * see hardware/vendors.h), list its devices, read each device, find their links. Beside that: scan
  * /proc for processes that use a device, and describe each of these processes.
  */
-#ifndef HARDWARE_SUPERVISOR_TASK_FLOW_H
-#define HARDWARE_SUPERVISOR_TASK_FLOW_H
+#ifndef HARDWARE_SUPERVISOR_SUPERVISOR_INTERNAL_H
+#define HARDWARE_SUPERVISOR_SUPERVISOR_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@
 #include "hardware/supervisor/workers.h"
 #include "hardware/sysfs/sysroot.h"
 #include "hardware/vendors.h"
+#include "model/machine/machine_report.h"
 #include "probe/probe_messages.h"
 
 struct task_flow {
@@ -42,5 +44,11 @@ void task_flow_run(struct task_flow *flow);
 /* Returns whether every task that the request waits for has ended. The request does not wait for a
  * task that was stuck when the request arrived. */
 bool task_flow_is_done(struct task_flow *flow);
+
+/* Builds the report. A device whose read has not ended counts as not answering. With
+ * `without_processes` the devices have no processes. Returns 0 or BERTH_ERROR_MEMORY; *ret_report
+ * is unchanged then, otherwise the caller finishes it. */
+int build_report(const struct device_cache *cache, bool without_processes,
+                 struct machine_report *ret_report);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "hardware/sysfs/energy.h"
+#include "hardware/intel/energy.h"
 
 #include "base/text/quantity.h"
 #include "support/failing_allocator.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "hardware/sysfs/energy.h"
+#include "hardware/intel/energy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * Computes power from energy counters: the mean between two samples.
  */
-#ifndef HARDWARE_SYSFS_ENERGY_H
-#define HARDWARE_SYSFS_ENERGY_H
+#ifndef HARDWARE_INTEL_ENERGY_H
+#define HARDWARE_INTEL_ENERGY_H
 
 #include <stdint.h>
 
