@@ -69,11 +69,6 @@ static inline void list_append(struct list *list, struct list_link *link)
     list_insert_before(&list->ends, link);
 }
 
-static inline void list_prepend(struct list *list, struct list_link *link)
-{
-    list_insert_before(list->ends.next, link);
-}
-
 /* Removes `link` from its list, if it is in one. */
 static inline void list_remove(struct list_link *link)
 {

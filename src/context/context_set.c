@@ -144,11 +144,6 @@ void context_set_destroy(struct context_set *set)
 
 /* ---- Looking up contexts ---- */
 
-size_t context_set_count(const struct context_set *set)
-{
-    return set->count;
-}
-
 static struct context_ref make_ref(const struct context_set *set, const struct context_entry *entry)
 {
     return (struct context_ref){

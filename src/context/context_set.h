@@ -48,8 +48,6 @@ int context_set_create(const struct context_set_config *config, struct context_s
 /* Releases all contexts that are left. No other call may be running. NULL is allowed. */
 void context_set_destroy(struct context_set *set);
 
-size_t context_set_count(const struct context_set *set);
-
 /* berth/context.h documents the functions with similar names, which behave in the same way. */
 int context_set_at(struct context_set *set, size_t position, struct context_ref *ret_ref,
                    struct berth_error *error);

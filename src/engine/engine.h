@@ -98,7 +98,6 @@ void engine_request_close(struct engine *engine, struct engine_request *request)
 /* Returns how many claims the request stands for: its replicas if they are best-effort, else 1. */
 uint32_t engine_request_claims(const struct engine_request *request);
 const struct request *engine_request_what(const struct engine_request *request);
-uint32_t engine_request_uid(const struct engine_request *request);
 
 /* The caller's own data about a claim, and later about its lease. The engine only hands it back. */
 struct claim_owner {

@@ -410,8 +410,3 @@ const struct request *engine_request_what(const struct engine_request *request)
 {
     return &request->what;
 }
-
-uint32_t engine_request_uid(const struct engine_request *request)
-{
-    return request->uid;
-}

@@ -40,8 +40,4 @@ struct link_list {
 /* Returns whether the kind is a fabric link, not a PCIe path. */
 bool link_is_fabric(enum link_kind kind);
 
-/* Returns the best link between two slots: a fabric link if there is one, else the PCIe path, or
- * NULL when none is known. Takes O(links). */
-const struct link *link_list_best(const struct link_list *links, size_t one, size_t other);
-
 #endif

@@ -151,9 +151,7 @@ static void insert_random(struct world *world, struct item *item)
 {
     int position = (int)test_random_below(&world->random, (uint64_t)world->count + 1);
 
-    if (position == 0) {
-        list_prepend(&world->list, &item->in_list);
-    } else if (position == world->count) {
+    if (position == world->count) {
         list_append(&world->list, &item->in_list);
     } else {
         struct item *next = &world->items[world->model[position]];
