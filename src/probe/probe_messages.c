@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/count.h"
 #include "base/error.h"
 #include "codec/device_tags.h"
 
@@ -23,11 +22,7 @@ static const struct tagged_field request_fields[] = {
     [REQUEST_WITHOUT_PROCESSES] = {TAGGED_NUMBER(probe_request, without_processes, true)},
 };
 
-static const struct tagged_table request_tagged = {
-    .fields = request_fields,
-    .count = COUNT(request_fields),
-    .size = sizeof(struct probe_request),
-};
+static const struct tagged_table request_tagged = TAGGED_TABLE(probe_request, request_fields);
 
 enum answer_tag {
     ANSWER_NUMBER = 1,
@@ -48,11 +43,7 @@ static const struct tagged_field answer_fields[] = {
                          .inner = &problem_tagged},
 };
 
-static const struct tagged_table answer_tagged = {
-    .fields = answer_fields,
-    .count = COUNT(answer_fields),
-    .size = sizeof(struct probe_answer),
-};
+static const struct tagged_table answer_tagged = TAGGED_TABLE(probe_answer, answer_fields);
 
 int probe_request_encode(const struct probe_request *request, struct text *out)
 {

@@ -27,14 +27,7 @@ static const struct tagged_field party_fields[] = {
 };
 _Static_assert(COUNT(party_fields) <= 64, "tags seen are bits of 64");
 
-static struct tagged_digest party_table_digest;
-
-static const struct tagged_table party_table = {
-    .digest = &party_table_digest,
-    .fields = party_fields,
-    .count = COUNT(party_fields),
-    .size = sizeof(struct party),
-};
+static const struct tagged_table party_table = TAGGED_TABLE(party, party_fields);
 
 static const struct tagged_field event_fields[] = {
     [JOURNAL_CLAIM] = {TAGGED_NUMBER(engine_event, claim, UINT64_MAX)},
@@ -67,14 +60,7 @@ static const struct tagged_field event_fields[] = {
 };
 _Static_assert(COUNT(event_fields) <= 64, "tags seen are bits of 64");
 
-static struct tagged_digest event_table_digest;
-
-static const struct tagged_table event_table = {
-    .digest = &event_table_digest,
-    .fields = event_fields,
-    .count = COUNT(event_fields),
-    .size = sizeof(struct engine_event),
-};
+static const struct tagged_table event_table = TAGGED_TABLE(engine_event, event_fields);
 
 /* ---- Records ---- */
 

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/count.h"
 #include "base/error.h"
 #include "codec/device_tags.h"
 
@@ -22,14 +21,7 @@ static const struct tagged_field found_fields[] = {
     [FOUND_PATH] = {TAGGED_MEMBER(device_finding, path, text), .max = PATH_LENGTH_MAX},
 };
 
-static struct tagged_digest found_tagged_digest;
-
-static const struct tagged_table found_tagged = {
-    .digest = &found_tagged_digest,
-    .fields = found_fields,
-    .count = COUNT(found_fields),
-    .size = sizeof(struct device_finding),
-};
+static const struct tagged_table found_tagged = TAGGED_TABLE(device_finding, found_fields);
 
 enum step_tag {
     STEP_TAG_KIND = 1,
@@ -44,14 +36,7 @@ static const struct tagged_field step_fields[] = {
                         .inner = &found_tagged},
 };
 
-static struct tagged_digest step_tagged_digest;
-
-static const struct tagged_table step_tagged = {
-    .digest = &step_tagged_digest,
-    .fields = step_fields,
-    .count = COUNT(step_fields),
-    .size = sizeof(struct step),
-};
+static const struct tagged_table step_tagged = TAGGED_TABLE(step, step_fields);
 
 enum result_tag {
     RESULT_CODE = 1,
@@ -72,14 +57,7 @@ static const struct tagged_field result_fields[] = {
                          .inner = &problem_tagged},
 };
 
-static struct tagged_digest result_tagged_digest;
-
-static const struct tagged_table result_tagged = {
-    .digest = &result_tagged_digest,
-    .fields = result_fields,
-    .count = COUNT(result_fields),
-    .size = sizeof(struct step_result),
-};
+static const struct tagged_table result_tagged = TAGGED_TABLE(step_result, result_fields);
 
 void task_codec_finish_step(struct step *step)
 {
