@@ -86,13 +86,6 @@ static int explain_failure(const struct pool_address *address, int number,
     return error_set_errno(error, number, "%s", address->socket);
 }
 
-static int set_error_daemon_ends(const struct pool_address *address, struct berth_error *error)
-{
-    return error_set(error, BERTH_ERROR_IO,
-                     "%s: the daemon ended right after its start, %d times: see %s/log",
-                     address->directory, STARTS_MAX, address->directory);
-}
-
 int dial_with_timeout(const struct pool_address *address, enum dial_mode how, int64_t timeout,
                       int *ret_socket, struct berth_error *error)
 {
@@ -107,8 +100,12 @@ int dial_with_timeout(const struct pool_address *address, enum dial_mode how, in
         if (number == 0)
             return keep_if_trusted(address, socket, ret_socket, error);
         if (may_start && is_absence(number)) {
-            int code = starts++ < STARTS_MAX ? start_daemon(address, error)
-                                             : set_error_daemon_ends(address, error);
+            int code =
+                starts++ < STARTS_MAX
+                    ? start_daemon(address, error)
+                    : error_set(error, BERTH_ERROR_IO,
+                                "%s: the daemon ended right after its start, %d times: see %s/log",
+                                address->directory, STARTS_MAX, address->directory);
 
             if (code == START_DAEMON_NO_ANSWER && starts == STARTS_MAX)
                 code = BERTH_ERROR_IO;

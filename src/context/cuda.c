@@ -276,15 +276,6 @@ static int retain_good(struct cuda *cuda, unsigned flags, struct native_context 
     return status;
 }
 
-/* Returns the flags of a primary context; 0 if unknown. */
-static unsigned get_flags(struct cuda *cuda, int device)
-{
-    unsigned flags = 0;
-    int is_active = 0;
-
-    return cuda->functions.state(device, &flags, &is_active) == 0 ? flags : 0;
-}
-
 /* Resets the context and retains a new one. The caller holds the mutex and has retained nothing. A
  * reset clears the flags, so without `flags` the new context gets the `old` ones if the driver
  * accepts them. */
@@ -308,11 +299,13 @@ static int rebuild_native(struct driver *driver, struct native_context *context,
     int device = context->device.number;
     struct cuda_primary *primary = &cuda->primaries[device];
     enum driver_verdict verdict;
-    unsigned old;
+    unsigned old = 0;
+    int is_active = 0;
     int status;
 
     pthread_mutex_lock(&primary->mutex);
-    old = get_flags(cuda, device);
+    if (cuda->functions.state(device, &old, &is_active) != 0)
+        old = 0;
     /* Ignore the status: each retain is released exactly once. */
     if (context->pointer != NULL)
         cuda->functions.release(device);

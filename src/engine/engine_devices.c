@@ -100,15 +100,6 @@ static void refresh_slot(struct engine *engine, uint32_t slot)
     engine_node_changed(engine, slot);
 }
 
-/* Replaces the facts of a device that was here before. */
-static void replace_device(struct engine *engine, size_t slot, struct device *device)
-{
-    struct device *place = &engine->machine.devices.items[slot];
-
-    device_finish(place);
-    *place = *device;
-}
-
 int engine_device_add(struct engine *engine, struct device *device, uint32_t *ret_slot,
                       struct berth_error *error)
 {
@@ -126,7 +117,9 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
             error, BERTH_ERROR_INVALID, "%s: expected it in host %u, got it in host %u",
             device_id_format(device->id).text, devices->items[slot].host, device->host);
     if (slot < devices->count) {
-        replace_device(engine, slot, device);
+        /* The device was here before: replace its facts. */
+        device_finish(&devices->items[slot]);
+        devices->items[slot] = *device;
     } else {
         devices->items[devices->count++] = *device; /* the capacity is `size` from the start */
         if (placement_search_add_slot(&engine->search, slot) < 0) {

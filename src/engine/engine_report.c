@@ -39,14 +39,6 @@ static enum sameness compare_hardware(const struct device *one, const struct dev
     return SAME_UNKNOWN;
 }
 
-static bool is_taken(const struct engine *engine, size_t slot)
-{
-    struct slot_view view;
-
-    engine_get_slot(engine, (uint32_t)slot, &view);
-    return view.taken;
-}
-
 /* Returns whether the id now means another device, while a lease is on either of the two. Drivers
  * renumber their devices when one is gone. Such a device counts as gone, because otherwise it could
  * be granted twice. */
@@ -55,8 +47,10 @@ static bool is_renamed_under_a_lease(const struct engine *engine, size_t known,
 {
     for (size_t slot = 0; slot < engine->machine.devices.count; slot++) {
         enum sameness same = compare_hardware(device_at(engine, slot), from);
+        struct slot_view view;
 
-        if (is_taken(engine, slot) && same == (slot == known ? SAME_NO : SAME_YES))
+        engine_get_slot(engine, (uint32_t)slot, &view);
+        if (view.taken && same == (slot == known ? SAME_NO : SAME_YES))
             return true;
     }
     return false;

@@ -155,11 +155,6 @@ void ledger_subtract_usage(struct usage *usage, const struct engine_request *req
         usage->brief.sharing = SHARING_EXCLUSIVE;
 }
 
-static bool uses_host(const struct engine_request *request)
-{
-    return request->what.cpus.known || request->what.host_memory.known;
-}
-
 /* Adds `sign` times the CPUs and memory of the replicas. The host of a replica is that of its first
  * device. */
 static void change_hosts(struct host_usage *hosts, const struct engine_request *request,
@@ -168,7 +163,7 @@ static void change_hosts(struct host_usage *hosts, const struct engine_request *
     const struct request *what = &request->what;
     size_t step = slot_count / request->replicas;
 
-    if (!uses_host(request))
+    if (!what->cpus.known && !what->host_memory.known)
         return;
     for (size_t i = 0; i < slot_count; i += step) {
         struct host_usage *host = &hosts[request->engine->machine.devices.items[slots[i]].host];
@@ -207,16 +202,12 @@ bool ledger_is_limited(const struct engine_request *request, size_t *ret_max)
     return false;
 }
 
-static void charge_accounts(const struct engine_request *request, uint32_t slot_count)
+/* Adds `sign` times the share of the slots. */
+static void change_accounts(const struct engine_request *request, uint32_t slot_count,
+                            uint64_t sign)
 {
     for (size_t i = 0; i < request->account_count; i++)
-        request->accounts[i]->used += (uint64_t)request->share * slot_count;
-}
-
-static void refund_accounts(const struct engine_request *request, uint32_t slot_count)
-{
-    for (size_t i = 0; i < request->account_count; i++)
-        request->accounts[i]->used -= (uint64_t)request->share * slot_count;
+        request->accounts[i]->used += sign * request->share * slot_count;
 }
 
 uint64_t ledger_other_holder(const struct scope *scope, uint32_t slot, uint64_t id)
@@ -242,7 +233,7 @@ void ledger_begin_lease(struct lease *held)
 
     held->touched |= LEASE_TOUCHED_REST;
     ledger_add_hosts(scope->host_usage, request, held->slots, held->slot_count);
-    charge_accounts(request, held->slot_count);
+    change_accounts(request, held->slot_count, 1);
     scope->opportunistic_leases += request->what.opportunistic;
     if (!request->what.time.known)
         return;
@@ -271,7 +262,7 @@ void ledger_end_lease(struct lease *held)
     scope->limited -= held->expires != TIME_NEVER;
     scope->opportunistic_leases -= request->what.opportunistic;
     scope->opportunistic_leaving -= preempt_is_leaving(held);
-    refund_accounts(request, held->slot_count);
+    change_accounts(request, held->slot_count, UINT64_MAX);
     ledger_subtract_hosts(scope->host_usage, request, held->slots, held->slot_count);
     engine_clear_timer(request->engine, &held->entry);
     held->state = LEASE_HELD;

@@ -32,11 +32,6 @@ static void *allocate_chunk(struct engine *engine, struct chunk_list *chunks, si
     return chunk;
 }
 
-static struct id_link *next_spare(const struct engine_entry *entry)
-{
-    return entry->link.next;
-}
-
 static bool allocate_claims(struct engine *engine)
 {
     struct claim *claims =
@@ -80,7 +75,7 @@ struct claim *records_new_claim(struct engine *engine)
     if (engine->spare_claims == NULL && !allocate_claims(engine))
         return NULL;
     claim = engine->spare_claims;
-    engine->spare_claims = (struct claim *)(void *)next_spare(&claim->entry);
+    engine->spare_claims = (struct claim *)(void *)claim->entry.link.next;
     return claim;
 }
 

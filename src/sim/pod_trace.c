@@ -43,19 +43,15 @@ struct pod_list {
     VECTOR_OF(struct pod);
 };
 
-static void finish_node(struct trace_node *node)
-{
-    free(node->name);
-    free(node->model);
-}
-
 void pod_trace_finish(struct pod_trace *trace)
 {
     struct trace_node *node;
     struct trace_kind *kind;
 
-    vector_for_each (node, &trace->nodes)
-        finish_node(node);
+    vector_for_each (node, &trace->nodes) {
+        free(node->name);
+        free(node->model);
+    }
     vector_for_each (kind, &trace->kinds)
         free(kind->models);
     vector_finish(&trace->nodes);

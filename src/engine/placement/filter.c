@@ -47,11 +47,6 @@ static const struct {
     {FILTER_KEPT, "is kept for earlier claims", "are kept for earlier claims"},
 };
 
-static bool has_at_least(struct optional_number figure, struct optional_number min)
-{
-    return !min.known || (figure.known && figure.value >= min.value);
-}
-
 /* Returns whether the name contains the text, ignoring case. */
 static bool has_text(const char *name, const char *text, size_t length)
 {
@@ -110,7 +105,8 @@ enum filter_verdict filter_facts(const struct request *request, const struct dev
         return FILTER_VENDOR;
     if (!is_model(request, device))
         return FILTER_MODEL;
-    if (!has_at_least(device->memory_total, request->min_memory))
+    if (request->min_memory.known &&
+        (!device->memory_total.known || device->memory_total.value < request->min_memory.value))
         return FILTER_MEMORY;
     if (!could_have_free(request, device, terms))
         return FILTER_MEMORY;

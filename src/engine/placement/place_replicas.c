@@ -73,12 +73,6 @@ static bool is_plain(const struct placement_search *search)
            search->query.affinity == 0 && !search->query.ranked;
 }
 
-/* Returns the lowest gathered slot in the set. */
-static size_t lowest_in(const struct placement_search *search, const struct bitset *set)
-{
-    return bitset_next(set, search->gathered->first * 64);
-}
-
 /* Returns the candidate that the policy prefers. */
 static size_t find_best_candidate(const struct placement_search *search, size_t count)
 {
@@ -86,8 +80,8 @@ static size_t find_best_candidate(const struct placement_search *search, size_t 
     size_t best = search->size;
 
     if (is_plain(search))
-        return lowest_in(search,
-                         avoided_needed(search, count) > 0 ? &search->candidates : &search->plain);
+        return bitset_next(avoided_needed(search, count) > 0 ? &search->candidates : &search->plain,
+                           search->gathered->first * 64);
     for (size_t i = 0; i < search->gathered->words; i++) {
         size_t word = search->gathered->first + i;
 

@@ -6,13 +6,6 @@
 #include "engine/placement/filter.h"
 #include "engine/placement/placement_plan.h"
 
-static enum filter_verdict reason_of_busy(const struct placement_question *question, size_t slot)
-{
-    return question->reason == NULL || question->reason[slot] == FILTER_PASSES
-               ? FILTER_BUSY
-               : question->reason[slot];
-}
-
 /* Fills in counts, tenants, avoided, possible and available. */
 static void classify_devices(struct plan *plan)
 {
@@ -24,7 +17,9 @@ static void classify_devices(struct plan *plan)
         enum filter_verdict verdict = filter_device(request, device, &filter_default_terms);
 
         if (verdict == FILTER_PASSES && bitset_has(question->busy, slot))
-            verdict = reason_of_busy(question, slot);
+            verdict = question->reason == NULL || question->reason[slot] == FILTER_PASSES
+                          ? FILTER_BUSY
+                          : question->reason[slot];
         plan->counts[verdict]++;
         plan->tenants[slot] = filter_tenants(request, device, &filter_default_terms);
         if (device_id_list_has(&request->avoided, device->id))
@@ -41,11 +36,6 @@ bool placement_plan_is_best_effort(const struct plan *plan)
     const struct request *request = plan->question->request;
 
     return request->scheduling == SCHEDULING_BEST_EFFORT && request->replicas > 1;
-}
-
-static size_t divide_up(size_t number, size_t divisor)
-{
-    return (number + divisor - 1) / divisor;
 }
 
 /* Places best-effort replicas: as many as fit, each as large as possible. */
@@ -98,7 +88,9 @@ static int check_best_effort(struct plan *plan)
 
         if (size < plan->min)
             continue;
-        needed += divide_up(bitset_count(&search->required), size < plan->max ? size : plan->max);
+        if (size > plan->max)
+            size = plan->max;
+        needed += (bitset_count(&search->required) + size - 1) / size;
         bitset_subtract(&search->must_left, &search->required);
     }
     return plan->max >= plan->min && needed <= plan->question->request->replicas &&

@@ -90,17 +90,15 @@ static void lower_served_prices(struct price_search *prices)
     }
 }
 
-/* Returns a size in steps. Rounds down, so that equal parts of a device fit together. */
-static int step_of(int parts)
-{
-    return parts < PARTS_OF_STEP ? 1 : parts / PARTS_OF_STEP;
-}
-
 static void init_prices(const int64_t *by_parts, struct price_search *ret_search)
 {
     memset(ret_search, 0, sizeof(*ret_search));
-    for (int parts = 1; parts <= FRAG_PARTS; parts++)
-        ret_search->expected[step_of(parts)] += by_parts[parts];
+    for (int parts = 1; parts <= FRAG_PARTS; parts++) {
+        /* Round down, so that equal parts of a device fit together. */
+        int step = parts < PARTS_OF_STEP ? 1 : parts / PARTS_OF_STEP;
+
+        ret_search->expected[step] += by_parts[parts];
+    }
     for (int size = 1; size <= FRAG_PRICES; size++) {
         if (ret_search->expected[size] == 0)
             continue;

@@ -209,11 +209,6 @@ static void count_pairs(const struct pair_links *found, struct tally tallies[UNK
     }
 }
 
-static void append_lanes(uint32_t lanes, struct text *out)
-{
-    text_append_format(out, "%u %s", lanes, lanes == 1 ? "lane" : "lanes");
-}
-
 /* Appends one kind of link. If `only`, all pairs have it. */
 static void append_kind(const struct tally *tally, int kind, bool only, struct text *out)
 {
@@ -230,8 +225,7 @@ static void append_kind(const struct tally *tally, int kind, bool only, struct t
     text_append(out, " (");
     if (tally->lanes_min < tally->lanes_max)
         text_append_format(out, "%u to ", tally->lanes_min);
-    append_lanes(tally->lanes_max, out);
-    text_append_char(out, ')');
+    text_append_format(out, "%u %s)", tally->lanes_max, tally->lanes_max == 1 ? "lane" : "lanes");
 }
 
 /* Appends how the chosen devices, at least two, are connected: "connected by 2 NVLink lanes"; "of 6

@@ -12,17 +12,13 @@
 /* More GPUs than any machine has. A larger count from the library is wrong. */
 #define GPUS_MAX 256
 
-static struct device_id gpu_id(size_t index)
-{
-    return (struct device_id){VENDOR_NVIDIA, (uint32_t)index, DEVICE_NO_MIG};
-}
-
 /* Adds a GPU. Copies `path`, which may be NULL. Returns NULL if memory ran out. */
 static struct device_finding *add_found(struct findings *findings, size_t index,
                                         struct pci_address pci, const char *path,
                                         struct berth_error *error)
 {
-    struct device_finding *found = finding_list_add(&findings->found, gpu_id(index));
+    struct device_id id = {VENDOR_NVIDIA, (uint32_t)index, DEVICE_NO_MIG};
+    struct device_finding *found = finding_list_add(&findings->found, id);
 
     if (found != NULL && path != NULL)
         found->path = strdup(path);

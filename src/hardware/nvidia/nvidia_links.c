@@ -23,12 +23,6 @@ struct nvlink_ends {
     size_t count;
 };
 
-static void ends_finish(struct nvlink_ends *ends)
-{
-    free(ends->items);
-    free(ends->lanes);
-}
-
 /* Returns whether the GPU's links are read. Instances have no links of their own, and a sleeping
  * GPU must not be woken. */
 static bool is_queried(const struct sysroot *root, const struct device_finding *found)
@@ -37,7 +31,7 @@ static bool is_queried(const struct sysroot *root, const struct device_finding *
            !(found->path != NULL && locality_is_asleep(root, found->path));
 }
 
-/* Gets the handles of the GPUs. The caller finishes `ends`, also on failure. */
+/* Gets the handles of the GPUs. The caller frees the members of `ends`, also on failure. */
 static int ends_init(struct nvlink_ends *ends, const struct vendor_context *context,
                      const struct nvml *nvml, const struct finding_list *devices,
                      struct berth_error *error)
@@ -234,7 +228,8 @@ int nvidia_links(struct vendor_context *context, const struct finding_list *devi
     }
     if (code == 0)
         code = add_links(&ends, nvml->common_ancestor != NULL, findings, error);
-    ends_finish(&ends);
+    free(ends.items);
+    free(ends.lanes);
     nvidia_end(context);
     return code;
 }

@@ -83,21 +83,17 @@ static int receive_request(struct probe_supervisor *supervisor)
 
 /* ---- The loop ---- */
 
-static int64_t next_time(const struct probe_supervisor *supervisor)
-{
-    int64_t next = workers_next_time(&supervisor->flow.workers);
-
-    return supervisor->has_request && supervisor->until < next ? supervisor->until : next;
-}
-
 /* Waits for requests, results and timeouts. Returns whether the client is gone. */
 static bool wait_for_events(struct probe_supervisor *supervisor)
 {
     struct pollfd waiting[WATCHED_MAX];
-    int64_t next = next_time(supervisor);
-    int64_t left = next == INT64_MAX ? -1 : next - clock_now();
+    int64_t next = workers_next_time(&supervisor->flow.workers);
+    int64_t left;
     size_t count;
 
+    if (supervisor->has_request && supervisor->until < next)
+        next = supervisor->until;
+    left = next == INT64_MAX ? -1 : next - clock_now();
     /* While a request is being answered, only a closed connection matters. */
     waiting[0] = (struct pollfd){
         .fd = supervisor->client.descriptor,

@@ -8,12 +8,6 @@
 #include "libberth/local/futex.h"
 #include "libberth/local/local_pool.h"
 
-/* Returns the time of the next sample: one interval after the end of the last one. */
-static int64_t next_sample(const struct berth_pool *pool, int64_t last)
-{
-    return pool->sample == NULL ? TIME_NEVER : clock_after(last, pool->sample_interval);
-}
-
 static int64_t earlier_time(int64_t one, int64_t other)
 {
     return one < other ? one : other;
@@ -29,7 +23,9 @@ static void *run_timer_thread(void *argument)
     lock_take(&pool->lock);
     while (!timer_thread->must_end) {
         unsigned word = atomic_load_explicit(&timer_thread->word, memory_order_relaxed);
-        int64_t sample_at = next_sample(pool, sampled_at);
+        /* One interval after the end of the last sample. */
+        int64_t sample_at =
+            pool->sample == NULL ? TIME_NEVER : clock_after(sampled_at, pool->sample_interval);
         int64_t until;
 
         local_pool_advance(pool, clock_now());
