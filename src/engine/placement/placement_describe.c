@@ -152,6 +152,31 @@ static void describe_suitable(const struct plan *plan, size_t found, struct text
     describe_reasons(plan, false, ": ", why);
 }
 
+/* Returns whether the request names devices and none of them is here. */
+static bool names_only_missing(const struct placement_question *question)
+{
+    const struct device_id_list *wanted = &question->request->wanted;
+    const struct device *device;
+
+    vector_for_each (device, &question->machine->devices) {
+        if (device_id_list_has(wanted, device->id))
+            return false;
+    }
+    return wanted->count > 0;
+}
+
+/* Appends that the first device that the request names is not here, and which devices are. */
+static void describe_missing(const struct placement_question *question, struct text *why)
+{
+    struct device_id_list present = {0};
+
+    if (device_list_ids(&question->machine->devices, &present) < 0)
+        why->failed = true;
+    else
+        device_id_list_describe_missing(&present, question->request->wanted.items[0], why);
+    vector_finish(&present);
+}
+
 /* Appends why the devices here can never satisfy the request: "requested 9 devices, but this pool
  * has only 8". */
 static void describe_never(const struct plan *plan, struct text *why)
@@ -203,6 +228,8 @@ void placement_plan_describe(const struct plan *plan)
         describe_choice(plan, why);
     } else if (placement->satisfiable) {
         describe_wait(plan, why);
+    } else if (names_only_missing(plan->question)) {
+        describe_missing(plan->question, why);
     } else {
         describe_never(plan, why);
     }

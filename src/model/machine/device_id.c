@@ -218,17 +218,26 @@ void device_id_list_describe(const struct device_id_list *present, struct text *
     }
 }
 
+void device_id_list_describe_missing(const struct device_id_list *present, struct device_id id,
+                                     struct text *out)
+{
+    text_append_format(out, "no device %s %s here; ",
+                       id.vendor == VENDOR_UNNAMED ? "with index" : "named",
+                       device_id_format(id).text);
+    device_id_list_describe(present, out);
+}
+
 int device_id_list_refuse(const struct device_id_list *present, struct device_id id,
                           struct berth_error *error)
 {
-    struct text ids = {0};
+    struct text sentence = {0};
     int code;
 
-    device_id_list_describe(present, &ids);
-    code = error_set(error, BERTH_ERROR_INVALID, "no device %s %s here; %s",
-                     id.vendor == VENDOR_UNNAMED ? "with index" : "named",
-                     device_id_format(id).text, text_string(&ids));
-    text_finish(&ids);
+    device_id_list_describe_missing(present, id, &sentence);
+    code = text_failed(&sentence)
+               ? error_set_memory(error)
+               : error_set(error, BERTH_ERROR_INVALID, "%s", text_string(&sentence));
+    text_finish(&sentence);
     return code;
 }
 

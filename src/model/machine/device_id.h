@@ -81,8 +81,12 @@ int device_id_list_resolve(struct device_id_list *list, enum vendor vendor,
  * "there are none". The list must be sorted by vendor and index, or in a pool's order. */
 void device_id_list_describe(const struct device_id_list *present, struct text *out);
 
-/* Sets BERTH_ERROR_INVALID: "no device named nvidia9 here; there are nvidia0 to nvidia7". Returns
- * the code. */
+/* Appends a sentence: "no device named nvidia9 here; there are nvidia0 to nvidia7". */
+void device_id_list_describe_missing(const struct device_id_list *present, struct device_id id,
+                                     struct text *out);
+
+/* Sets BERTH_ERROR_INVALID with the sentence of device_id_list_describe_missing(), or
+ * BERTH_ERROR_MEMORY. Returns the code. */
 int device_id_list_refuse(const struct device_id_list *present, struct device_id id,
                           struct berth_error *error);
 

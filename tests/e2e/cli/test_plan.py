@@ -138,6 +138,8 @@ def test_every_policy_is_described(source_root):
 @pytest.mark.parametrize(
     "example, args, policy, why",
     [
+        ("dgx-a100", ["--device", "nvidia3,nvidia9", "--busy", "nvidia3"], "first",
+         "needs 1: 1 is busy, 7 are not named in the request"),
         ("dgx-a100", ["-n", "8", "--busy", "nvidia0"], "topology",
          "needs 8, 7 free: 1 is busy"),
         ("workstation", ["--vendor", "amd"], "first",
@@ -166,6 +168,9 @@ def test_not_now(plan, example, args, policy, why):
         ("dgx-a100", ["-n", "9"], "requested 9 devices, but this pool has only 8"),
         ("dgx-a100", ["-n", "H100:1"],
          "requested 1 device, model H100, but none of 8 devices is suitable: 8 are other models"),
+        ("dgx-a100", ["--device", "nvidia9"], "no device named nvidia9 here; there are nvidia0 to nvidia7"),
+        ("dgx-a100", ["--device", "nvidia9,amd0", "--avoid", "nvidia1"],
+         "no device named nvidia9 here; there are nvidia0 to nvidia7"),
         ("workstation", ["-n", "3"],
          "requested 3 devices, but all devices of a replica must have one vendor, unless vendor is any"),
         ("mig", ["-n", "4"],

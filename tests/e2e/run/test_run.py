@@ -109,6 +109,16 @@ def test_impossible(pool):
     assert done == (120, "", "berth: run: requested 9 devices, but this pool has only 8\n")
 
 
+def test_a_device_that_is_not_here(pool):
+    """The refusal of the pool and the answer of the plan have the same words."""
+    why = "no device named nvidia9 here; there are nvidia0 to nvidia7"
+    done = pool.berth("run", "--device", "nvidia9", "true")
+    assert done == (120, "", f"berth: run: {why}\n")
+    assert pool.berth("plan", "--device", "nvidia9") == (120, f"never\nwhy: {why}\n", "")
+    assert pool.berth("run", "--device", "nvidia9,nvidia2", "true").code == 0
+    assert pool.berth("run", "--avoid", "nvidia9", "true").code == 0
+
+
 def test_no_device(pool_of):
     assert pool_of("devices: []\n").berth("run", "true").code == 120
 

@@ -187,6 +187,24 @@ static void a_model_that_is_not_here_is_impossible(void **state)
     world_finish(&world);
 }
 
+static void a_device_that_is_not_here_is_named(void **state)
+{
+    struct world world;
+
+    (void)state;
+    world_init(&world, "nvidia0,nvidia1,nvidia2");
+    check_impossible(&world, "device=nvidia9",
+                     "no device named nvidia9 here; there are nvidia0 to nvidia2");
+    check_impossible(&world, "device=amd1,nvidia9 gpus=2",
+                     "no device named amd1 here; there are nvidia0 to nvidia2");
+    /* One of the devices is here. */
+    check_impossible(&world, "device=nvidia2,nvidia9 gpus=2",
+                     "requested 2 devices, only nvidia2,nvidia9, but only 1 of 3 devices is "
+                     "suitable: 2 are not named in the request");
+    granted(&world, world_request(&world, "device=nvidia2,nvidia9"));
+    world_finish(&world);
+}
+
 static void what_lies_outside_the_mask_is_impossible(void **state)
 {
     struct world world;
@@ -316,6 +334,7 @@ int main(void)
         cmocka_unit_test(an_empty_engine_has_no_device_for_anybody),
         cmocka_unit_test(too_many_devices_are_impossible),
         cmocka_unit_test(a_model_that_is_not_here_is_impossible),
+        cmocka_unit_test(a_device_that_is_not_here_is_named),
         cmocka_unit_test(what_lies_outside_the_mask_is_impossible),
         cmocka_unit_test(what_is_gone_is_impossible),
         cmocka_unit_test(more_than_a_limit_is_impossible),
