@@ -46,14 +46,17 @@ static void drop_sharing(struct request *request, const struct request *said)
         clear_text(&request->mps_log_dir);
 }
 
+static bool has_set(const struct option_set *const *sets, const struct option_set *set)
+{
+    while (*sets != NULL && *sets != set)
+        sets++;
+    return *sets != NULL;
+}
+
 /* Returns whether the options of the set fill in the request. */
 static bool is_request_set(const struct option_set *set)
 {
-    const struct option_set *const *known = request_option_sets;
-
-    while (*known != NULL && *known != set)
-        known++;
-    return *known != NULL;
+    return has_set(request_option_sets, set) || has_set(request_variant_sets, set);
 }
 
 /* Reads the file and parses the options over it. They were parsed without an error before. */
@@ -91,7 +94,7 @@ int spec_option_apply(const struct option_binding *bindings, size_t count, optio
     for (size_t i = 0; i < count; i++) {
         const struct request_options *line = bindings[i].target;
 
-        if (bindings[i].set == &request_file_set && line->spec != NULL)
+        if (is_request_set(bindings[i].set) && line->spec != NULL)
             return apply_file(bindings, count, i, parse, argc, argv, error);
     }
     return OPTIONS_CONTINUE;

@@ -144,6 +144,24 @@ static int parse_capability(const struct option *option, void *member, const cha
     return capability_parse(value, member, error);
 }
 
+/* Parses a scheduling that the verb does not offer, too: the verb itself then says why not. */
+static int parse_any_scheduling(const struct option *option, void *member, const char *value,
+                                struct berth_error *error)
+{
+    int code = choice_parse(scheduling_names, value, member, error);
+
+    return code < 0 ? option_type_choice(option, member, value, error) : 0;
+}
+
+/* Does the same for sharing modes. */
+static int parse_any_sharing(const struct option *option, void *member, const char *value,
+                             struct berth_error *error)
+{
+    int code = choice_parse(sharing_names, value, member, error);
+
+    return code < 0 ? option_type_choice(option, member, value, error) : 0;
+}
+
 #define OPTIONS(member) .offset = offsetof(struct request_options, member)
 #define REQUEST(member) OPTIONS(request.member)
 
@@ -151,7 +169,7 @@ static const struct option device_rows[] = {
     {.name = "gpus",
      .letter = 'n',
      .argument = "[MODEL:]N",
-     .help = "devices per replica: N, MIN-MAX, all, or one MODEL",
+     .help = "devices per replica: 2, 2-4, all, A100 or A100:2",
      .parse = parse_gpus},
     {.name = "device",
      .argument = "ID,...",
@@ -160,13 +178,13 @@ static const struct option device_rows[] = {
      .parse = option_type_ids},
     {.name = "avoid",
      .argument = "ID,...",
-     .help = "use these devices only if no others match",
+     .help = "use these devices only if too few others match",
      REQUEST(avoided),
      .parse = option_type_ids},
     {.name = "vendor",
      .argument = "VENDOR",
      .choices = vendor_choices,
-     .help = "nvidia, amd, intel, apple, dri, or any to mix",
+     .help = "nvidia, amd, intel, apple or dri; any: mixed",
      OPTIONS(request),
      .parse = parse_vendor},
     {.name = "model",
@@ -207,7 +225,21 @@ const struct option_set request_device_set = {
     .count = COUNT(device_rows),
 };
 
+static const struct choice joint_scheduling_names[] = {
+    {"gang", SCHEDULING_GANG},
+    {"spread", SCHEDULING_SPREAD},
+    {0},
+};
+
+/* Here and below, a set and its variant for other verbs overlap: they have all rows in common but
+ * the first and the last, which are the two forms of one option. */
 static const struct option replica_rows[] = {
+    {.name = "scheduling",
+     .argument = "HOW",
+     .choices = joint_scheduling_names,
+     .help = "how replicas are granted: gang (default) or spread",
+     REQUEST(scheduling),
+     .parse = parse_any_scheduling},
     {.name = "replicas",
      .argument = "R",
      .help = "number of copies with their own devices (default 1)",
@@ -216,7 +248,7 @@ static const struct option replica_rows[] = {
     {.name = "scheduling",
      .argument = "HOW",
      .choices = scheduling_names,
-     .help = "start of replicas: gang, spread or best-effort",
+     .help = "how replicas are granted: gang (default), spread or best-effort",
      REQUEST(scheduling),
      .parse = option_type_choice},
 };
@@ -224,8 +256,20 @@ static const struct option replica_rows[] = {
 const struct option_set request_replica_set = {
     .heading = "Replicas",
     .verbs = "berth run, submit, reserve, wait and plan",
+    .options = replica_rows + 1,
+    .count = COUNT(replica_rows) - 1,
+};
+
+const struct option_set request_joint_replica_set = {
+    .heading = "Replicas",
     .options = replica_rows,
-    .count = COUNT(replica_rows),
+    .count = COUNT(replica_rows) - 1,
+};
+
+static const struct choice sliced_sharing_names[] = {
+    {"exclusive", SHARING_EXCLUSIVE},
+    {"time-slice", SHARING_TIME_SLICE},
+    {0},
 };
 
 static const struct option sharing_rows[] = {
@@ -245,12 +289,24 @@ static const struct option sharing_rows[] = {
      .help = "memory to reserve on a shared device",
      REQUEST(memory),
      .parse = option_type_size},
+    {.name = "sharing",
+     .argument = "MODE",
+     .choices = sliced_sharing_names,
+     .help = "exclusive (default) or time-slice",
+     REQUEST(sharing),
+     .parse = parse_any_sharing},
 };
 
 const struct option_set request_sharing_set = {
     .heading = "Sharing",
     .options = sharing_rows,
-    .count = COUNT(sharing_rows),
+    .count = COUNT(sharing_rows) - 1,
+};
+
+const struct option_set request_sliced_sharing_set = {
+    .heading = "Sharing",
+    .options = sharing_rows + 1,
+    .count = COUNT(sharing_rows) - 1,
 };
 
 static const struct option mps_rows[] = {
@@ -331,13 +387,13 @@ static const struct option command_rows[] = {
      OPTIONS(label),
      .parse = option_type_flag},
     {.name = "ranks",
-     .help = "start one process per device, as rank 0 and up",
+     .help = "start one process per device, for distributed training",
      REQUEST(ranks),
      .parse = option_type_flag},
     {.name = "rank-mask",
      .argument = "WHICH",
      .choices = rank_mask_names,
-     .help = "devices that a rank sees: all or one",
+     .help = "devices that a rank sees: all (default) or one",
      OPTIONS(rank_mask),
      .parse = option_type_choice},
     {.name = "backend",
@@ -396,7 +452,7 @@ const struct option_set request_cpu_set = {
 static const struct option file_rows[] = {
     {.name = "spec",
      .argument = "FILE",
-     .help = "read request and command from this file",
+     .help = "read the request and the command from this file",
      OPTIONS(spec),
      .parse = option_type_string},
     {.name = "inventory",
@@ -404,12 +460,23 @@ static const struct option file_rows[] = {
      .help = "use the devices in this file, not the hardware",
      OPTIONS(inventory),
      .parse = option_type_string},
+    {.name = "spec",
+     .argument = "FILE",
+     .help = "read the request from this file",
+     OPTIONS(spec),
+     .parse = option_type_string},
 };
 
 const struct option_set request_file_set = {
     .heading = "Files",
+    .options = file_rows + 1,
+    .count = COUNT(file_rows) - 1,
+};
+
+const struct option_set request_job_file_set = {
+    .heading = "Files",
     .options = file_rows,
-    .count = COUNT(file_rows),
+    .count = COUNT(file_rows) - 1,
 };
 
 const struct option_set *const request_option_sets[] = {
@@ -423,6 +490,13 @@ const struct option_set *const request_option_sets[] = {
     &request_mask_set,
     &request_cpu_set,
     &request_file_set,
+    NULL,
+};
+
+const struct option_set *const request_variant_sets[] = {
+    &request_joint_replica_set,
+    &request_sliced_sharing_set,
+    &request_job_file_set,
     NULL,
 };
 

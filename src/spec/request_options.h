@@ -63,8 +63,15 @@ extern const struct option_set request_mask_set;    /* how the environment names
 extern const struct option_set request_cpu_set;     /* running without devices */
 extern const struct option_set request_file_set;    /* spec files and inventories */
 
-/* All sets, ended by NULL. */
+/* Variants of these sets: the same options, for verbs that take fewer values or use more of a file.
+ */
+extern const struct option_set request_joint_replica_set;  /* no best-effort scheduling */
+extern const struct option_set request_sliced_sharing_set; /* no MPS */
+extern const struct option_set request_job_file_set;       /* also the file's command */
+
+/* All sets but the variants, and all variants, each ended by NULL. */
 extern const struct option_set *const request_option_sets[];
+extern const struct option_set *const request_variant_sets[];
 
 /* The sets that berth_request_set takes, ended by NULL. */
 extern const struct option_set *const request_property_sets[];

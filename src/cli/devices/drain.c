@@ -38,7 +38,7 @@ static int parse_reason(const struct option *option, void *member, const char *v
 static const struct option drain_rows[] = {
     {.name = "reason",
      .argument = "TEXT",
-     .help = "the reason, which berth status shows",
+     .help = "why they are out of service, for berth status",
      .offset = offsetof(struct drain_options, reason),
      .parse = parse_reason},
 };

@@ -22,7 +22,7 @@ const struct choice queue_estimate_names[] = {
 static const struct option queue_rows[] = {
     {.name = "jobs",
      .argument = "FILE",
-     .help = "the trace: CSV with columns timestamp, duration, num_gpus",
+     .help = "CSV with columns timestamp, duration, num_gpus",
      OPTION(jobs),
      .parse = option_type_string},
     {.name = "nodes",

@@ -55,7 +55,7 @@ static const struct option_set *const web_sets[] = {&web_option_set, NULL};
 const struct verb verb_web = {
     .name = "web",
     .usage = "[--listen ADDRESS:PORT] [options]",
-    .summary = "serve the pool as a web page, and metrics for Prometheus",
+    .summary = "serve a live web page, and metrics for Prometheus",
     .description =
         "Serves a live page of devices, leases and the queue, and metrics for Prometheus at "
         "/metrics, until Ctrl-C. The page cannot change the pool. At a loopback address every user "

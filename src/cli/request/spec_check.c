@@ -174,7 +174,7 @@ const struct verb verb_spec_check = {
     .summary = "check spec files",
     .description =
         "Checks spec files. Prints the request of each valid file, and the position and the reason "
-        "of each error: FILE:LINE:COLUMN: SENTENCE. A note names a field that has no effect. '-' "
+        "of each error: FILE:LINE:COLUMN: MESSAGE. A note names a field that has no effect. '-' "
         "is standard input. The exit code is 2 if a file is not valid.",
     .examples = "berth spec check train.yaml\n"
                 "berth spec check --json jobs/*.yaml\n",

@@ -47,8 +47,8 @@ static const struct option_set adopt_option_set = {
 };
 
 static const struct option_set *const adopt_sets[] = {
-    &adopt_option_set,    &request_device_set, &request_sharing_set, &request_queue_set,
-    &request_waiting_set, &notify_option_set,  &request_file_set,    NULL,
+    &adopt_option_set,    &request_device_set, &request_sliced_sharing_set, &request_queue_set,
+    &request_waiting_set, &notify_option_set,  &request_file_set,           NULL,
 };
 
 /* The process that will hold the lease. */

@@ -24,7 +24,7 @@
 static const struct option notify_rows[] = {
     {.name = "notify",
      .argument = "CMD",
-     .help = "run CMD when a wait of a minute or more ends",
+     .help = "run CMD after a wait of a minute or more",
      .offset = offsetof(struct notify_options, command),
      .parse = option_type_string},
 };

@@ -51,7 +51,7 @@ static const struct option_set reserve_option_set = {
 static const struct option_set *const reserve_sets[] = {
     &reserve_option_set,
     &request_device_set,
-    &request_replica_set,
+    &request_joint_replica_set,
     &request_sharing_set,
     &request_mps_set,
     &request_queue_set,

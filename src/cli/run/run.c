@@ -162,7 +162,7 @@ static const struct option_set *const run_sets[] = {
     &request_command_set,
     &request_mask_set,
     &request_cpu_set,
-    &request_file_set,
+    &request_job_file_set,
     NULL,
 };
 

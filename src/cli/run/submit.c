@@ -314,7 +314,7 @@ static const struct option_set *const submit_sets[] = {
     &notify_option_set,
     &request_command_set,
     &request_mask_set,
-    &request_file_set,
+    &request_job_file_set,
     NULL,
 };
 

@@ -19,9 +19,9 @@
 #include "cli/run/state_files.h"
 
 static const struct option_set *const wait_sets[] = {
-    &request_device_set, &request_replica_set, &request_sharing_set,
-    &request_mps_set,    &request_queue_set,   &request_waiting_set,
-    &notify_option_set,  &request_file_set,    NULL,
+    &request_device_set, &request_joint_replica_set, &request_sharing_set,
+    &request_mps_set,    &request_queue_set,         &request_waiting_set,
+    &notify_option_set,  &request_file_set,          NULL,
 };
 
 struct wait_options {
@@ -187,7 +187,7 @@ static int run_wait_verb(int argc, char **argv)
 const struct verb verb_wait = {
     .name = "wait",
     .usage = "ID | [request]",
-    .summary = "wait until a job ends, or until a request can be granted",
+    .summary = "wait until a job ends or devices are free",
     .description =
         "With an id: waits until the job, lease or claim ends, and returns the job's exit code. "
         "With a request: waits until it can be granted at once, but allocates nothing. The exit "

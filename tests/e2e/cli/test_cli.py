@@ -53,6 +53,45 @@ def test_help_of_a_verb(sandbox, verb):
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
+def help_texts(shown):
+    """Return the help of every option, each as one line."""
+    rows = re.findall(r"^(?: {6}|  -\w, )(--[a-z-]+)(.*\n(?: {29}.*\n)*)", shown, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^(?: {6}|  -\w, )--", shown, re.MULTILINE))
+    return {name: re.sub(r"^ \S+$|^ \S+(?=  )", "", text, count=1, flags=re.MULTILINE).split() for name, text in rows}
+
+
+@pytest.mark.parametrize("verb", [*VERBS, *WORDS])
+def test_help_of_an_option_is_short(sandbox, verb):
+    texts = help_texts(berth(sandbox, *verb.split(), "--help").stdout)
+    assert {name: words for name, words in texts.items() if not 2 <= len(words) <= 12} == {}
+
+
+def test_summaries_are_short(sandbox):
+    shown = berth(sandbox, "help", env={"COLUMNS": "96"}).stdout
+    summaries = re.findall(r"^  [a-z]+ +(.*)", shown, re.MULTILINE)
+    assert len(summaries) == len(VERBS)
+    assert [summary for summary in summaries if len(summary.split()) > 10] == []
+
+
+# What some verbs refuse, and so do not offer, and what --spec gives to each.
+OFFERS = {
+    "run": ("gang (default), spread or best-effort", "exclusive (default), mps or time-slice", "request and the command"),
+    "submit": ("gang (default), spread or best-effort", "exclusive (default), mps or time-slice", "request and the command"),
+    "plan": ("gang (default), spread or best-effort", "exclusive (default), mps or time-slice", "read the request from"),
+    "reserve": ("gang (default) or spread", "exclusive (default), mps or time-slice", "read the request from"),
+    "wait": ("gang (default) or spread", "exclusive (default), mps or time-slice", "read the request from"),
+    "adopt": (None, "exclusive (default) or time-slice", "read the request from"),
+}
+
+
+@pytest.mark.parametrize("verb", OFFERS)
+def test_a_verb_offers_only_values_that_it_takes(sandbox, verb):
+    texts = {name: " ".join(words) for name, words in help_texts(berth(sandbox, verb, "--help").stdout).items()}
+    for option, offer in zip(("--scheduling", "--sharing", "--spec"), OFFERS[verb]):
+        assert (option in texts) == (offer is not None)
+        assert offer is None or offer in texts[option]
+
+
 # The options of a request that only some verbs accept.
 NOT_FOR_ALL = {
     "replicas": {"run", "submit", "reserve", "wait", "plan"},
