@@ -201,7 +201,7 @@ int cdi_files_read(bool verbose, struct cdi_registry *ret_registry, struct berth
 }
 
 /* Writes the document and closes the descriptor. Returns 0 or an errno. */
-static int write_all(int descriptor, const struct text *document)
+static int write_document(int descriptor, const struct text *document)
 {
     int number = fchmod(descriptor, 0644) < 0 ? errno : 0;
 
@@ -220,7 +220,7 @@ static int write_by_rename(char *draft, const char *path, const struct text *doc
 
     if (descriptor < 0)
         return errno;
-    number = write_all(descriptor, document);
+    number = write_document(descriptor, document);
     if (number == 0 && rename(draft, path) < 0)
         number = errno;
     if (number != 0)

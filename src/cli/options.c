@@ -173,15 +173,15 @@ int options_parse(const struct option_binding *bindings, size_t count, int argc,
 }
 
 /* Moves argv[from..to), one or two arguments, in front of the `count` arguments before them. */
-static void move_before(char **argv, int count, int from, int to)
+static void move_arguments_before(char **argv, int count, int from, int to)
 {
     char **place = argv + from - count;
     size_t moved = (size_t)(to - from);
-    char *words[2];
+    char *moving[2];
 
-    memcpy(words, argv + from, moved * sizeof(*words));
+    memcpy(moving, argv + from, moved * sizeof(*moving));
     memmove(place + moved, place, (size_t)count * sizeof(*place));
-    memcpy(place, words, moved * sizeof(*words));
+    memcpy(place, moving, moved * sizeof(*moving));
 }
 
 int options_parse_mixed(const struct option_binding *bindings, size_t count, int argc, char **argv,
@@ -202,7 +202,7 @@ int options_parse_mixed(const struct option_binding *bindings, size_t count, int
         }
         ended = strcmp(argv[from], "--") == 0;
         code = parse_option(bindings, count, &cursor, error);
-        move_before(argv, operands, from, cursor.next);
+        move_arguments_before(argv, operands, from, cursor.next);
     }
     *ret_operand = cursor.next - operands;
     return code;

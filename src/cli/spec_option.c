@@ -17,32 +17,32 @@ static void clear_text(char **text)
  * options are parsed over the file, because parsing appends to lists. */
 static void drop_overridden(struct request *file, const struct request_options *line)
 {
-    const struct request *said = &line->request;
+    const struct request *given = &line->request;
 
-    if (said->wanted.count > 0)
+    if (given->wanted.count > 0)
         file->wanted.count = 0;
-    if (said->avoided.count > 0)
+    if (given->avoided.count > 0)
         file->avoided.count = 0;
-    if (said->model != NULL || line->count_model != NULL)
+    if (given->model != NULL || line->count_model != NULL)
         clear_text(&file->model);
-    if (said->nonblock)
+    if (given->nonblock)
         file->wait.known = false;
-    if (said->opportunistic)
+    if (given->opportunistic)
         file->priority = PRIORITY_UNSAID;
-    if (said->priority != PRIORITY_UNSAID)
+    if (given->priority != PRIORITY_UNSAID)
         file->opportunistic = false;
 }
 
 /* Drops the file's fields about sharing that contradict the sharing mode of the options. */
-static void drop_sharing(struct request *request, const struct request *said)
+static void drop_sharing(struct request *request, const struct request *given)
 {
-    if (request->sharing == SHARING_EXCLUSIVE && !said->share.known)
+    if (request->sharing == SHARING_EXCLUSIVE && !given->share.known)
         request->share.known = false;
-    if (request->sharing == SHARING_EXCLUSIVE && !said->memory.known)
+    if (request->sharing == SHARING_EXCLUSIVE && !given->memory.known)
         request->memory.known = false;
-    if (request->sharing != SHARING_MPS && said->mps_pipe_dir == NULL)
+    if (request->sharing != SHARING_MPS && given->mps_pipe_dir == NULL)
         clear_text(&request->mps_pipe_dir);
-    if (request->sharing != SHARING_MPS && said->mps_log_dir == NULL)
+    if (request->sharing != SHARING_MPS && given->mps_log_dir == NULL)
         clear_text(&request->mps_log_dir);
 }
 
@@ -79,10 +79,10 @@ static int apply_file(const struct option_binding *bindings, size_t count, size_
     code = parse(again, count, argc, argv, &operand, error);
     drop_sharing(&both.request, &line->request);
     if (code >= 0) {
-        struct request_options said = *line;
+        struct request_options given = *line;
 
         *line = both;
-        both = said;
+        both = given;
     }
     request_options_finish(&both);
     return code;

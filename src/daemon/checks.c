@@ -115,7 +115,7 @@ static void run(struct check *check, const struct check_command *command, const 
     if (!variables.failed)
         check->helper =
             helper_start(pool, &(struct helper_order){
-                                   .words = &command->words,
+                                   .words = &command->argv,
                                    .last_word = device_id_format(device_of(check)->id).text,
                                    .environment = &variables.list,
                                    .deadline = command->deadline,
@@ -187,7 +187,7 @@ static void run_epilog(struct check *check)
 {
     const struct check_command *command = &check->pool->rules.epilog;
 
-    if (!check->epilog_due || command->words.count == 0) {
+    if (!check->epilog_due || command->argv.count == 0) {
         check->epilog_due = false;
         let_go(check);
         return;
@@ -216,7 +216,7 @@ static void leave(struct check *check, const struct job *job, const struct lease
     bool prolog_runs = check->helper != NULL && check->is_prolog;
 
     check->is_prepared = check->has_failed = false;
-    check->epilog_due = pool->rules.epilog.words.count > 0;
+    check->epilog_due = pool->rules.epilog.argv.count > 0;
     if (!check->epilog_due && !prolog_runs)
         return;
     set_subject(check, job, view);
@@ -379,7 +379,7 @@ static bool prepare(struct pool *pool, struct job *job, bool again)
     struct lease_view view;
     bool waits = false;
 
-    if (job->holder->parent != 0 || job->adopted || command->words.count == 0 ||
+    if (job->holder->parent != 0 || job->adopted || command->argv.count == 0 ||
         !engine_get_lease(pool->engine, job->by_lease.id, &view))
         return false;
     for (uint32_t i = 0; i < view.slot_count; i++) {

@@ -221,7 +221,7 @@ static bool needs_preparing(const struct pool *pool, const struct wire_message *
     if (claimant->adopted)
         return false;
     return message->request->sharing == SHARING_MPS ||
-           (message->parent == 0 && pool->rules.prolog.words.count > 0);
+           (message->parent == 0 && pool->rules.prolog.argv.count > 0);
 }
 
 struct job *claim_new_job(struct connection *connection, const struct wire_message *message,

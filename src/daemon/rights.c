@@ -56,7 +56,7 @@ static bool has_group(struct connection *connection, uint32_t wanted)
     return false;
 }
 
-static bool is_among(struct connection *connection, const struct people *people)
+static bool is_among(struct connection *connection, const struct principals *people)
 {
     const uint32_t *group;
 

@@ -66,13 +66,13 @@ int rules_limit_user(struct pool *pool, uint32_t uid, struct berth_error *error)
     return 0;
 }
 
-static const struct people *people_of(const struct configuration *rules, struct device_id id)
+static const struct principals *people_of(const struct configuration *rules, struct device_id id)
 {
     const struct reserved_device *reserved;
 
     vector_for_each (reserved, &rules->reserved) {
         if (device_id_equals(reserved->id, id))
-            return &reserved->people;
+            return &reserved->principals;
     }
     return NULL;
 }
@@ -90,7 +90,7 @@ static uint32_t rank_of(const struct configuration *rules, struct device_id id)
 int rules_apply_to_slot(struct pool *pool, uint32_t slot, struct berth_error *error)
 {
     struct device_id id = engine_machine(pool->engine)->devices.items[slot].id;
-    const struct people *people = people_of(&pool->rules, id);
+    const struct principals *people = people_of(&pool->rules, id);
     struct allowed_users who = {0};
 
     if (people != NULL)

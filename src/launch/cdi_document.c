@@ -30,9 +30,9 @@ struct cdi_writer {
 };
 
 /* Appends the message to the notes. */
-static int add_note(struct cdi_writer *writing, const struct berth_error *told)
+static int add_note(struct cdi_writer *writing, const struct berth_error *note)
 {
-    return string_list_append(writing->notes, told->message) < 0 ? error_set_memory(writing->error)
+    return string_list_append(writing->notes, note->message) < 0 ? error_set_memory(writing->error)
                                                                  : 0;
 }
 
@@ -55,7 +55,7 @@ static const char *describe_type(mode_t mode)
 /* Examines a file, and appends a note if it is left out. */
 static int stat_node(struct cdi_writer *writing, struct cdi_node *node)
 {
-    struct berth_error told = BERTH_ERROR_INIT;
+    struct berth_error note = BERTH_ERROR_INIT;
     struct text place = {0};
     const char *path;
     int code = 0;
@@ -66,17 +66,17 @@ static int stat_node(struct cdi_writer *writing, struct cdi_node *node)
     if (text_failed(&place))
         code = error_set_memory(writing->error);
     else if (node->path[0] != '/')
-        error_set(&told, BERTH_ERROR_INVALID, "%s: expected an absolute path; left out",
+        error_set(&note, BERTH_ERROR_INVALID, "%s: expected an absolute path; left out",
                   node->path);
     else if (lstat(path, &node->status) < 0)
-        error_set(&told, BERTH_ERROR_IO, "%s: %s; left out", path, strerror(errno));
+        error_set(&note, BERTH_ERROR_IO, "%s: %s; left out", path, strerror(errno));
     else if (!S_ISCHR(node->status.st_mode))
-        error_set(&told, BERTH_ERROR_INVALID, "%s: expected a character device, got %s; left out",
+        error_set(&note, BERTH_ERROR_INVALID, "%s: expected a character device, got %s; left out",
                   path, describe_type(node->status.st_mode));
     else
         node->is_good = true;
     text_finish(&place);
-    return code < 0 || node->is_good ? code : add_note(writing, &told);
+    return code < 0 || node->is_good ? code : add_note(writing, &note);
 }
 
 static struct cdi_node *find_node(const struct cdi_writer *writing, const char *path)
@@ -109,7 +109,7 @@ static bool has_nodes(const struct cdi_writer *writing, const struct device *dev
 /* Examines all files of a device. */
 static int stat_device_nodes(struct cdi_writer *writing, const struct device *device)
 {
-    struct berth_error told = BERTH_ERROR_INIT;
+    struct berth_error note = BERTH_ERROR_INIT;
     char *const *path;
     int code = 0;
 
@@ -128,9 +128,9 @@ static int stat_device_nodes(struct cdi_writer *writing, const struct device *de
     }
     if (has_nodes(writing, device))
         return 0;
-    error_set(&told, BERTH_ERROR_NO_DEVICE, "%s: has no device file; left out",
+    error_set(&note, BERTH_ERROR_NO_DEVICE, "%s: has no device file; left out",
               device_id_format(device->id).text);
-    return add_note(writing, &told);
+    return add_note(writing, &note);
 }
 
 static void write_number(struct json *json, const char *key, uint64_t number)

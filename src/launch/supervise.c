@@ -46,9 +46,9 @@ struct launch_supervisor {
     bool was_subreaper;
     int descriptor;
     VECTOR_OF(struct supervised_copy);
-    struct pid_list strangers; /* earlier children of this process, which are left alone */
-    size_t living;             /* running copies */
-    bool has_children;         /* copies, or orphaned descendants of copies */
+    struct pid_list earlier_children; /* of this process; they are left alone */
+    size_t living;                    /* running copies */
+    bool has_children;                /* copies, or orphaned descendants of copies */
     bool has_failed;
     bool must_end; /* a signal requested the end */
     int exit_code;
@@ -92,13 +92,13 @@ static int block_signals(struct launch_supervisor *supervisor, struct berth_erro
 }
 
 /* Records existing children: this process may have started some before its exec. */
-static int record_strangers(struct launch_supervisor *supervisor, struct berth_error *error)
+static int record_earlier_children(struct launch_supervisor *supervisor, struct berth_error *error)
 {
     siginfo_t nothing;
 
     if (waitid(P_ALL, 0, &nothing, WEXITED | WNOHANG | WNOWAIT) < 0)
         return 0;
-    if (descendants_list_children(&supervisor->strangers) < 0)
+    if (descendants_list_children(&supervisor->earlier_children) < 0)
         return error_set_memory(error);
     return 0;
 }
@@ -113,11 +113,11 @@ int launch_supervisor_create(struct launch_supervisor **ret_supervisor, struct b
         return error_set_memory(error);
     supervisor->grace = GRACE_BY_DEFAULT;
     supervisor->force_at = INT64_MAX;
-    code = record_strangers(supervisor, error);
+    code = record_earlier_children(supervisor, error);
     if (code == 0)
         code = block_signals(supervisor, error);
     if (code < 0) {
-        vector_finish(&supervisor->strangers);
+        vector_finish(&supervisor->earlier_children);
         free(supervisor);
         return code;
     }
@@ -140,7 +140,7 @@ void launch_supervisor_destroy(struct launch_supervisor *supervisor)
     close(supervisor->descriptor);
     prctl(PR_SET_CHILD_SUBREAPER, supervisor->was_subreaper, 0, 0, 0);
     spawn_restore_signals(&supervisor->before);
-    vector_finish(&supervisor->strangers);
+    vector_finish(&supervisor->earlier_children);
     vector_finish(supervisor);
     free(supervisor);
 }
@@ -210,7 +210,7 @@ static void record_child_event(struct launch_supervisor *supervisor, const sigin
                   event->si_code == CLD_DUMPED;
 
     if (copy == NULL && is_end)
-        launch_pid_list_remove(&supervisor->strangers, event->si_pid);
+        launch_pid_list_remove(&supervisor->earlier_children, event->si_pid);
     else if (copy == NULL)
         return;
     else if (is_end)
@@ -237,8 +237,8 @@ static void reap_children(struct launch_supervisor *supervisor)
             break;
         record_child_event(supervisor, &event);
     }
-    supervisor->has_children = supervisor->living > 0 || supervisor->strangers.count == 0 ||
-                               descendants_signal(0, &supervisor->strangers) > 0;
+    supervisor->has_children = supervisor->living > 0 || supervisor->earlier_children.count == 0 ||
+                               descendants_signal(0, &supervisor->earlier_children) > 0;
 }
 
 /* Returns true if the signal must be forwarded, because the commands did not get it themselves. */
@@ -293,8 +293,8 @@ static void read_signals(struct launch_supervisor *supervisor)
 /* Sends SIGTERM, and SIGCONT because a stopped process handles SIGTERM only after it continues. */
 static void terminate_all(const struct launch_supervisor *supervisor)
 {
-    descendants_signal(SIGTERM, &supervisor->strangers);
-    descendants_signal(SIGCONT, &supervisor->strangers);
+    descendants_signal(SIGTERM, &supervisor->earlier_children);
+    descendants_signal(SIGCONT, &supervisor->earlier_children);
 }
 
 /* Schedules SIGKILL for this time, unless an earlier time is set. */
@@ -365,7 +365,7 @@ void launch_supervisor_dispatch(struct launch_supervisor *supervisor)
     }
     if (supervisor->has_children && monotonic_now() >= supervisor->force_at) {
         supervisor->forced = true;
-        descendants_signal(SIGKILL, &supervisor->strangers);
+        descendants_signal(SIGKILL, &supervisor->earlier_children);
     }
     if (!supervisor->stopping && all_stopped(supervisor) && is_job())
         kill(getpid(), SIGSTOP);

@@ -27,19 +27,6 @@ static const struct choice vendor_choices[] = {
     {0},
 };
 
-const struct choice rank_mask_names[] = {
-    {"all", RANK_MASK_ALL},
-    {"one", RANK_MASK_ONE},
-    {0},
-};
-
-const struct choice backend_names[] = {
-    {"nccl", BACKEND_NCCL},
-    {"gloo", BACKEND_GLOO},
-    {"mpi", BACKEND_MPI},
-    {0},
-};
-
 /* Returns whether the value of --gpus is a model without a number, such as A100: it begins with a
  * letter, has no colon, and is not "all" in any spelling. */
 static bool is_model_alone(const char *value)

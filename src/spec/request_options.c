@@ -8,6 +8,19 @@
 #include "base/error.h"
 #include "base/text/quote.h"
 
+const struct choice rank_mask_names[] = {
+    {"all", RANK_MASK_ALL},
+    {"one", RANK_MASK_ONE},
+    {0},
+};
+
+const struct choice backend_names[] = {
+    {"nccl", BACKEND_NCCL},
+    {"gloo", BACKEND_GLOO},
+    {"mpi", BACKEND_MPI},
+    {0},
+};
+
 const struct option *request_options_find(const struct option_set *const *sets, const char *name,
                                           size_t length, const struct option_set **ret_set)
 {

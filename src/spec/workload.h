@@ -39,7 +39,7 @@ extern const struct workload_note workload_notes[];
 /* Reads `length` bytes of text into *ret_options, with the command and the notes of the file. The
  * options own their strings, and the caller finishes them. `file` is the name for messages.
  * request_options_resolve accepts every result. Fails with BERTH_ERROR_SYNTAX, _INVALID or _RANGE
- * and a message FILE:LINE:COLUMN: SENTENCE, or with _LIMIT or _MEMORY; *ret_options is untouched
+ * and a message FILE:LINE:COLUMN: MESSAGE, or with _LIMIT or _MEMORY; *ret_options is untouched
  * then. */
 int workload_parse(const char *file, const char *text, size_t length,
                    struct request_options *ret_options, struct berth_error *error);

@@ -43,7 +43,7 @@ static void walk_numbers(const struct number_list *list)
 {
     const uint32_t *number;
 
-    require(list->count <= CONFIGURED_PEOPLE_MAX);
+    require(list->count <= CONFIGURED_PRINCIPALS_MAX);
     vector_for_each (number, list) {
         require(*number != UINT32_MAX);
         require(configuration_number_list_has(list, *number));
@@ -51,10 +51,10 @@ static void walk_numbers(const struct number_list *list)
     require(!configuration_number_list_has(list, UINT32_MAX));
 }
 
-static void walk_people(const struct people *people)
+static void walk_principals(const struct principals *principals)
 {
-    walk_numbers(&people->users);
-    walk_numbers(&people->groups);
+    walk_numbers(&principals->users);
+    walk_numbers(&principals->groups);
 }
 
 static void walk_allowance(const struct allowance *allowance)
@@ -107,7 +107,7 @@ static void walk_devices(const struct configuration *configuration)
     }
     for (size_t i = 0; i < reserved->count; i++) {
         walk_id(reserved->items[i].id);
-        walk_people(&reserved->items[i].people);
+        walk_principals(&reserved->items[i].principals);
         for (size_t other = 0; other < i; other++)
             require(!device_id_equals(reserved->items[i].id, reserved->items[other].id));
     }
@@ -134,7 +134,7 @@ static void walk_programs(const struct configuration *configuration)
     vector_for_each (name, &configuration->squatters_except)
         require(is_text(*name, 255) && strchr(*name, '/') == NULL);
     for (size_t i = 0; i < COUNT(checks); i++) {
-        walk_command(&checks[i]->words);
+        walk_command(&checks[i]->argv);
         require(checks[i]->deadline >= CHECK_DEADLINE_MIN &&
                 checks[i]->deadline <= CHECK_DEADLINE_MAX);
     }
@@ -152,8 +152,8 @@ static void walk(const struct configuration *configuration)
     require(configuration->time_slice_tenants > 0 && configuration->time_slice_tenants <= 1024);
     require(configuration->mps_tenants > 0 && configuration->mps_tenants <= 1024);
     walk_times(configuration);
-    walk_people(&configuration->admins);
-    walk_people(&configuration->high);
+    walk_principals(&configuration->admins);
+    walk_principals(&configuration->high);
     walk_limits(configuration);
     walk_devices(configuration);
     walk_programs(configuration);

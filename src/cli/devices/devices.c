@@ -141,7 +141,7 @@ static int print_problems(const struct problem_list *problems)
     return code;
 }
 
-static int show_once(struct devices_scan *scan, bool json)
+static int show_devices(struct devices_scan *scan, bool json)
 {
     struct devices_watcher watcher = {.scan = scan, .json = json};
     struct text out = {0};
@@ -234,7 +234,7 @@ static int scan_and_show(const struct devices_options *options, struct devices_s
         error_wrap(&error, code, "devices");
         return output_refusal(&error);
     }
-    return options->watch ? watch_devices(scan, options->json) : show_once(scan, options->json);
+    return options->watch ? watch_devices(scan, options->json) : show_devices(scan, options->json);
 }
 
 static int run_devices_verb(int argc, char **argv)
@@ -261,9 +261,10 @@ const struct verb verb_devices = {
     .name = "devices",
     .usage = "[options]",
     .summary = "show devices, memory, load, health, processes and links",
-    .description = "Lists the devices with their facts, the processes that use them, and the links "
-                   "between them. Unknown values show as - or are left out; in JSON they are null. "
-                   "Problems while reading go to standard error.",
+    .description =
+        "Lists the devices with their properties and load, the processes that use them, and the "
+        "links between them. Unknown values show as - or are left out; in JSON they are null. "
+        "Problems while reading go to standard error.",
     .examples = "berth devices --watch\n"
                 "berth devices --json | jq '.devices[].id'\n",
     .sets = devices_sets,

@@ -74,8 +74,8 @@ static int replay_seeds(struct sim_place_work *work, const struct typical_pods *
     return code;
 }
 
-static int replay_all(struct sim_place_work *work, const struct typical_pods *typical,
-                      struct place_report *report, struct berth_error *error)
+static int replay_policies(struct sim_place_work *work, const struct typical_pods *typical,
+                           struct place_report *report, struct berth_error *error)
 {
     char **policy;
     int code = 0;
@@ -173,7 +173,7 @@ static int replay_and_print(const struct sim_place_options *options, const struc
     report.name = name;
     work.of = options->policies.count * (work.seeds.last - work.seeds.first + 1);
     if (code == 0)
-        code = replay_all(&work, &typical, &report, error);
+        code = replay_policies(&work, &typical, &report, error);
     if (code == 0 && chart >= 0)
         code = write_chart(&report, options->chart, chart, error);
     if (code == 0)

@@ -101,7 +101,7 @@ static bool lacks_memory(const struct plan_pool *pool, size_t slot, const struct
     uint64_t used = pool->view.snapshot.slots.items[slot].memory_used;
     const struct figure *sample = &device->load.memory_free;
     struct optional_number total = device->memory_total;
-    uint64_t told = 0;
+    uint64_t reserved = 0;
     bool open = false;
 
     if (filter_memory(request) == 0)
@@ -113,10 +113,10 @@ static bool lacks_memory(const struct plan_pool *pool, size_t slot, const struct
         const struct lease_info *lease =
             &pool->view.snapshot.leases.items[pool->view.uses.items[use].lease];
 
-        told += lease->parent == 0 && lease->memory.known ? lease->memory.value : 0;
+        reserved += lease->parent == 0 && lease->memory.known ? lease->memory.value : 0;
         open = open || (lease->parent == 0 && !lease->memory.known);
     }
-    if (!open || told != used || !sample->known)
+    if (!open || reserved != used || !sample->known)
         return false;
     return filter_fitting(request, sample->value > 0 && (uint64_t)sample->value > used
                                        ? (uint64_t)sample->value - used

@@ -151,7 +151,7 @@ static int poll_timeout(const struct leased_command *command)
     return left > INT_MAX ? INT_MAX : (int)left;
 }
 
-static void poll_once(struct leased_command *command)
+static void poll_events(struct leased_command *command)
 {
     struct labelled_output *labels = command->copies.labels;
     struct pollfd *polls = command->polls.items;
@@ -229,13 +229,13 @@ static int prepare_polls(struct leased_command *command, struct berth_error *err
 /* Supervises the copies until all have ended. */
 static void wait_for_end(struct leased_command *command)
 {
-    bool is_told;
+    bool is_ending;
 
     while (!launch_supervisor_is_done(command->supervisor))
-        poll_once(command);
-    is_told = command->end != 0 || launch_supervisor_must_end(command->supervisor);
+        poll_events(command);
+    is_ending = command->end != 0 || launch_supervisor_must_end(command->supervisor);
     if (command->copies.labels != NULL)
-        labelled_output_drain_pipes(command->copies.labels, is_told);
+        labelled_output_drain_pipes(command->copies.labels, is_ending);
     /* A copy that failed may have been killed at the end of the lease before the notice arrived. */
     if (command->claim != NULL && launch_supervisor_exit_code(command->supervisor) != EXIT_GOOD)
         receive_messages(command);

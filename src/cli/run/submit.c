@@ -268,7 +268,7 @@ static int submit_job(struct run_line *line, const struct submitted_replica *rep
 }
 
 /* Submits one job, or a job for each best-effort replica. Returns the exit code. */
-static int submit_all(struct run_line *line)
+static int submit_jobs(struct run_line *line)
 {
     struct request *request = &line->request.request;
     struct submitted_replica replica = {0};
@@ -299,7 +299,7 @@ static int run_submit_verb(int argc, char **argv)
     int code;
 
     if (run_line_parse(&verb_submit, &line, argc, argv, &code))
-        code = line.request.request.or_cpu ? refuse_cpu() : submit_all(&line);
+        code = line.request.request.or_cpu ? refuse_cpu() : submit_jobs(&line);
     run_line_finish(&line);
     return code;
 }

@@ -74,7 +74,7 @@ struct status_watcher {
     int64_t gone_since;        /* when the daemon went away; 0: it is running */
 };
 
-static int show_once(const struct status_options *options, struct pool_connection *connection)
+static int show_status(const struct status_options *options, struct pool_connection *connection)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct user_names users = {0};
@@ -245,7 +245,7 @@ static int run_status_verb(int argc, char **argv)
         error_wrap(&error, code, "status");
         return output_refusal(&error);
     }
-    code = show_once(&options, &connection);
+    code = show_status(&options, &connection);
     connect_close(&connection);
     return code;
 }

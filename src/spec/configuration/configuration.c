@@ -12,7 +12,7 @@
 
 enum { TENANTS_MAX = 1024, PATH_LENGTH_MAX = 4000 };
 
-#define SHORTEST_GRACE         (DURATION_SECOND / 1000)
+#define GRACE_MIN              (DURATION_SECOND / 1000)
 #define DEFAULT_CHECK_DEADLINE (30 * DURATION_SECOND)
 #define DEFAULT_HISTORY_KEEP   (90 * DURATION_DAY)
 
@@ -82,7 +82,7 @@ static const struct field_type type_history = {
 
 static const struct field configuration_fields[] = {
     {"policy", &type_policy, MEMBER(policy)},
-    {"grace", &field_duration, MEMBER(grace), .min = SHORTEST_GRACE},
+    {"grace", &field_duration, MEMBER(grace), .min = GRACE_MIN},
     {"age_step", &field_duration, MEMBER(age_step), .min = DURATION_SECOND},
     {"time_slice_tenants", &field_number32, MEMBER(time_slice_tenants), .min = 1,
      .max = TENANTS_MAX},
@@ -91,8 +91,8 @@ static const struct field configuration_fields[] = {
     {"default_time", &field_duration, MEMBER(default_time), .min = DURATION_SECOND},
     {"longest_time", &field_duration, MEMBER(longest_time), .min = DURATION_SECOND},
     {"time_warning", &field_duration, MEMBER(time_warning)},
-    {"admins", &configuration_people, MEMBER(admins)},
-    {"high", &configuration_people, MEMBER(high)},
+    {"admins", &configuration_principals, MEMBER(admins)},
+    {"high", &configuration_principals, MEMBER(high)},
     {"limits", &configuration_limits, .offset = 0},
     {"bounds", &type_bounds, MEMBER(bounds)},
     {"preferred", &configuration_device_ids, MEMBER(preferred)},
@@ -215,10 +215,10 @@ int configuration_read(const char *path, struct configuration *ret_configuration
     return code;
 }
 
-static void reserved_devices_finish(struct people *people)
+static void reserved_devices_finish(struct principals *principals)
 {
-    vector_finish(&people->users);
-    vector_finish(&people->groups);
+    vector_finish(&principals->users);
+    vector_finish(&principals->groups);
 }
 
 void configuration_finish(struct configuration *configuration)
@@ -232,11 +232,11 @@ void configuration_finish(struct configuration *configuration)
     vector_finish(&configuration->limits);
     vector_finish(&configuration->preferred);
     vector_for_each (reserved, &configuration->reserved)
-        reserved_devices_finish(&reserved->people);
+        reserved_devices_finish(&reserved->principals);
     vector_finish(&configuration->reserved);
     string_list_finish(&configuration->squatters_except);
-    string_list_finish(&configuration->prolog.words);
-    string_list_finish(&configuration->epilog.words);
+    string_list_finish(&configuration->prolog.argv);
+    string_list_finish(&configuration->epilog.argv);
     string_list_finish(&configuration->notify);
     free(configuration->history.file);
     *configuration = (struct configuration){0};

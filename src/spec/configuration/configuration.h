@@ -52,7 +52,8 @@ struct number_list {
     VECTOR_OF(uint32_t);
 };
 
-struct people {
+/* Users and groups with the same right. */
+struct principals {
     struct number_list users;
     struct number_list groups;
 };
@@ -62,7 +63,7 @@ struct people {
 
 /* The maximum lengths of lists, which are searched linearly. */
 enum {
-    CONFIGURED_PEOPLE_MAX = 10000, /* in a list of users or of groups */
+    CONFIGURED_PRINCIPALS_MAX = 10000, /* in a list of users or of groups */
     CONFIGURED_LIMITS_MAX = 10000,
     CONFIGURED_PROGRAMS_MAX = 1000,  /* in squatters_except */
     CONFIGURED_ARGUMENTS_MAX = 1000, /* in a command */
@@ -103,7 +104,7 @@ struct bounds {
 
 struct reserved_device {
     struct device_id id;
-    struct people people;
+    struct principals principals;
 };
 
 struct reserved_list {
@@ -118,7 +119,7 @@ enum squatting {
 
 /* A program that runs before or after each use of a device. */
 struct check_command {
-    struct string_list words; /* empty: none */
+    struct string_list argv; /* empty: none */
     int64_t deadline;
 };
 
@@ -146,8 +147,8 @@ struct configuration {
     int64_t default_time; /* 0: none */
     int64_t longest_time; /* 0: no maximum */
     int64_t time_warning; /* 0: none */
-    struct people admins;
-    struct people high;
+    struct principals admins;
+    struct principals high;
     struct allowance each_user;
     struct limit_list limits;
     struct bounds bounds;

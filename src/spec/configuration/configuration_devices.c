@@ -93,7 +93,7 @@ static int read_device(const struct field_reading *reading, const struct field *
                               "%s: expected a list of users, a mapping of users and groups, or "
                               "nobody, got %s",
                               field->name, document_node_describe(value).text);
-    return field_read(reading, &configuration_people, field, value, &added->people);
+    return field_read(reading, &configuration_principals, field, value, &added->principals);
 }
 
 static int read_reserved(const struct field_reading *reading, const struct field *field,

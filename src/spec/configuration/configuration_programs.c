@@ -103,7 +103,7 @@ static int read_command(const struct field_reading *reading, const struct field 
 const struct field_type configuration_command = {.read = read_command};
 
 static const struct field check_fields[] = {
-    {"command", &configuration_command, .offset = offsetof(struct check_command, words),
+    {"command", &configuration_command, .offset = offsetof(struct check_command, argv),
      .required = true},
     {"deadline", &field_duration, .offset = offsetof(struct check_command, deadline),
      .min = CHECK_DEADLINE_MIN, .max = CHECK_DEADLINE_MAX},

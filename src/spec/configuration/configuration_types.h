@@ -12,8 +12,8 @@
 extern const struct field_type configuration_user;
 extern const struct field_type configuration_group;
 
-/* struct people: a mapping of users and groups, or a list of users. */
-extern const struct field_type configuration_people;
+/* struct principals: a mapping of users and groups, or a list of users. */
+extern const struct field_type configuration_principals;
 
 /* struct configuration: sets each_user and limits. */
 extern const struct field_type configuration_limits;

@@ -101,7 +101,7 @@ static void check_defaults(struct configuration *configuration)
     assert_int_equal(configuration->squatters, SQUATTING_AVOIDED);
     assert_int_equal(configuration->squatters_except.count, 0);
     assert_int_equal(configuration->idle_warning + configuration->idle_reclaim, 0);
-    assert_int_equal(configuration->prolog.words.count + configuration->epilog.words.count, 0);
+    assert_int_equal(configuration->prolog.argv.count + configuration->epilog.argv.count, 0);
     assert_int_equal(configuration->prolog.deadline, 30 * DURATION_SECOND);
     assert_int_equal(configuration->epilog.deadline, 30 * DURATION_SECOND);
     assert_int_equal(configuration->notify.count, 0);
@@ -146,8 +146,8 @@ static void check_reserved(const struct reserved_device *reserved, const char *i
                            const char *users, const char *groups)
 {
     assert_string_equal(device_id_format(reserved->id).text, id);
-    check_numbers(&reserved->people.users, users);
-    check_numbers(&reserved->people.groups, groups);
+    check_numbers(&reserved->principals.users, users);
+    check_numbers(&reserved->principals.groups, groups);
 }
 
 /* ---- Valid files ---- */
@@ -234,9 +234,9 @@ static void programs_are_read(void **state)
     (void)state;
     assert_int_equal(configuration.squatters, SQUATTING_IGNORED);
     check_strings(&configuration.squatters_except, "Xorg gnome-shell");
-    check_strings(&configuration.prolog.words, "/opt/check --quick");
+    check_strings(&configuration.prolog.argv, "/opt/check --quick");
     assert_int_equal(configuration.prolog.deadline, DURATION_SECOND / 10);
-    check_strings(&configuration.epilog.words, "/opt/clean");
+    check_strings(&configuration.epilog.argv, "/opt/clean");
     assert_int_equal(configuration.epilog.deadline, 30 * DURATION_SECOND);
     check_strings(&configuration.notify, "/opt/mail -s GPUs");
     assert_false(configuration.history.is_off);
@@ -404,9 +404,9 @@ static void check_too_many(const char *before, const char *item, const char *val
 static void lists_that_are_too_long_are_refused(void **state)
 {
     (void)state;
-    check_too_many("high: [", "", "", "]", CONFIGURED_PEOPLE_MAX,
+    check_too_many("high: [", "", "", "]", CONFIGURED_PRINCIPALS_MAX,
                    "1:7: high: expected at most 10000 users, got 10001");
-    check_too_many("admins: {groups: [", "", "", "]}", CONFIGURED_PEOPLE_MAX,
+    check_too_many("admins: {groups: [", "", "", "]}", CONFIGURED_PRINCIPALS_MAX,
                    "1:18: groups: expected at most 10000 groups, got 10001");
     check_too_many("limits: {users: {", "", ": 1", "}}", CONFIGURED_LIMITS_MAX,
                    "1:88908: users: expected at most 10000 limits, got more");

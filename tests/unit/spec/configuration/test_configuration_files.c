@@ -50,8 +50,8 @@ static const struct named_member number_lists[] = {
 
 static const struct named_member string_lists[] = {
     MEMBER(squatters_except),
-    MEMBER(prolog.words),
-    MEMBER(epilog.words),
+    MEMBER(prolog.argv),
+    MEMBER(epilog.argv),
     MEMBER(notify),
 };
 
@@ -113,9 +113,9 @@ static void describe_devices(const struct configuration *configuration, struct t
     vector_for_each (reserved, &configuration->reserved) {
         begin(out, "reserved ");
         text_append_format(out, "%s: users", device_id_format(reserved->id).text);
-        describe_numbers(&reserved->people.users, out);
+        describe_numbers(&reserved->principals.users, out);
         text_append(out, ", groups");
-        describe_numbers(&reserved->people.groups, out);
+        describe_numbers(&reserved->principals.groups, out);
     }
 }
 

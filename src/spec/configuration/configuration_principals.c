@@ -132,7 +132,7 @@ static int read_numbers(const struct field_reading *reading, const struct field 
                         const struct document_node *node, const struct field_type *type,
                         const char *of, struct number_list *list)
 {
-    int code = field_require_list(reading, field, node, of, CONFIGURED_PEOPLE_MAX);
+    int code = field_require_list(reading, field, node, of, CONFIGURED_PRINCIPALS_MAX);
 
     for (size_t i = 0; i < node->count && code == 0; i++) {
         uint32_t *number = vector_append(list);
@@ -158,32 +158,32 @@ static int read_groups(const struct field_reading *reading, const struct field *
 static const struct field_type type_users = {.read = read_users};
 static const struct field_type type_groups = {.read = read_groups};
 
-static const struct field people_fields[] = {
-    {"users", &type_users, .offset = offsetof(struct people, users)},
-    {"groups", &type_groups, .offset = offsetof(struct people, groups)},
+static const struct field principals_fields[] = {
+    {"users", &type_users, .offset = offsetof(struct principals, users)},
+    {"groups", &type_groups, .offset = offsetof(struct principals, groups)},
 };
 
-static const struct record people_record = {
+static const struct record principals_record = {
     .what = "a mapping of users and groups",
-    .fields = people_fields,
-    .field_count = COUNT(people_fields),
+    .fields = principals_fields,
+    .field_count = COUNT(principals_fields),
 };
 
-static int read_people(const struct field_reading *reading, const struct field *field,
-                       const struct document_node *node, void *target)
+static int read_principals(const struct field_reading *reading, const struct field *field,
+                           const struct document_node *node, void *target)
 {
-    struct people *people = target;
+    struct principals *principals = target;
 
     if (node->kind == NODE_MAPPING)
-        return field_read_record(reading, &people_record, node, people);
+        return field_read_record(reading, &principals_record, node, principals);
     if (node->kind == NODE_LIST)
-        return read_users(reading, field, node, &people->users);
+        return read_users(reading, field, node, &principals->users);
     return document_error(reading->document, node, reading->error, BERTH_ERROR_SYNTAX,
                           "%s: expected a list of users, or a mapping of users and groups, got %s",
                           field->name, document_node_describe(node).text);
 }
 
-const struct field_type configuration_people = {.read = read_people};
+const struct field_type configuration_principals = {.read = read_principals};
 
 bool configuration_number_list_has(const struct number_list *list, uint32_t number)
 {
