@@ -70,6 +70,9 @@ extern const struct verb verb_undrain;
 extern const struct verb verb_wait;
 extern const struct verb verb_web;
 
+/* A subcommand in a file of its own. */
+extern const struct verb verb_spec_check;
+
 /* All verbs in the order of the help, ended by NULL. */
 extern const struct verb *const verbs[];
 

@@ -16,15 +16,19 @@
 /* The subject of a watch. All functions are called in the thread that called watch_run(). */
 struct watch_subject {
     void *context;
-    bool json; /* never on the screen */
+    bool json;     /* never on the screen */
+    bool has_time; /* the time stands above each picture, except in JSON */
 
     /* Reads the newest state. Returns 1 if something may have changed, 0 if nothing has changed, or
      * a negative code, which ends the watch. */
     int (*update)(void *context, bool on_screen, struct berth_error *error);
 
-    /* Appends the picture. Appends nothing if there is nothing to show yet or, without a screen, if
-     * nothing has changed since the last call. */
+    /* Appends the picture; nothing if there is nothing to show yet. */
     void (*write)(void *context, bool on_screen, struct text *out);
+
+    /* Returns a number that changes when the picture is worth printing again. Called only without a
+     * screen. NULL: every change of the picture counts. */
+    uint64_t (*fingerprint)(void *context);
 
     /* Returns how long to wait for the next update, in nanoseconds, and the descriptor that ends
      * the wait early when it is readable; -1: none. */

@@ -3,7 +3,6 @@
  * berth-sim: replays traces through the engine. 'berth sim' becomes this program.
  */
 #include "cli/programs/sim_options.h"
-#include "cli/programs/sim_verbs.h"
 #include "cli/subcommands.h"
 
 int main(int argc, char **argv)

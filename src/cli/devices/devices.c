@@ -3,7 +3,6 @@
  * berth devices: the devices of this machine, once or with --watch.
  */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/count.h"
@@ -61,9 +60,8 @@ struct devices_watcher {
     struct devices_scan *scan;
     struct user_names users;
     bool json;
-    bool repeats;        /* --watch */
-    int64_t scan_at;     /* when the next scan is due; 0: the first scan is not shown yet */
-    struct text printed; /* the last output, without the time above it */
+    bool repeats;    /* --watch */
+    int64_t scan_at; /* when the next scan is due; 0: the first scan is not shown yet */
 };
 
 static void write_nothing_found(const struct devices_scan *scan, struct text *out)
@@ -181,21 +179,8 @@ static int update_scan(void *context, bool on_screen, struct berth_error *error)
 /* watch_subject.write */
 static void write_picture(void *context, bool on_screen, struct text *out)
 {
-    struct devices_watcher *watcher = context;
-    struct text picture = {0};
-
-    write_scan(watcher, &picture);
-    if (!on_screen && !text_failed(&picture) &&
-        strcmp(text_string(&picture), text_string(&watcher->printed)) == 0) {
-        text_finish(&picture);
-        return;
-    }
-    if (!watcher->json)
-        text_append_format(out, "%s\n\n", quantity_format_time(clock_read(CLOCK_REALTIME)).text);
-    text_append(out, text_string(&picture));
-    out->failed |= picture.failed;
-    text_finish(&watcher->printed);
-    watcher->printed = picture;
+    (void)on_screen;
+    write_scan(context, out);
 }
 
 /* watch_subject.wait */
@@ -213,13 +198,13 @@ static int watch_devices(struct devices_scan *scan, bool json)
     const struct watch_subject subject = {
         .context = &watcher,
         .json = json,
+        .has_time = true,
         .update = update_scan,
         .write = write_picture,
         .wait = wait_for_scan,
     };
     int code = watch_run(&subject, "devices");
 
-    text_finish(&watcher.printed);
     user_names_finish(&watcher.users);
     return code;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes the parts of `berth devices`: tables and JSON. A failed allocation is recorded in `out`.
+ * Writes the parts of `berth devices`, tables and JSON, and the lines of drain and undrain. A
+ * failed allocation is recorded in `out`.
  */
 #ifndef CLI_DEVICES_DEVICES_OUTPUT_H
 #define CLI_DEVICES_DEVICES_OUTPUT_H
@@ -10,9 +11,10 @@
 #include "base/text/terminal.h"
 #include "base/text/text.h"
 #include "model/machine/machine_report.h"
+#include "view/pool_view.h"
 #include "view/user_names.h"
 
-/* The input of all functions here. It borrows all that it points to. */
+/* The input of the functions that write `berth devices`. It borrows all that it points to. */
 struct devices_picture {
     const struct machine_report *report;
     const struct optional_number *slots; /* by device of the report; NULL: the device's position */
@@ -35,5 +37,9 @@ void devices_write_table(const struct devices_picture *picture, struct text *out
 void devices_write_processes(const struct devices_picture *picture, struct text *out);
 void devices_write_links(const struct machine *machine, const struct terminal *terminal,
                          struct text *out);
+
+/* Appends the state of a device: "nvidia3: out of service once lease 12 (alice) ends\n". */
+void drain_describe(const struct pool_view *view, struct device_id id, struct user_names *users,
+                    struct text *out);
 
 #endif

@@ -1,12 +1,176 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/devices/devices_scan.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system/clock.h"
+#include "base/system/process_stat.h"
+#include "base/text/quantity.h"
 #include "launch/masks/inherited_masks.h"
+
+/* How long to wait for the pool, in nanoseconds. */
+#define POOL_TIMEOUT DURATION_SECOND
+
+/* The maximum number of ancestors to search: more than any real process has. */
+enum { ANCESTORS_MAX = 256 };
+
+/* After a timeout, the pool is not queried again for this long. */
+static const int64_t silence = 10 * DURATION_SECOND;
+
+static void close_session(struct devices_pool *pool)
+{
+    if (!pool->is_connected)
+        return;
+    session_close(&pool->session);
+    pool_address_finish(&pool->address);
+    pool->is_connected = false;
+}
+
+static void forget_view(struct devices_pool *pool)
+{
+    if (pool->is_known)
+        pool_view_finish(&pool->view);
+    pool->view = (struct pool_view){0};
+    vector_finish(&pool->holders);
+    pool->is_known = false;
+}
+
+static void finish_pool(struct devices_pool *pool)
+{
+    forget_view(pool);
+    close_session(pool);
+}
+
+static bool connect_pool(struct devices_pool *pool)
+{
+    if (pool->is_connected)
+        return true;
+    if (pool_address_find(NULL, &pool->address, NULL) < 0)
+        return false;
+    if (session_open_with_timeout(&pool->session, &pool->address, DIAL_ONLY, POOL_TIMEOUT, NULL) <
+        0) {
+        pool_address_finish(&pool->address);
+        return false;
+    }
+    pool->is_connected = true;
+    return true;
+}
+
+static int compare_holders(const void *one, const void *other)
+{
+    const struct devices_pool_holder *a = one;
+    const struct devices_pool_holder *b = other;
+
+    if (a->pid != b->pid)
+        return a->pid < b->pid ? -1 : 1;
+    return (a->lease > b->lease) - (a->lease < b->lease);
+}
+
+/* Fills `holders` from the view. Returns 0 or BERTH_ERROR_MEMORY. */
+static int index_holders(struct devices_pool *pool)
+{
+    const struct lease_info *lease;
+
+    vector_for_each (lease, &pool->view.snapshot.leases) {
+        struct devices_pool_holder *holder;
+
+        if (lease->pid <= 0)
+            continue;
+        holder = vector_append(&pool->holders);
+        if (holder == NULL)
+            return BERTH_ERROR_MEMORY;
+        *holder = (struct devices_pool_holder){.pid = lease->pid, .lease = lease->id};
+    }
+    if (pool->holders.count > 0)
+        qsort(pool->holders.items, pool->holders.count, sizeof(*pool->holders.items),
+              compare_holders);
+    return 0;
+}
+
+/* Fetches the view. Fails if the pool has an inventory: its devices are others, even with equal
+ * ids. */
+static bool fetch_view(struct devices_pool *pool)
+{
+    if (pool_view_fetch_within(&pool->session, POOL_TIMEOUT, &pool->view, NULL) < 0)
+        return false;
+    pool->is_known = true;
+    return pool->view.about.inventory == NULL && index_holders(pool) == 0;
+}
+
+/* Queries the pool. Blocks for at most about twice POOL_TIMEOUT. After a failure, `is_known` is
+ * false. */
+static void query_pool(struct devices_pool *pool)
+{
+    int64_t began = clock_now();
+
+    forget_view(pool);
+    if (began < pool->silent_until)
+        return;
+    if (connect_pool(pool) && fetch_view(pool))
+        return;
+    forget_view(pool);
+    close_session(pool);
+    if (clock_now() - began >= POOL_TIMEOUT / 2)
+        pool->silent_until = clock_now() + silence;
+}
+
+/* Returns the slot of a device in the pool; unknown if the pool does not have it. */
+static struct optional_number find_pool_slot(const struct devices_pool *pool, struct device_id id)
+{
+    const struct slot_info *slot;
+
+    vector_for_each (slot, &pool->view.snapshot.slots) {
+        if (device_id_equals(slot->device->id, id))
+            return optional_number_of((uint64_t)(slot - pool->view.snapshot.slots.items));
+    }
+    return (struct optional_number){0};
+}
+
+/* Returns the pool's copy of the device; NULL: the pool does not have it. */
+static const struct device *find_pool_device(const struct devices_pool *pool, struct device_id id)
+{
+    struct optional_number slot = find_pool_slot(pool, id);
+
+    return slot.known ? pool->view.snapshot.slots.items[slot.value].device : NULL;
+}
+
+/* Returns the youngest lease that the process itself holds; 0: none. */
+static uint64_t find_held_lease(const struct devices_pool *pool, pid_t pid)
+{
+    size_t low = 0;
+    size_t high = pool->holders.count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (pool->holders.items[middle].pid <= pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && pool->holders.items[low - 1].pid == pid ? pool->holders.items[low - 1].lease
+                                                              : 0;
+}
+
+/* Returns the lease of a process of this machine: the youngest lease that the process holds, or
+ * else that of its nearest ancestor with one; 0: none. */
+static uint64_t find_nearest_lease(const struct devices_pool *pool, uint64_t pid)
+{
+    pid_t ancestor = pid <= INT_MAX ? (pid_t)pid : 0;
+    uint64_t lease = 0;
+
+    if (pool->holders.count == 0)
+        return 0;
+    for (int i = 0; lease == 0 && ancestor > 0 && i < ANCESTORS_MAX; i++) {
+        lease = find_held_lease(pool, ancestor);
+        ancestor = process_stat_parent(ancestor);
+    }
+    return lease;
+}
 
 int devices_scan_open(struct devices_scan *scan, const char *inventory, const char *deadline,
                       struct berth_error *error)
@@ -35,7 +199,7 @@ void devices_scan_close(struct devices_scan *scan)
 {
     forget_report(scan);
     machine_source_close(&scan->source);
-    devices_pool_finish(&scan->pool);
+    finish_pool(&scan->pool);
     string_list_finish(&scan->masks);
     text_finish(&scan->hidden_by);
 }
@@ -49,7 +213,7 @@ static int find_slots(struct devices_scan *scan, struct berth_error *error)
     if (scan->slots == NULL)
         return error_set_memory(error);
     for (size_t i = 0; i < devices->count; i++)
-        scan->slots[i] = scan->pool.is_known ? devices_pool_slot(&scan->pool, devices->items[i].id)
+        scan->slots[i] = scan->pool.is_known ? find_pool_slot(&scan->pool, devices->items[i].id)
                                              : optional_number_of(i);
     return 0;
 }
@@ -65,7 +229,7 @@ static bool is_recorded(void)
 /* Adds the pool's facts about the processes of a device. */
 static void add_pool_facts(const struct devices_pool *pool, struct device *device)
 {
-    const struct device *known = devices_pool_device(pool, device->id);
+    const struct device *known = find_pool_device(pool, device->id);
     struct device_process *process;
 
     vector_for_each (process, &device->processes) {
@@ -78,7 +242,7 @@ static void add_pool_facts(const struct devices_pool *pool, struct device *devic
             process->squats = there->squats;
         }
         if (process->lease == 0 && !is_recorded())
-            process->lease = devices_pool_lease(pool, process->pid);
+            process->lease = find_nearest_lease(pool, process->pid);
     }
 }
 
@@ -190,7 +354,7 @@ int devices_scan_update(struct devices_scan *scan, struct berth_error *error)
     scan->report = report;
     scan->has_report = true;
     if (!scan->source.is_virtual)
-        devices_pool_query(&scan->pool);
+        query_pool(&scan->pool);
     code = find_slots(scan, error);
     if (code == 0)
         find_leases(scan);

@@ -1,15 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Scans the devices for `berth devices`: of the hardware or of an inventory. Removes the devices
- * that masks in the environment hide, and adds the pool's facts.
+ * that masks in the environment hide, and adds the pool's facts. No daemon is started. A pool that
+ * is missing or does not answer in time adds nothing.
  */
 #ifndef CLI_DEVICES_DEVICES_SCAN_H
 #define CLI_DEVICES_DEVICES_SCAN_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "base/optional.h"
 #include "base/string_list.h"
-#include "cli/devices/devices_pool.h"
 #include "cli/machine_source.h"
+#include "view/pool_view.h"
+
+struct devices_pool_holder {
+    pid_t pid;
+    uint64_t lease;
+};
+
+/* The facts that the pool adds to a scan of the hardware: slots, start times of processes, and
+ * their leases. Zeroed memory is valid: the pool was not queried yet. */
+struct devices_pool {
+    struct pool_address address;
+    struct session session;
+    bool is_connected;
+    int64_t silent_until; /* after a timeout: no query before this time (CLOCK_MONOTONIC) */
+    struct pool_view view;
+    bool is_known; /* the view is from the last query */
+    struct {
+        VECTOR_OF(struct devices_pool_holder); /* by pid, then by lease */
+    } holders;
+};
 
 /* Zeroed memory has no report yet. */
 struct devices_scan {
@@ -29,8 +53,9 @@ int devices_scan_open(struct devices_scan *scan, const char *inventory, const ch
                       struct berth_error *error);
 void devices_scan_close(struct devices_scan *scan);
 
-/* Scans the devices; blocks as machine_source_scan() does. An inventory is read once, and masks do
- * not hide its devices. Fails as machine_source_scan(); on BERTH_ERROR_IO the last report stays. */
+/* Scans the devices; blocks as machine_source_scan() does, and for the pool about 2 s at most. An
+ * inventory is read once, and masks do not hide its devices. Fails as machine_source_scan(); on
+ * BERTH_ERROR_IO the last report stays. */
 int devices_scan_update(struct devices_scan *scan, struct berth_error *error);
 
 /* Marks the devices of the last report as old, and adds the reason to its problems. */

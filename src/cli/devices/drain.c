@@ -3,8 +3,6 @@
  * berth drain and berth undrain: take devices out of service and back. All devices of one command
  * change in one step, or none does.
  */
-#include "cli/devices/drain.h"
-
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,6 +10,7 @@
 #include "base/error.h"
 #include "base/text/utf8.h"
 #include "cli/connect.h"
+#include "cli/devices/devices_output.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/verbs.h"

@@ -51,6 +51,10 @@ struct sim_queue_options {
     bool json;
 };
 
+/* Run the subcommand in berth-sim. argv[0] is its name. Return the exit code. */
+int sim_place_run(int argc, char **argv);
+int sim_queue_run(int argc, char **argv);
+
 extern const struct choice queue_order_names[];
 extern const struct choice queue_estimate_names[];
 extern const struct option_set sim_queue_option_set;

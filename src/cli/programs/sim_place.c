@@ -15,7 +15,6 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/programs/sim_options.h"
-#include "cli/programs/sim_verbs.h"
 #include "sim/baselines/baselines.h"
 #include "sim/place_report.h"
 #include "sim/progress.h"

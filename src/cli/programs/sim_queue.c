@@ -13,7 +13,6 @@
 #include "base/text/table.h"
 #include "cli/output.h"
 #include "cli/programs/sim_options.h"
-#include "cli/programs/sim_verbs.h"
 #include "engine/policy/policies.h"
 #include "sim/baselines/baselines.h"
 #include "sim/progress.h"

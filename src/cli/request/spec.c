@@ -2,10 +2,11 @@
  *
  * berth spec, and berth spec schema, which prints the JSON Schema.
  */
-#include "cli/request/spec.h"
-
 #include "cli/output.h"
 #include "cli/subcommands.h"
+
+/* The text of src/spec/workload.schema.json, which tools/embed.c puts into the program. */
+extern const char *const workload_schema;
 
 static const struct option_set *const no_sets[] = {NULL};
 

@@ -10,7 +10,7 @@
 #include "base/text/utf8.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/request/spec.h"
+#include "cli/verbs.h"
 #include "spec/option_types.h"
 #include "spec/workload.h"
 

@@ -68,8 +68,6 @@ struct status_watcher {
     struct follower follower;
     struct user_names users;
     bool json;
-    uint64_t printed; /* the fingerprint of the last printed view */
-    bool has_printed;
     enum follower_state state; /* as of the last update */
     int64_t gone_since;        /* when the daemon went away; 0: it is running */
 };
@@ -169,7 +167,6 @@ static void write_view(void *context, bool on_screen, struct text *out)
 {
     struct status_watcher *watcher = context;
     const struct pool_view *view = &watcher->follower.view;
-    uint64_t fingerprint;
     char note[128];
 
     if (!watcher->follower.has_view)
@@ -181,12 +178,15 @@ static void write_view(void *context, bool on_screen, struct text *out)
         append_view(watcher, watcher->state == FOLLOWER_LIVE ? NULL : note, out);
         return;
     }
-    fingerprint = pool_fingerprint_events(view);
-    if (watcher->has_printed && fingerprint == watcher->printed)
-        return;
     append_view(watcher, quantity_format_time(view->snapshot.time).text, out);
-    watcher->printed = fingerprint;
-    watcher->has_printed = true;
+}
+
+/* watch_subject.fingerprint: of the view that write_view() wrote. */
+static uint64_t find_fingerprint(void *context)
+{
+    const struct status_watcher *watcher = context;
+
+    return pool_fingerprint_events(&watcher->follower.view);
 }
 
 /* watch_subject.wait */
@@ -211,6 +211,7 @@ static int watch_status(const struct status_options *options)
         .json = options->json,
         .update = update_view,
         .write = write_view,
+        .fingerprint = find_fingerprint,
         .wait = wait_for_news,
     };
     struct berth_error error = BERTH_ERROR_INIT;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "cli/devices/drain.h"
+#include "cli/devices/devices_output.h"
 #include "support/pool_pictures.h"
 #include "view/pool_fingerprint.h"
 
