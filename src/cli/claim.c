@@ -124,12 +124,6 @@ int claim_resume(struct client_claim *claim, struct session *session, struct ber
     return session_send(session, &claim->question, error);
 }
 
-/* Returns whether to reconnect: the daemon closed the connection without a message. */
-static bool is_disconnected(const struct session *session)
-{
-    return session->socket < 0 && !session->closed;
-}
-
 /* Moves the devices of the next part to the end of the grant. */
 static int add_devices(struct wire_message *grant, struct wire_message *part)
 {
@@ -236,7 +230,8 @@ int claim_wait(struct client_claim *claim, struct session *session,
     while (!claim->granted) {
         if (code == 0)
             code = wait_for_message(claim, session, listener, error);
-        if (code == BERTH_ERROR_IO && is_disconnected(session)) {
+        /* The daemon closed the connection without a message. */
+        if (code == BERTH_ERROR_IO && session->socket < 0 && !session->closed) {
             code = session_reconnect(session, error);
             if (code < 0)
                 return code;

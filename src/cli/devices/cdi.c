@@ -108,15 +108,6 @@ static int scan_devices(struct machine_source *source, struct text *out, struct 
     return code;
 }
 
-/* Prints the document, or writes it to --output. Returns an exit code, or a negative error code. */
-static int output_document(const struct cdi_options *options, const struct text *document,
-                           struct berth_error *error)
-{
-    if (options->output == NULL)
-        return output_write(document);
-    return cdi_files_write(options->output, document, error);
-}
-
 /* Prints the error and returns its exit code. A wrong path is wrong usage. */
 static int fail_cdi(struct berth_error *error)
 {
@@ -138,7 +129,8 @@ static int make_document(const struct cdi_options *options)
     code = scan_devices(&source, &document, &error);
     machine_source_close(&source);
     if (code == 0)
-        code = output_document(options, &document, &error);
+        code = options->output == NULL ? output_write(&document)
+                                       : cdi_files_write(options->output, &document, &error);
     text_finish(&document);
     return code < 0 ? fail_cdi(&error) : code;
 }

@@ -13,29 +13,18 @@
 #include "launch/pin.h"
 #include "model/mps_directories.h"
 
-/* Returns how many ranks run without devices: the minimum that was requested. */
-static uint32_t ranks_without_devices(const struct device_count *gpus)
-{
-    return gpus->all ? 1 : gpus->min;
-}
-
-static const char *find_backend(const struct request_options *options)
-{
-    int backend = options->backend == BACKEND_UNSAID ? BACKEND_NCCL : (int)options->backend;
-
-    return choice_name(backend_names, backend);
-}
-
 static struct rank_plan make_plan(const struct command_launch *launch)
 {
     const struct request_options *options = launch->options;
     const struct request *request = &options->request;
+    int backend = options->backend == BACKEND_UNSAID ? BACKEND_NCCL : (int)options->backend;
     struct rank_plan plan = {
         .replicas = request->replicas,
-        .each = ranks_without_devices(&request->gpus),
+        /* Without devices: the requested minimum. */
+        .each = request->gpus.all ? 1 : request->gpus.min,
         .ranks = request->ranks,
         .only_own = options->rank_mask == RANK_MASK_ONE || request->sharing == SHARING_MPS,
-        .backend = find_backend(options),
+        .backend = choice_name(backend_names, backend),
         .interface = options->interface,
     };
 

@@ -68,11 +68,6 @@ static int launch_command(struct command_launch *launch, struct session *session
     return code;
 }
 
-static bool is_impossible(int code)
-{
-    return code == BERTH_ERROR_IMPOSSIBLE || code == BERTH_ERROR_NO_DEVICE;
-}
-
 /* Claims devices and launches the command. Returns the exit code, or a negative error code. */
 static int claim_and_launch(struct run_line *line, struct pool_connection *connection,
                             const struct started_replica *replica, const struct command_launch *how,
@@ -98,7 +93,8 @@ static int claim_and_launch(struct run_line *line, struct pool_connection *conne
         code = claim_await(&claim, &connection->session, &awaiting, error);
     if (code == 0)
         with_claim.claim = &claim;
-    if (code == 0 || (is_impossible(code) && line->request.request.or_cpu))
+    if (code == 0 || (line->request.request.or_cpu &&
+                      (code == BERTH_ERROR_IMPOSSIBLE || code == BERTH_ERROR_NO_DEVICE)))
         code = launch_command(&with_claim, &connection->session);
     claim_finish(&claim);
     return code;

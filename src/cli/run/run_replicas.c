@@ -80,14 +80,6 @@ static int start_copy(const void *context, struct launch_supervisor *supervisor,
                                                                     : 0;
 }
 
-static int make_labels(uint32_t count, struct labelled_output **ret_labels,
-                       struct berth_error *error)
-{
-    const struct labelled_output_options facts = {count, count, STDOUT_FILENO, STDERR_FILENO};
-
-    return labelled_output_create(&facts, ret_labels, error);
-}
-
 int run_replicas(struct run_line *line)
 {
     struct copies all = {.line = line};
@@ -97,11 +89,13 @@ int run_replicas(struct run_line *line)
         .context = &all,
         .start = start_copy,
     };
+    const struct labelled_output_options labels = {copies.count, copies.count, STDOUT_FILENO,
+                                                   STDERR_FILENO};
     struct berth_error error = BERTH_ERROR_INIT;
     int code = test_one_replica(line, &error);
 
     if (code == 0 && line->request.label)
-        code = make_labels(copies.count, &all.labels, &error);
+        code = labelled_output_create(&labels, &all.labels, &error);
     if (code < 0)
         return run_fail(&verb_run, &error);
     copies.labels = all.labels;

@@ -209,11 +209,6 @@ static bool detach_from_caller(int report)
     return good && close_range(REPORT_DESCRIPTOR + 1, ~0U, 0) == 0;
 }
 
-static void print_id(uint64_t id, struct text *out)
-{
-    text_append_format(out, "%" PRIu64 "\n", id);
-}
-
 /* Waits for the report and prints the id. Returns the exit code. */
 static int wait_for_report(int from, pid_t job)
 {
@@ -233,7 +228,7 @@ static int wait_for_report(int from, pid_t job)
         waitpid(job, NULL, 0);
         return run_fail(&verb_submit, &report.error);
     }
-    print_id(report.id, &out);
+    text_append_format(&out, "%" PRIu64 "\n", report.id);
     code = output_write(&out);
     text_finish(&out);
     return code;
