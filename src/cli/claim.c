@@ -90,6 +90,21 @@ int claim_init(struct client_claim *claim, const struct claim_facts *facts,
     return 0;
 }
 
+int claim_init_test(struct client_claim *claim, const struct claim_facts *facts,
+                    struct berth_error *error)
+{
+    int code = claim_init(claim, facts, error);
+
+    claim->question = (struct wire_message){
+        .type = WIRE_TEST,
+        .request = claim->question.request,
+        .parent = claim->question.parent,
+        .masks = claim->question.masks,
+        .inventory = claim->question.inventory,
+    };
+    return code;
+}
+
 void claim_finish(struct client_claim *claim)
 {
     string_list_finish(&claim->masks);

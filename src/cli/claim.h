@@ -30,7 +30,7 @@ struct claim_facts {
 };
 
 struct client_claim {
-    struct wire_message question; /* WIRE_CLAIM; borrows from the facts and the members below */
+    struct wire_message question; /* WIRE_CLAIM or _TEST; borrows from the facts and from below */
     struct string_list masks;
     struct text command;
     uint64_t explain_number;   /* the number of the last WIRE_EXPLAIN; 0: none */
@@ -56,6 +56,10 @@ struct claim_listener {
  * The caller finishes the claim, also on failure. */
 int claim_init(struct client_claim *claim, const struct claim_facts *facts,
                struct berth_error *error);
+/* The same for a WIRE_TEST, which asks whether the claim would be granted at once. It has no token,
+ * and cannot be passed to claim_wait() or claim_resume(). */
+int claim_init_test(struct client_claim *claim, const struct claim_facts *facts,
+                    struct berth_error *error);
 void claim_finish(struct client_claim *claim);
 
 /* Sends the claim and blocks until it is granted. Fails with the code of the daemon's refusal; with

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/tagged.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -36,6 +37,7 @@ static void digest_field(const struct tagged_table *table, size_t tag, struct ta
     size_t size = shape == TAGGED_SHAPE_NUMBER ? field->size : sizeof(void *);
     uint64_t bit = UINT64_C(1) << tag;
 
+    digest->known |= bit;
     if (field->required)
         digest->required |= bit;
     if (field->kind->reset != NULL && field->default_value != 0)
@@ -72,6 +74,7 @@ static const struct tagged_digest *get_digest(const struct tagged_table *table,
         __atomic_compare_exchange_n(&own->state, &state, DIGEST_BEGUN, false, __ATOMIC_ACQUIRE,
                                     __ATOMIC_ACQUIRE)) {
         make_digest(table, room);
+        own->known = room->known;
         own->always = room->always;
         own->required = room->required;
         own->reset = room->reset;
@@ -150,19 +153,28 @@ static int write_field(const struct tagged_table *table, size_t tag, uint32_t ty
     return 0;
 }
 
-int tagged_write(const struct tagged_table *table, uint32_t type_bit, const void *whole,
-                 struct text *out)
+int tagged_write_set(const struct tagged_table *table, uint64_t tags, uint32_t type_bit,
+                     const void *whole, struct text *out)
 {
     struct tagged_digest room;
     const struct tagged_digest *digest = get_digest(table, &room);
+    uint64_t candidates = find_candidates(table, digest, whole);
 
-    tag_for_each (tag, find_candidates(table, digest, whole)) {
+    tag_for_each (tag, candidates & tags) {
         int code = write_field(table, tag, type_bit, whole, out);
 
         if (code < 0)
             return code;
     }
+    tag_for_each (other, candidates & ~tags)
+        assert(is_default(&table->fields[other], type_bit, whole));
     return 0;
+}
+
+int tagged_write(const struct tagged_table *table, uint32_t type_bit, const void *whole,
+                 struct text *out)
+{
+    return tagged_write_set(table, TAGGED_ALL_TAGS, type_bit, whole, out);
 }
 
 /* Reads the tag and the value's range of the field at span->at, and moves to the next field. */
@@ -189,12 +201,14 @@ static int read_field_header(const struct tagged_reading *reading, struct tagged
     return 0;
 }
 
+/* Reads the field if its tag is in the set `known`. */
 static int read_field(const struct tagged_reading *reading, const struct tagged_table *table,
-                      size_t tag, struct tagged_span value, uint64_t *seen, void *whole)
+                      uint64_t known, size_t tag, struct tagged_span value, uint64_t *seen,
+                      void *whole)
 {
-    const struct tagged_field *field = tag < table->count ? &table->fields[tag] : NULL;
+    const struct tagged_field *field;
 
-    if (field == NULL || field->kind == NULL) {
+    if (tag >= table->count || (known >> tag & 1) == 0) {
         if (tag < TAGGED_MANDATORY)
             return 0;
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
@@ -202,6 +216,7 @@ static int read_field(const struct tagged_reading *reading, const struct tagged_
                          "%zu at byte %zu",
                          tag, value.at - TAGGED_FIELD_SIZE);
     }
+    field = &table->fields[tag];
     if ((*seen >> tag & 1) != 0)
         return error_set(reading->error, BERTH_ERROR_SYNTAX,
                          "expected %s once, got it again at byte %zu", field->name,
@@ -226,12 +241,13 @@ static int check_required(const struct tagged_reading *reading, const struct tag
     return 0;
 }
 
-int tagged_read(const struct tagged_reading *reading, const struct tagged_table *table,
-                struct tagged_span span, void *whole)
+int tagged_read_set(const struct tagged_reading *reading, const struct tagged_table *table,
+                    uint64_t tags, struct tagged_span span, void *whole)
 {
     const struct tagged_span all = span;
     struct tagged_digest room;
     const struct tagged_digest *digest = get_digest(table, &room);
+    uint64_t known = digest->known & tags;
     uint64_t seen = 0;
     int code = 0;
 
@@ -243,9 +259,16 @@ int tagged_read(const struct tagged_reading *reading, const struct tagged_table 
 
         code = read_field_header(reading, &span, &tag, &value);
         if (code == 0)
-            code = read_field(reading, table, tag, value, &seen, whole);
+            code = read_field(reading, table, known, tag, value, &seen, whole);
     }
-    return code < 0 ? code : check_required(reading, table, all, digest->required, seen, whole);
+    return code < 0 ? code
+                    : check_required(reading, table, all, digest->required & tags, seen, whole);
+}
+
+int tagged_read(const struct tagged_reading *reading, const struct tagged_table *table,
+                struct tagged_span span, void *whole)
+{
+    return tagged_read_set(reading, table, TAGGED_ALL_TAGS, span, whole);
 }
 
 void tagged_finish(const struct tagged_table *table, void *whole)

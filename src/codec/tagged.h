@@ -49,6 +49,7 @@
 #define TAGGED_FIELD_SIZE 6      /* of a field without its value */
 #define TAGGED_MANDATORY  0x8000 /* the first tag that a reader must not ignore */
 #define TAGGED_ALL_TYPES  UINT32_MAX
+#define TAGGED_ALL_TAGS   UINT64_MAX
 
 struct tagged_field;
 
@@ -102,6 +103,7 @@ struct tagged_kind {
 #define TAGGED_WORDS 64
 struct tagged_digest {
     int state;
+    uint64_t known;                 /* fields of the table */
     uint64_t always;                /* fields to check whatever their member's bytes are */
     uint64_t required;              /* fields that must be present */
     uint64_t reset;                 /* fields whose default is not 0 */
@@ -207,6 +209,14 @@ int tagged_write(const struct tagged_table *table, uint32_t type_bit, const void
 int tagged_read(const struct tagged_reading *reading, const struct tagged_table *table,
                 struct tagged_span span, void *whole);
 void tagged_finish(const struct tagged_table *table, void *whole);
+
+/* The same for a record that has only some of the table's fields: `tags` has a bit 1 << tag for
+ * each of them. The caller must not set a member of another field. The reader skips other fields,
+ * as it skips unknown tags. */
+int tagged_write_set(const struct tagged_table *table, uint64_t tags, uint32_t type_bit,
+                     const void *whole, struct text *out);
+int tagged_read_set(const struct tagged_reading *reading, const struct tagged_table *table,
+                    uint64_t tags, struct tagged_span span, void *whole);
 
 /* Encode and decode a packet that has only one struct. tagged_pack also returns BERTH_ERROR_MEMORY.
  * tagged_unpack reads into a zeroed struct, which needs no finishing after a failure. */

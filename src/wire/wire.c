@@ -78,7 +78,8 @@ int wire_encode(const struct wire_message *message, struct text *out, struct ber
                          "message: expected a type from 1 to %d, got %u", UINT8_MAX,
                          (unsigned)message->type);
     text_append_repeated(out, '\0', WIRE_HEADER_SIZE);
-    code = tagged_write(&wire_tagged, TAGGED_ALL_TYPES, message, out);
+    code = tagged_write_set(&wire_tagged, wire_tables_type_tags(message->type), TAGGED_ALL_TYPES,
+                            message, out);
     if (code == 0 && text_failed(out))
         code = BERTH_ERROR_MEMORY;
     if (code == 0 && out->length - start > WIRE_MESSAGE_MAX)
@@ -124,8 +125,8 @@ int wire_decode(const void *bytes, size_t length, struct wire_message *ret_messa
         return code;
     message.type = (enum wire_type)reading.bytes[TYPE_AT];
     message.number = tagged_get(reading.bytes + NUMBER_AT, 8);
-    code = tagged_read(&reading, &wire_tagged, (struct tagged_span){WIRE_HEADER_SIZE, length},
-                       &message);
+    code = tagged_read_set(&reading, &wire_tagged, wire_tables_type_tags(message.type),
+                           (struct tagged_span){WIRE_HEADER_SIZE, length}, &message);
     if (code < 0) {
         wire_message_finish(&message);
         return code == BERTH_ERROR_SYNTAX ? error_wrap(error, code, "message") : code;

@@ -14,9 +14,10 @@
  *                        no answer is expected
  *     byte 16 on         fields (codec/tagged.h)
  *
- * All types share one set of fields; each type uses some of them and ignores the others. Later
- * versions add types and tags. A client ignores unknown types. The daemon answers them with
- * WIRE_REFUSED and BERTH_ERROR_INVALID, because the client waits for an answer.
+ * All types share one set of fields. A table in wire_tables.c says which fields each type uses; the
+ * decoder skips the others, as it skips unknown tags. Later versions add types and tags. A client
+ * ignores unknown types. The daemon answers them with WIRE_REFUSED and BERTH_ERROR_INVALID, because
+ * the client waits for an answer.
  */
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
@@ -168,16 +169,17 @@ struct wire_message {
 /* Frees what a decoded message owns and zeroes it. */
 void wire_message_finish(struct wire_message *message);
 
-/* Appends the encoded message. Texts that are only shown (command, text, version_text, and the
- * texts of leases and claims) are cut to WIRE_TEXT_MAX bytes. Fails with BERTH_ERROR_LIMIT (too
- * long), _INVALID (a value above its limit) or _MEMORY; `out` is unchanged then. */
+/* Appends the encoded message, which must set only fields that its type uses. Texts that are only
+ * shown (command, text, version_text, and the texts of leases and claims) are cut to WIRE_TEXT_MAX
+ * bytes. Fails with BERTH_ERROR_LIMIT (too long), _INVALID (a value above its limit) or _MEMORY;
+ * `out` is unchanged then. */
 int wire_encode(const struct wire_message *message, struct text *out, struct berth_error *error);
 
 /* Decodes one packet. The caller finishes *ret_message, which is untouched on failure. Fails with
- * BERTH_ERROR_SYNTAX, _LIMIT (longer than WIRE_MESSAGE_MAX) or _MEMORY. Unknown types are accepted,
- * and their known fields are decoded. Unknown values of state, end, sharing, priority, health and
- * section are accepted and kept. The caller checks that the fields which a type needs (a request, a
- * token) are present and make sense. */
+ * BERTH_ERROR_SYNTAX, _LIMIT (longer than WIRE_MESSAGE_MAX) or _MEMORY. Fields that the type does
+ * not use keep their default, and unknown types use none. Unknown values of state, end, sharing,
+ * priority, health and section are accepted and kept. The caller checks that the fields which a
+ * type needs (a request, a token) are present and make sense. */
 int wire_decode(const void *bytes, size_t length, struct wire_message *ret_message,
                 struct berth_error *error);
 

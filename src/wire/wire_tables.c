@@ -192,3 +192,45 @@ static const struct tagged_field message_fields[] = {
 _Static_assert(COUNT(message_fields) <= 64, "tags seen are bits of 64");
 
 const struct tagged_table wire_tagged = TAGGED_TABLE(wire_message, message_fields);
+
+#define TAG(name) (UINT64_C(1) << WIRE_TAG_##name)
+
+/* The fields that each type uses, as docs/PROTOCOL.md lists them. */
+static const uint64_t type_tags[] = {
+    [WIRE_HELLO] = 0,
+    [WIRE_CLAIM] = TAG(TOKEN_HIGH) | TAG(TOKEN_LOW) | TAG(REQUEST) | TAG(HOLD) | TAG(PARENT) |
+                   TAG(MASKS) | TAG(COMMAND) | TAG(INVENTORY) | TAG(RESUME) | TAG(PID) |
+                   TAG(STARTED) | TAG(PRESENT),
+    [WIRE_RELEASE] = TAG(ID) | TAG(EXIT_CODE),
+    [WIRE_CANCEL] = TAG(ID),
+    [WIRE_STOP] = TAG(ID),
+    [WIRE_EXTEND] = TAG(ID) | TAG(DURATION),
+    [WIRE_EXPLAIN] = TAG(ID),
+    [WIRE_WATCH] = TAG(ID),
+    [WIRE_TEST] = TAG(REQUEST) | TAG(PARENT) | TAG(MASKS) | TAG(INVENTORY),
+    [WIRE_LOOK] = TAG(SECTION) | TAG(AFTER) | TAG(SECTIONS),
+    [WIRE_DRAIN] = TAG(DEVICE_IDS) | TAG(TEXT),
+    [WIRE_UNDRAIN] = TAG(DEVICE_IDS),
+    [WIRE_FOLLOW] = TAG(EPOCH) | TAG(AFTER) | TAG(ID) | TAG(KINDS) | TAG(DURATION),
+    [WIRE_POOL] = TAG(POOL) | TAG(SOCKET) | TAG(INVENTORY) | TAG(VERSION_TEXT) | TAG(PID) |
+                  TAG(CAPACITY) | TAG(PENDING) | TAG(TIME) | TAG(EPOCH) | TAG(HISTORY),
+    [WIRE_WAITING] = TAG(ID) | TAG(POSITION) | TAG(TEXT) | TAG(ESTIMATE) | TAG(PENDING),
+    [WIRE_GRANTED] = TAG(ID) | TAG(DEVICES) | TAG(REPLICAS) | TAG(GRANTED) | TAG(EXPIRES) |
+                     TAG(VENDORS) | TAG(SOCKET) | TAG(POOL) | TAG(MORE) | TAG(STAY) | TAG(MPS_ROOT),
+    [WIRE_REFUSED] = TAG(ERROR) | TAG(TEXT),
+    [WIRE_DONE] = TAG(ID) | TAG(EXPIRES),
+    [WIRE_PAGE] = TAG(CAPACITY) | TAG(PENDING) | TAG(TIME) | TAG(SOCKET) | TAG(INVENTORY) |
+                  TAG(SLOTS) | TAG(LEASES) | TAG(CLAIMS) | TAG(PROBLEMS) | TAG(TALLY) |
+                  TAG(SECTION) | TAG(AFTER),
+    [WIRE_NOTICE] = TAG(ID) | TAG(END) | TAG(FORCE_AT) | TAG(DURATION),
+    [WIRE_ENDED] = TAG(ID) | TAG(END) | TAG(EXIT_CODE),
+    [WIRE_CLOSING] = TAG(ERROR) | TAG(TEXT),
+    [WIRE_WARNING] = TAG(ID) | TAG(END) | TAG(DURATION),
+    [WIRE_NEWS] = TAG(EPOCH) | TAG(AFTER) | TAG(ID) | TAG(KINDS) | TAG(ENDED) | TAG(LOST) |
+                  TAG(MORE) | TAG(TALLY) | TAG(TIME) | TAG(CAPACITY) | TAG(PENDING),
+};
+
+uint64_t wire_tables_type_tags(enum wire_type type)
+{
+    return (size_t)type < COUNT(type_tags) ? type_tags[type] : 0;
+}

@@ -5,7 +5,10 @@
 #ifndef WIRE_WIRE_TABLES_H
 #define WIRE_WIRE_TABLES_H
 
+#include <stdint.h>
+
 #include "codec/tagged.h"
+#include "wire/wire.h"
 
 /* The fields of a message. Never renumber, only append. */
 enum wire_tag {
@@ -142,5 +145,8 @@ enum wire_claim_tag {
 
 /* struct wire_message without type and number. */
 extern const struct tagged_table wire_tagged;
+
+/* Returns the tags that a type uses: bits 1 << enum wire_tag; none for an unknown type. */
+uint64_t wire_tables_type_tags(enum wire_type type);
 
 #endif

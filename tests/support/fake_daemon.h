@@ -166,8 +166,7 @@ static inline void fake_precede(int to, const struct wire_message *question, con
 
 static inline void fake_answer(int to, const struct wire_message *question, const char *directory)
 {
-    struct wire_message answer = {
-        .type = WIRE_POOL, .number = question->number, .pid = (int32_t)getpid()};
+    struct wire_message answer = {.type = WIRE_POOL, .number = question->number};
 
     fake_precede(to, question, directory);
     if (question->type == WIRE_STOP)
@@ -187,6 +186,8 @@ static inline void fake_answer(int to, const struct wire_message *question, cons
             answer.error = (uint32_t)-BERTH_ERROR_BUSY;
             answer.text = (char *)"it is taken";
         }
+        if (answer.type == WIRE_POOL)
+            answer.pid = (int32_t)getpid();
         fake_say(to, &answer);
     }
 }

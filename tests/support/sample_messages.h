@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages in which every member is set, and random messages.
+ * Messages in which every member of their type is set, and random messages.
  */
 #ifndef TESTS_SAMPLE_MESSAGES_H
 #define TESTS_SAMPLE_MESSAGES_H
@@ -9,10 +9,13 @@
 
 #include <stdlib.h>
 
+#include "base/count.h"
+#include "codec/tagged.h"
 #include "support/machines.h"
 #include "support/random.h"
 #include "support/requests.h"
 #include "wire/wire.h"
+#include "wire/wire_tables.h"
 
 /* All types of this version. */
 static const enum wire_type sample_types[] = {
@@ -212,9 +215,27 @@ static inline void fill_problems(struct wire_message *message)
     assert_int_equal(machine_report_add_problem(&message->problems, "", "%s", ""), 0);
 }
 
+/* Drops the members that the type does not use. */
+static inline void message_drop_others(struct wire_message *message)
+{
+    struct wire_message kept = {.type = message->type, .number = message->number};
+    struct text fields = {0};
+    struct tagged_reading reading = {.type_bit = TAGGED_ALL_TYPES};
+
+    assert_int_equal(tagged_write(&wire_tagged, TAGGED_ALL_TYPES, message, &fields), 0);
+    assert_false(text_failed(&fields));
+    reading.bytes = (const unsigned char *)fields.bytes;
+    assert_int_equal(tagged_read_set(&reading, &wire_tagged, wire_tables_type_tags(message->type),
+                                     (struct tagged_span){0, fields.length}, &kept),
+                     0);
+    text_finish(&fields);
+    wire_message_finish(message);
+    *message = kept;
+}
+
 /* Sets every member of a message, also members that its type does not use. The caller finishes it.
  */
-static inline void message_fill(struct wire_message *message, enum wire_type type)
+static inline void message_fill_all(struct wire_message *message, enum wire_type type)
 {
     *message = (struct wire_message){
         .type = type,
@@ -274,13 +295,20 @@ static inline void message_fill(struct wire_message *message, enum wire_type typ
     fill_tally(message);
 }
 
-/* Makes a message of a random type with random members. The caller finishes it. */
+/* Sets every member of a message that its type uses. The caller finishes it. */
+static inline void message_fill(struct wire_message *message, enum wire_type type)
+{
+    message_fill_all(message, type);
+    message_drop_others(message);
+}
+
+/* Makes a message of a random type with random members that it uses. The caller finishes it. */
 static inline void message_randomise(struct wire_message *message, struct test_random *random)
 {
     uint64_t bits = test_random_next(random);
 
     *message = (struct wire_message){
-        .type = (enum wire_type)(1 + test_random_below(random, 255)),
+        .type = sample_types[test_random_below(random, COUNT(sample_types))],
         .number = test_random_any_length(random),
         .id = test_random_any_length(random),
         .parent = test_random_any_length(random),
@@ -334,6 +362,7 @@ static inline void message_randomise(struct wire_message *message, struct test_r
         fill_ended(message);
     if ((bits & 256) != 0)
         fill_tally(message);
+    message_drop_others(message);
 }
 
 #endif

@@ -145,15 +145,29 @@ def test_limits(source_root, document):
     assert wire_format.MESSAGE_MOST == 131072
 
 
+def fields_by_type(document):
+    """Return the fields of each type of message: from name to a set of names."""
+    return {
+        row[0].strip("`"): set(re.findall(r"`(\w+)`", row[2]))
+        for header, rows in tables_of(document)
+        if header[:3] == ["type", "number", "fields"]
+        for row in rows
+    }
+
+
 def test_every_message_names_known_fields(document):
     """The tables of messages name only existing fields, and every field is in some message."""
-    fields = fields_of(document, "message")
-    used = set()
-    for header, rows in tables_of(document):
-        if header[:3] == ["type", "number", "fields"]:
-            for row in rows:
-                used |= set(re.findall(r"`(\w+)`", row[2]))
-    assert used == set(fields)
+    assert set().union(*fields_by_type(document).values()) == set(fields_of(document, "message"))
+
+
+def test_every_message_has_the_fields_that_the_code_uses(source_root, document):
+    text = (source_root / "src/wire/wire_tables.c").read_text()
+    [body] = re.findall(r"^static const uint64_t type_tags\[\] = \{\n(.*?)^\};", text, re.DOTALL | re.MULTILINE)
+    rows = re.findall(r"\[WIRE_(\w+)\] = ([^,]*),", body)
+    assert fields_by_type(document) == {
+        name: {tag.lower() for tag in re.findall(r"TAG\((\w+)\)", tags)} for name, tags in rows
+    }
+    assert len(rows) == len(wire_format.TYPES)
 
 
 def test_kinds_are_explained(document):

@@ -282,14 +282,13 @@ static int query_live_pool(const struct request_options *options, struct session
         .inventory = session->address->inventory,
     };
     struct client_claim claim;
-    int code = claim_init(&claim, &facts, error);
+    int code = claim_init_test(&claim, &facts, error);
 
     /* Best-effort scheduling makes one claim per replica. */
     if (request.scheduling == SCHEDULING_BEST_EFFORT)
         request.replicas = 1;
     request.nonblock = true;
     request.wait = (struct optional_number){0};
-    claim.question.type = WIRE_TEST;
     pool->parent = claim.question.parent;
     if (code == 0)
         code = pool_view_fetch_retrying(session, &pool->view, error);

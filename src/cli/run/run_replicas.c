@@ -32,8 +32,7 @@ static int test_one_replica(struct run_line *line, struct berth_error *error)
     one.nonblock = true;
     one.wait.known = false;
     facts.inventory = connection.address.inventory;
-    code = claim_init(&claim, &facts, error);
-    claim.question.type = WIRE_TEST;
+    code = claim_init_test(&claim, &facts, error);
     if (code == 0)
         code = session_request(&connection.session, &claim.question, WIRE_DONE, &answer, error);
     if (code == 0)

@@ -41,9 +41,8 @@ static int wait_for_request(struct pool_connection *connection, struct wait_opti
     struct wire_message answer;
     struct notify notify;
     struct client_claim claim;
-    int code = claim_init(&claim, &facts, error);
+    int code = claim_init_test(&claim, &facts, error);
 
-    claim.question.type = WIRE_TEST;
     if (code == 0)
         code = notify_init(&notify, &options->notify, facts.request->name, error);
     if (code == 0)

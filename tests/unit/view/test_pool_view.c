@@ -28,8 +28,11 @@ static bool answer_one(const struct peer *peer, const struct wire_message *quest
     struct text bytes = {0};
     bool go_on = peer->rule(question, &answer);
 
-    if (question->type == WIRE_HELLO && answer.type == WIRE_PAGE)
+    if (question->type == WIRE_HELLO && answer.type == WIRE_PAGE) {
         answer.type = WIRE_POOL;
+        answer.section = 0;
+        answer.after = 0;
+    }
     go_on = go_on && wire_encode(&answer, &bytes, NULL) == 0 &&
             send(peer->socket, bytes.bytes, bytes.length, MSG_NOSIGNAL) >= 0;
     text_finish(&bytes);

@@ -11,6 +11,7 @@
 #include "base/system/file.h"
 #include "base/text/choice.h"
 #include "codec/tagged.h"
+#include "support/aborts.h"
 #include "support/assert_error.h"
 #include "support/assert_hex.h"
 #include "support/exact_copy.h"
@@ -237,7 +238,6 @@ static void numbers_of_later_versions_are_kept(void **state)
 
     (void)state;
     message_fill(&message, WIRE_PAGE);
-    message.end = (enum lease_end)UINT32_MAX;
     message.section = 99;
     message.slots.items[0].state = (enum slot_state)(SLOT_STATE_GONE + 1);
     message.slots.items[0].sharing = (enum sharing)UINT32_MAX;
@@ -250,10 +250,12 @@ static void numbers_of_later_versions_are_kept(void **state)
     back = decoded(&bytes);
     assert_true(wire_message_equals(&message, &back));
     assert_string_equal(pool_info_describe_end(back.leases.items[0].end), "it ended");
-    assert_string_equal(pool_info_describe_end(back.end), "it ended");
     wire_message_finish(&back);
     wire_message_finish(&message);
     text_finish(&bytes);
+    message = (struct wire_message){.type = WIRE_ENDED, .end = (enum lease_end)UINT32_MAX};
+    check_round_trip(&message);
+    assert_string_equal(pool_info_describe_end(message.end), "it ended");
 }
 
 static void what_is_known_has_words(void **state)
@@ -307,6 +309,32 @@ static void what_could_not_be_read_is_not_written(void **state)
         BERTH_ERROR_INVALID, beyond);
 }
 
+static void encode_field_of_another_type(void)
+{
+    struct text bytes = {0};
+
+    wire_encode(&(struct wire_message){.type = WIRE_STOP, .id = 1, .stay = true}, &bytes, NULL);
+}
+
+static void only_fields_of_the_type_are_encoded(void **state)
+{
+    (void)state;
+    assert_aborts(encode_field_of_another_type);
+}
+
+/* Encodes and decodes a message with a text that is cut to `wanted`. */
+static void check_cut(const struct wire_message *message, const char *wanted)
+{
+    struct text bytes = encoded(message);
+    struct wire_message back = decoded(&bytes);
+
+    assert_true(same_text(back.command, message->command == NULL ? NULL : wanted));
+    assert_true(same_text(back.text, message->text == NULL ? NULL : wanted));
+    assert_true(same_text(back.version_text, message->version_text == NULL ? NULL : wanted));
+    wire_message_finish(&back);
+    text_finish(&bytes);
+}
+
 /* Long texts, such as a claim for very many devices, must not prevent showing the queue. */
 static void long_lines_for_people_are_cut(void **state)
 {
@@ -315,13 +343,11 @@ static void long_lines_for_people_are_cut(void **state)
     struct lease_info lease = {.name = text, .command = text};
     struct wire_message message = {
         .type = WIRE_PAGE,
-        .command = text,
-        .text = text,
-        .version_text = text,
         .leases = {.items = &lease, .count = 1},
         .claims = {.items = &claim, .count = 1},
     };
     struct wire_message back;
+    const char *cut;
     struct text bytes;
 
     (void)state;
@@ -329,16 +355,17 @@ static void long_lines_for_people_are_cut(void **state)
     memcpy(text + WIRE_TEXT_MAX - 4, "\xC3\xA4", 2); /* only one of its bytes has room */
     bytes = encoded(&message);
     back = decoded(&bytes);
-    assert_int_equal(strlen(back.text), WIRE_TEXT_MAX - 1);
-    assert_string_equal(back.text + WIRE_TEXT_MAX - 6, "aa...");
-    assert_string_equal(back.command, back.text);
-    assert_string_equal(back.version_text, back.text);
-    assert_string_equal(back.leases.items[0].name, back.text);
-    assert_string_equal(back.leases.items[0].command, back.text);
-    assert_string_equal(back.claims.items[0].name, back.text);
-    assert_string_equal(back.claims.items[0].command, back.text);
-    assert_string_equal(back.claims.items[0].request, back.text);
-    assert_string_equal(back.claims.items[0].why, back.text);
+    cut = back.leases.items[0].name;
+    assert_int_equal(strlen(cut), WIRE_TEXT_MAX - 1);
+    assert_string_equal(cut + WIRE_TEXT_MAX - 6, "aa...");
+    assert_string_equal(back.leases.items[0].command, cut);
+    assert_string_equal(back.claims.items[0].name, cut);
+    assert_string_equal(back.claims.items[0].command, cut);
+    assert_string_equal(back.claims.items[0].request, cut);
+    assert_string_equal(back.claims.items[0].why, cut);
+    check_cut(&(struct wire_message){.type = WIRE_CLAIM, .command = text}, cut);
+    check_cut(&(struct wire_message){.type = WIRE_REFUSED, .text = text}, cut);
+    check_cut(&(struct wire_message){.type = WIRE_POOL, .version_text = text}, cut);
     wire_message_finish(&back);
     text_finish(&bytes);
     text[WIRE_TEXT_MAX] = '\0';
@@ -419,19 +446,24 @@ static int decode_full(void *context)
 
 static void no_memory_leaves_nothing(void **state)
 {
-    struct wire_message message;
-    struct text bytes;
     struct text failed = {.failed = true};
+    size_t allocations = 0;
 
     (void)state;
-    message_fill(&message, WIRE_PAGE);
-    bytes = encoded(&message);
-    assert_in_range(failing_allocator_try_all(encode_full, &message), 1, 20);
-    assert_in_range(failing_allocator_try_all(decode_full, &bytes), 40, 80);
-    assert_int_equal(wire_encode(&message, &failed, NULL), BERTH_ERROR_MEMORY);
-    assert_true(text_failed(&failed));
-    wire_message_finish(&message);
-    text_finish(&bytes);
+    for (size_t i = 0; i < COUNT(sample_types); i++) {
+        struct wire_message message;
+        struct text bytes;
+
+        message_fill(&message, sample_types[i]);
+        bytes = encoded(&message);
+        assert_in_range(failing_allocator_try_all(encode_full, &message), 1, 20);
+        allocations += failing_allocator_try_all(decode_full, &bytes);
+        assert_int_equal(wire_encode(&message, &failed, NULL), BERTH_ERROR_MEMORY);
+        assert_true(text_failed(&failed));
+        wire_message_finish(&message);
+        text_finish(&bytes);
+    }
+    assert_in_range(allocations, 80, 200);
 }
 
 int main(void)
@@ -446,6 +478,7 @@ int main(void)
         cmocka_unit_test(numbers_of_later_versions_are_kept),
         cmocka_unit_test(what_is_known_has_words),
         cmocka_unit_test(what_could_not_be_read_is_not_written),
+        cmocka_unit_test(only_fields_of_the_type_are_encoded),
         cmocka_unit_test(long_lines_for_people_are_cut),
         cmocka_unit_test(messages_have_a_longest),
         cmocka_unit_test(pages_and_grants_may_be_full),
