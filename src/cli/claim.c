@@ -67,7 +67,7 @@ int claim_init(struct client_claim *claim, const struct claim_facts *facts,
                 .type = WIRE_CLAIM,
                 .request = facts->request,
                 .hold = facts->hold,
-                .inventory = facts->inventory,
+                .about.inventory = facts->inventory,
                 .pid = (int32_t)facts->pid,
                 .started = facts->started,
                 .present = facts->present,
@@ -100,7 +100,7 @@ int claim_init_test(struct client_claim *claim, const struct claim_facts *facts,
         .request = claim->question.request,
         .parent = claim->question.parent,
         .masks = claim->question.masks,
-        .inventory = claim->question.inventory,
+        .about.inventory = claim->question.about.inventory,
     };
     return code;
 }

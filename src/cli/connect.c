@@ -4,7 +4,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "spec/option_types.h"
-#include "view/pool_view.h"
+#include "view/pool_view_fetch.h"
 
 static const struct option connect_rows[] = {
     {.name = "inventory",

@@ -5,7 +5,7 @@
 #ifndef CLI_EXIT_CODES_H
 #define CLI_EXIT_CODES_H
 
-#include "wire/wire.h"
+#include "model/pool_info.h"
 
 enum {
     EXIT_GOOD = 0,

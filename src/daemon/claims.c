@@ -111,7 +111,7 @@ int claim_open(struct connection *connection, struct wire_message *message,
     if (message->parent != 0)
         code = find_parent(connection, message->parent, &asker.parent, error);
     if (code == 0)
-        code = check_inventory(pool, message->inventory, error);
+        code = check_inventory(pool, message->about.inventory, error);
     if (code == 0)
         code = check_rights(connection, message->request, error);
     if (code == 0 && !claimant->adopted)

@@ -64,25 +64,31 @@ void message_handle(struct connection *connection, struct wire_message *message)
     connection_refuse(connection, message->number, &error);
 }
 
+struct pool_snapshot look_counts(const struct pool *pool)
+{
+    return (struct pool_snapshot){
+        .capacity = (uint32_t)engine_machine(pool->engine)->devices.count,
+        .pending = (uint32_t)engine_pending(pool->engine),
+        .time = pool_now(pool),
+    };
+}
+
 void message_hello(struct connection *connection, struct wire_message *message)
 {
     struct pool *pool = connection->pool;
 
-    connection_send(connection,
-                    &(struct wire_message){
-                        .type = WIRE_POOL,
-                        .number = message->number,
-                        .pool = pool->name,
-                        .socket = (char *)pool->settings.socket,
-                        .inventory = (char *)pool->settings.inventory,
-                        .version_text = (char *)BERTH_VERSION,
-                        .pid = (int32_t)pool->pid,
-                        .capacity = (uint32_t)engine_machine(pool->engine)->devices.count,
-                        .pending = (uint32_t)engine_pending(pool->engine),
-                        .time = pool_now(pool),
-                        .epoch = news_epoch(pool),
-                        .history = pool->history_path,
-                    });
+    connection_send(connection, &(struct wire_message){
+                                    .type = WIRE_POOL,
+                                    .number = message->number,
+                                    .about = {.pool = pool->name,
+                                              .socket = (char *)pool->settings.socket,
+                                              .inventory = (char *)pool->settings.inventory,
+                                              .version_text = (char *)BERTH_VERSION,
+                                              .history = pool->history_path},
+                                    .pid = (int32_t)pool->pid,
+                                    .snapshot = look_counts(pool),
+                                    .epoch = news_epoch(pool),
+                                });
 }
 
 /* ---- One claim ---- */
@@ -126,7 +132,7 @@ void message_explain(struct connection *connection, struct wire_message *message
 
     if (job != NULL && job_is_preparing(job)) {
         answer.id = message->id;
-        answer.pending = (uint32_t)engine_pending(pool->engine);
+        answer.snapshot.pending = (uint32_t)engine_pending(pool->engine);
         answer.text = (char *)"its devices are being checked";
         connection_send(connection, &answer);
         return;
@@ -141,7 +147,7 @@ void message_explain(struct connection *connection, struct wire_message *message
     explain(pool, message->id, &why, &answer.estimate);
     answer.id = message->id;
     answer.position = seeking.position;
-    answer.pending = (uint32_t)engine_pending(pool->engine);
+    answer.snapshot.pending = (uint32_t)engine_pending(pool->engine);
     answer.text = (char *)text_string(&why);
     connection_send(connection, &answer);
     text_finish(&why);
@@ -204,6 +210,7 @@ size_t look_process_size(const struct device_process *process)
 struct page {
     struct pool *pool;
     struct wire_message *message;
+    struct pool_snapshot *snapshot; /* of the message */
     uint64_t after;
     size_t bytes;
     uint32_t position;
@@ -223,7 +230,7 @@ static void add_devices(struct page *page)
             page->full = true;
             return;
         }
-        item = vector_append(&page->message->slots);
+        item = vector_append(&page->snapshot->slots);
         if (item == NULL)
             return;
         engine_get_slot(page->pool->engine, (uint32_t)slot, &view);
@@ -307,7 +314,7 @@ static void add_leases(struct page *page)
             page->full = true;
             return;
         }
-        item = vector_append(&page->message->leases);
+        item = vector_append(&page->snapshot->leases);
         if (item == NULL)
             return;
         look_fill_lease(page->pool, job, &view, item);
@@ -327,11 +334,11 @@ static void add_claim(void *context, const struct claim_view *view)
     page->position++;
     if (page->full || page->position <= page->after || job == NULL)
         return;
-    if (page->bytes > PAGE_BYTES || page->message->claims.count >= PAGE_CLAIMS) {
+    if (page->bytes > PAGE_BYTES || page->snapshot->claims.count >= PAGE_CLAIMS) {
         page->full = true;
         return;
     }
-    item = vector_append(&page->message->claims);
+    item = vector_append(&page->snapshot->claims);
     if (item == NULL)
         return;
     *item = (struct claim_info){
@@ -353,9 +360,9 @@ static void add_claim(void *context, const struct claim_view *view)
 /* The page ends before the claim at this place. */
 static void end_page_before(struct page *page, size_t place)
 {
-    page->message->claims.count = place;
+    page->snapshot->claims.count = place;
     page->full = true;
-    page->last = page->message->claims.items[place - 1].position;
+    page->last = page->snapshot->claims.items[place - 1].position;
 }
 
 /* The engine must not be asked while it tells of its claims, so their reasons come afterwards. Why
@@ -364,8 +371,8 @@ static void explain_claims(struct page *page)
 {
     int64_t began = clock_now();
 
-    for (size_t i = 0; i < page->message->claims.count; i++) {
-        struct claim_info *item = &page->message->claims.items[i];
+    for (size_t i = 0; i < page->snapshot->claims.count; i++) {
+        struct claim_info *item = &page->snapshot->claims.items[i];
         struct claim_view view;
         struct text text = {0};
 
@@ -391,7 +398,7 @@ static void add_problems(struct page *page, const struct problem_list *problems)
     size_t bytes = 0;
 
     for (size_t i = 0; problems != NULL && i < problems->count && bytes < PROBLEM_BYTES; i++) {
-        struct problem *item = vector_append(&page->message->problems);
+        struct problem *item = vector_append(&page->snapshot->problems);
 
         if (item == NULL)
             return;
@@ -400,21 +407,21 @@ static void add_problems(struct page *page, const struct problem_list *problems)
     }
 }
 
-static void finish_page(struct wire_message *message)
+static void finish_page(struct pool_snapshot *snapshot)
 {
     struct lease_info *lease;
     struct claim_info *claim;
 
-    vector_for_each (lease, &message->leases)
+    vector_for_each (lease, &snapshot->leases)
         vector_finish(&lease->devices);
-    vector_for_each (claim, &message->claims) {
+    vector_for_each (claim, &snapshot->claims) {
         free(claim->request);
         free(claim->why);
     }
-    vector_finish(&message->slots);
-    vector_finish(&message->leases);
-    vector_finish(&message->claims);
-    vector_finish(&message->problems);
+    vector_finish(&snapshot->slots);
+    vector_finish(&snapshot->leases);
+    vector_finish(&snapshot->claims);
+    vector_finish(&snapshot->problems);
 }
 
 /* Fills one section, if it is wanted; the next page is the rest of it, or the section after it. */
@@ -446,13 +453,12 @@ void message_look(struct connection *connection, struct wire_message *message)
     struct wire_message answer = {
         .type = WIRE_PAGE,
         .number = message->number,
-        .capacity = (uint32_t)engine_machine(pool->engine)->devices.count,
-        .pending = (uint32_t)engine_pending(pool->engine),
-        .time = pool_now(pool),
-        .socket = (char *)pool->settings.socket,
-        .inventory = (char *)pool->settings.inventory,
+        .snapshot = look_counts(pool),
+        .about.socket = (char *)pool->settings.socket,
+        .about.inventory = (char *)pool->settings.inventory,
     };
-    struct page page = {.pool = pool, .message = &answer, .after = message->after};
+    struct page page = {
+        .pool = pool, .message = &answer, .snapshot = &answer.snapshot, .after = message->after};
     uint32_t section =
         message->section == WIRE_SECTION_END ? WIRE_SECTION_DEVICES : message->section;
 
@@ -474,5 +480,5 @@ void message_look(struct connection *connection, struct wire_message *message)
         answer.tally = news_tally(pool);
     }
     connection_send(connection, &answer);
-    finish_page(&answer);
+    finish_page(&answer.snapshot);
 }

@@ -41,6 +41,8 @@ void look_fill_lease(struct pool *pool, const struct job *job, const struct leas
 /* About how many bytes a device takes in a message, rather too many. */
 size_t look_device_size(const struct device *device);
 /* The same of a process that uses it. */
+/* The counts of a snapshot, and the time. */
+struct pool_snapshot look_counts(const struct pool *pool);
 size_t look_process_size(const struct device_process *process);
 
 #endif

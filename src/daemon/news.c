@@ -245,9 +245,7 @@ static void tell(struct news *news, struct watcher *watcher, uint32_t kinds)
         .after = news->mark,
         .kinds = kinds,
         .id = past_count(pool),
-        .time = pool_now(pool),
-        .capacity = (uint32_t)engine_machine(pool->engine)->devices.count,
-        .pending = (uint32_t)engine_pending(pool->engine),
+        .snapshot = look_counts(pool),
         .tally = &news->tally,
     };
 

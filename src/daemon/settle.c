@@ -153,8 +153,8 @@ void settle_send_grant(struct pool *pool, struct job *job)
             .granted = view.granted,
             .vendors = pool->vendors,
             .stay = notices_may_come(pool, job),
-            .socket = (char *)pool->settings.socket,
-            .pool = pool->name,
+            .about.socket = (char *)pool->settings.socket,
+            .about.pool = pool->name,
             .mps_root = mps_root.bytes,
         };
 

@@ -15,7 +15,7 @@
 #include "cli/programs/history_program.h"
 #include "cli/verbs.h"
 #include "history/time_argument.h"
-#include "view/pool_view.h"
+#include "view/pool_view_fetch.h"
 
 /* ---- The history file ---- */
 
@@ -29,9 +29,9 @@ static int query_pool(struct pool_connection *connection, struct wire_message *r
     for (int i = 0; i < TRIES && code == BERTH_ERROR_IO; i++) {
         code = i == 0 ? 0 : session_reconnect(&connection->session, error);
         if (code == 0)
-            code =
-                pool_view_request(&connection->session, &(struct wire_message){.type = WIRE_HELLO},
-                                  WIRE_POOL, ret_answer, error);
+            code = pool_view_fetch_answer(&connection->session,
+                                          &(struct wire_message){.type = WIRE_HELLO}, WIRE_POOL,
+                                          ret_answer, error);
     }
     return code;
 }
@@ -47,14 +47,14 @@ static int find_history_file(const char *inventory, char **ret_file, struct bert
         return code;
     code = query_pool(&connection, &pool, error);
     if (code == 0)
-        code = pool_view_check_inventory(connection.address.inventory, pool.inventory, error);
+        code = pool_view_check_inventory(connection.address.inventory, pool.about.inventory, error);
     connect_close(&connection);
-    if (code == 0 && pool.history == NULL)
+    if (code == 0 && pool.about.history == NULL)
         code = error_set(error, BERTH_ERROR_IO,
                          "this pool keeps no history (its configuration says history: no)");
     if (code == 0) {
-        *ret_file = pool.history;
-        pool.history = NULL;
+        *ret_file = pool.about.history;
+        pool.about.history = NULL;
     }
     wire_message_finish(&pool);
     return code;

@@ -60,13 +60,54 @@ const char *pool_info_describe_end(enum lease_end end)
     return words == NULL ? "it ended" : words;
 }
 
+void pool_info_finish_about(struct pool_about *about)
+{
+    free(about->pool);
+    free(about->socket);
+    free(about->inventory);
+    free(about->version_text);
+    free(about->history);
+    *about = (struct pool_about){0};
+}
+
+static void finish_lease(struct lease_info *lease)
+{
+    free(lease->name);
+    free(lease->command);
+    vector_finish(&lease->devices);
+}
+
 void pool_info_finish_ended(struct ended_lease *ended)
 {
-    if (ended->lease != NULL) {
-        free(ended->lease->name);
-        free(ended->lease->command);
-        vector_finish(&ended->lease->devices);
-        free(ended->lease);
-    }
+    if (ended->lease != NULL)
+        finish_lease(ended->lease);
+    free(ended->lease);
     *ended = (struct ended_lease){0};
+}
+
+void pool_info_finish_snapshot(struct pool_snapshot *snapshot)
+{
+    struct slot_info *slot;
+    struct lease_info *lease;
+    struct claim_info *claim;
+
+    vector_for_each (slot, &snapshot->slots) {
+        if (slot->device != NULL)
+            device_finish(slot->device);
+        free(slot->device);
+        free(slot->reason);
+    }
+    vector_for_each (lease, &snapshot->leases)
+        finish_lease(lease);
+    vector_for_each (claim, &snapshot->claims) {
+        free(claim->name);
+        free(claim->command);
+        free(claim->request);
+        free(claim->why);
+    }
+    vector_finish(&snapshot->slots);
+    vector_finish(&snapshot->leases);
+    vector_finish(&snapshot->claims);
+    machine_report_finish_problems(&snapshot->problems);
+    *snapshot = (struct pool_snapshot){0};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The types that describe a pool to its readers: the state of each slot, the leases, the waiting
- * claims, the ended leases, and counters.
+ * The types that describe a pool to its readers: its name, the state of each slot, the leases, the
+ * waiting claims, the ended leases, and counters.
  */
 #ifndef MODEL_POOL_INFO_H
 #define MODEL_POOL_INFO_H
@@ -11,7 +11,9 @@
 
 #include "base/optional.h"
 #include "base/text/choice.h"
+#include "base/vector.h"
 #include "model/machine/device.h"
+#include "model/machine/machine_report.h"
 #include "model/request.h"
 
 /* The holder that keeps a lease alive. */
@@ -157,11 +159,39 @@ struct claim_info {
     bool opportunistic;
 };
 
+/* The facts that identify a pool. */
+struct pool_about {
+    char *pool; /* changes only when ids start again from 1 */
+    char *socket;
+    char *inventory; /* the file with the pool's devices, absolute; NULL: the host's devices */
+    char *version_text;
+    char *history; /* the file of past leases; NULL: none */
+};
+
+/* A pool's devices, leases and queue at one moment, or a part of them. */
+struct pool_snapshot {
+    uint32_t capacity; /* number of devices */
+    uint32_t pending;  /* number of claims */
+    int64_t time;      /* now */
+    struct {
+        VECTOR_OF(struct slot_info);
+    } slots;
+    struct {
+        VECTOR_OF(struct lease_info);
+    } leases;
+    struct {
+        VECTOR_OF(struct claim_info);
+    } claims;
+    struct problem_list problems; /* of the last probe of the hardware */
+};
+
+/* Free what these own, with all items. */
+void pool_info_finish_about(struct pool_about *about);
+void pool_info_finish_snapshot(struct pool_snapshot *snapshot);
+void pool_info_finish_ended(struct ended_lease *ended);
+
 /* Describes why a lease or claim ended: "released by its holder", "the time limit", ... A value
  * unknown to this version gives "it ended". The string is static. */
 const char *pool_info_describe_end(enum lease_end end);
-
-/* Frees an ended lease with everything that it owns, and zeroes *ended. */
-void pool_info_finish_ended(struct ended_lease *ended);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/vector.h"
-#include "wire/wire.h"
+#include "model/pool_info.h"
 
 /* The approximate maximum in bytes. */
 #define BACKLOG_BYTES_MAX (32 * 1024 * 1024)

@@ -9,6 +9,7 @@
 #include "base/text/terminal.h"
 #include "base/text/text.h"
 #include "top/top_model.h"
+#include "wire/wire.h"
 
 enum control_key_kind {
     CONTROL_CHARACTER,

@@ -242,7 +242,7 @@ static void add_holder(struct table *table, const struct top_picture *picture,
 static void add_row(struct table *table, const struct top_picture *picture,
                     const struct top_row *row, const struct pane_facts *facts)
 {
-    const struct wire_message *snapshot = &picture->view->snapshot;
+    const struct pool_snapshot *snapshot = &picture->view->snapshot;
     const struct slot_info *slot = &snapshot->slots.items[row->slot];
     const struct lease_info *lease =
         row->lease == TOP_NOTHING ? NULL : &snapshot->leases.items[row->lease];

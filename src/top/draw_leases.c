@@ -245,7 +245,7 @@ void draw_append_detail(const struct top_picture *picture, const struct top_mode
                         struct text *out)
 {
     const struct top_row *row = top_model_selected(model, model->pane);
-    const struct wire_message *snapshot = &picture->view->snapshot;
+    const struct pool_snapshot *snapshot = &picture->view->snapshot;
 
     if (row == NULL)
         return;

@@ -6,7 +6,7 @@
 #define TOP_LEASE_LABELS_H
 
 #include "base/text/text.h"
-#include "wire/wire.h"
+#include "model/pool_info.h"
 
 /* Appends devices as "nvidia0,nvidia1"; three and more in a row as "nvidia0-7". */
 void lease_label_append_devices(struct text *out, const struct device_id_list *devices);

@@ -119,7 +119,7 @@ struct row_key row_order_key(const struct top_row *row, enum view_column column,
                              const struct pool_view *view, struct user_names *users,
                              bool *ret_failed)
 {
-    const struct wire_message *snapshot = &view->snapshot;
+    const struct pool_snapshot *snapshot = &view->snapshot;
     struct row_key key = {0};
 
     if (row->claim != TOP_NOTHING)

@@ -27,6 +27,7 @@
 #include "client/pool_address.h"
 #include "client/session.h"
 #include "view/pool_view.h"
+#include "view/pool_view_fetch.h"
 #include "wire/wire.h"
 
 struct follower_settings {

@@ -14,14 +14,15 @@
 static int handle_pool(struct follower *follower, struct wire_message *message,
                        struct berth_error *error)
 {
-    int code = pool_view_check_inventory(follower->address.inventory, message->inventory, error);
+    int code =
+        pool_view_check_inventory(follower->address.inventory, message->about.inventory, error);
 
     follower->hello_number = 0;
     if (code < 0)
         return code;
-    wire_message_finish(&follower->view.about);
-    follower->view.about = *message;
-    *message = (struct wire_message){0};
+    pool_info_finish_about(&follower->view.about);
+    follower->view.about = message->about;
+    message->about = (struct pool_about){0};
     return 0;
 }
 
@@ -114,8 +115,8 @@ static void swap_vectors(void *one, void *other, size_t size)
 
 static int complete_snapshot(struct follower *follower, struct berth_error *error)
 {
-    struct wire_message *snapshot = &follower->view.snapshot;
-    const struct wire_message *partial = &follower->partial.snapshot;
+    struct pool_snapshot *snapshot = &follower->view.snapshot;
+    const struct pool_snapshot *partial = &follower->partial.snapshot;
 
     snapshot->capacity = partial->capacity;
     snapshot->pending = partial->pending;
@@ -147,7 +148,9 @@ static int handle_page(struct follower *follower, struct wire_message *page,
     int code;
 
     copy_tally(follower, page->tally);
-    news = pool_view_add_page(&follower->partial, page, &follower->position, error);
+    news = pool_view_add_page(&follower->partial, &page->snapshot, error);
+    if (news == 0)
+        news = pool_view_fetch_advance(page, &follower->position, error);
     follower->snapshot_number = 0;
     if (news < 0)
         return news;

@@ -15,8 +15,8 @@ static void write_unsigned(struct json *json, const char *key, uint64_t number)
 
 static void write_about(struct json *json, const struct pool_view *view)
 {
-    const struct wire_message *about = &view->about;
-    const struct wire_message *snapshot = &view->snapshot;
+    const struct pool_about *about = &view->about;
+    const struct pool_snapshot *snapshot = &view->snapshot;
 
     json_object_begin(json);
     write_unsigned(json, "capacity", snapshot->capacity);

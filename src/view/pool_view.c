@@ -22,28 +22,10 @@
         move_code;                                                         \
     })
 
-/* Moves the position to the next page. An unknown section ends the snapshot. */
-static int advance_position(const struct wire_message *page, struct pool_view_position *position,
-                            struct berth_error *error)
+int pool_view_add_page(struct pool_view *view, struct pool_snapshot *page,
+                       struct berth_error *error)
 {
-    if (page->section == WIRE_SECTION_END || page->section > WIRE_SECTION_QUEUE)
-        return false;
-    if (page->section < position->section ||
-        (page->section == position->section && page->after <= position->after))
-        return error_set(error, BERTH_ERROR_SYNTAX,
-                         "expected the next page of the pool, got an earlier one");
-    if (++position->pages >= POOL_VIEW_PAGES_MAX)
-        return error_set(error, BERTH_ERROR_LIMIT,
-                         "expected at most %d pages of the pool, got more", POOL_VIEW_PAGES_MAX);
-    position->section = page->section;
-    position->after = page->after;
-    return true;
-}
-
-int pool_view_add_page(struct pool_view *view, struct wire_message *page,
-                       struct pool_view_position *position, struct berth_error *error)
-{
-    struct wire_message *snapshot = &view->snapshot;
+    struct pool_snapshot *snapshot = &view->snapshot;
     const struct slot_info *slot;
 
     vector_for_each (slot, &page->slots) {
@@ -59,13 +41,13 @@ int pool_view_add_page(struct pool_view *view, struct wire_message *page,
         MOVE_ITEMS(&snapshot->claims, &page->claims) < 0 ||
         MOVE_ITEMS(&snapshot->problems, &page->problems) < 0)
         return error_set_memory(error);
-    return advance_position(page, position, error);
+    return 0;
 }
 
 void pool_view_finish(struct pool_view *view)
 {
-    wire_message_finish(&view->about);
-    wire_message_finish(&view->snapshot);
+    pool_info_finish_about(&view->about);
+    pool_info_finish_snapshot(&view->snapshot);
     vector_finish(&view->uses);
 }
 

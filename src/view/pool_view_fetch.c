@@ -1,7 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * Fetches snapshots from the daemon.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view/pool_view_fetch.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -9,7 +8,6 @@
 #include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
-#include "view/pool_view.h"
 
 enum { ATTEMPTS = 5 };
 
@@ -37,7 +35,7 @@ static int check_answer(struct wire_message *message, uint64_t number, enum wire
     return 1;
 }
 
-/* Implements pool_view_request, but waits no longer than the limit. */
+/* Implements pool_view_fetch_answer, but waits no longer than the limit. */
 static int request_within(struct session *session, struct wire_message *question,
                           enum wire_type wanted, struct fetch_limit limit,
                           struct wire_message *ret_answer, struct berth_error *error)
@@ -68,10 +66,29 @@ static int request_within(struct session *session, struct wire_message *question
     return code < 0 ? code : 0;
 }
 
-int pool_view_request(struct session *session, struct wire_message *question, enum wire_type wanted,
-                      struct wire_message *ret_answer, struct berth_error *error)
+int pool_view_fetch_answer(struct session *session, struct wire_message *question,
+                           enum wire_type wanted, struct wire_message *ret_answer,
+                           struct berth_error *error)
 {
     return request_within(session, question, wanted, unlimited, ret_answer, error);
+}
+
+int pool_view_fetch_advance(const struct wire_message *page, struct pool_view_position *position,
+                            struct berth_error *error)
+{
+    /* An unknown section ends the snapshot. */
+    if (page->section == WIRE_SECTION_END || page->section > WIRE_SECTION_QUEUE)
+        return false;
+    if (page->section < position->section ||
+        (page->section == position->section && page->after <= position->after))
+        return error_set(error, BERTH_ERROR_SYNTAX,
+                         "expected the next page of the pool, got an earlier one");
+    if (++position->pages >= POOL_VIEW_PAGES_MAX)
+        return error_set(error, BERTH_ERROR_LIMIT,
+                         "expected at most %d pages of the pool, got more", POOL_VIEW_PAGES_MAX);
+    position->section = page->section;
+    position->after = page->after;
+    return true;
 }
 
 static int fetch_pages(struct session *session, struct fetch_limit limit, struct pool_view *view,
@@ -88,7 +105,9 @@ static int fetch_pages(struct session *session, struct fetch_limit limit, struct
 
         if (code < 0)
             return code;
-        more = pool_view_add_page(view, &page, &position, error);
+        more = pool_view_add_page(view, &page.snapshot, error);
+        if (more == 0)
+            more = pool_view_fetch_advance(&page, &position, error);
         wire_message_finish(&page);
     }
     return more;
@@ -111,11 +130,16 @@ static int fetch_view(struct session *session, struct fetch_limit limit, struct 
                       struct berth_error *error)
 {
     struct wire_message question = {.type = WIRE_HELLO};
+    struct wire_message answer;
     struct pool_view view = {0};
-    int code = request_within(session, &question, WIRE_POOL, limit, &view.about, error);
+    int code = request_within(session, &question, WIRE_POOL, limit, &answer, error);
 
-    if (code == 0)
-        code = pool_view_check_inventory(session->address->inventory, view.about.inventory, error);
+    if (code < 0)
+        return code;
+    view.about = answer.about;
+    answer.about = (struct pool_about){0};
+    wire_message_finish(&answer);
+    code = pool_view_check_inventory(session->address->inventory, view.about.inventory, error);
     if (code == 0)
         code = fetch_pages(session, limit, &view, error);
     if (code == 0)

@@ -331,7 +331,7 @@ static void write_tally(const struct pool_tally *tally, struct text *out)
 void metrics_write(struct metrics *metrics, const struct pool_view *view,
                    const struct pool_tally *tally, struct text *out)
 {
-    const struct wire_message *snapshot = &view->snapshot;
+    const struct pool_snapshot *snapshot = &view->snapshot;
 
     write_gauge(HEAD("berth_devices", "gauge", "Devices in the pool."), "berth_devices",
                 snapshot->slots.count, out);

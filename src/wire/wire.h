@@ -105,6 +105,9 @@ struct wire_message {
     enum wire_type type;
     uint64_t number;
 
+    struct pool_about about; /* WIRE_CLAIM and _TEST: only the inventory that the pool must have */
+    struct pool_snapshot snapshot;
+
     uint64_t id; /* of a claim; its lease has the same id */
     uint64_t parent;
     uint64_t token[2]; /* chosen by the client, the same after reconnecting; [0] is not 0 */
@@ -113,7 +116,6 @@ struct wire_message {
     bool resume;              /* the command already runs: do not queue it again */
     struct string_list masks; /* inherited device masks, as NAME=VALUE */
     char *command;            /* shown to users */
-    char *inventory;          /* the file that the pool must have, absolute; NULL: any */
     uint64_t duration;        /* nanoseconds */
     uint64_t started;         /* the start of the process `pid`, in clock ticks since boot */
     bool present;             /* claims the devices that the process already uses; no request */
@@ -133,32 +135,14 @@ struct wire_message {
     bool stay;        /* later messages may follow, so the holder must keep the connection */
     char *mps_root;   /* of a lease that shares by MPS (model/mps_directories.h); else NULL */
     uint32_t vendors; /* bits of enum vendor: the vendors of the host's devices */
-    char *socket;
-    char *pool; /* identifies the pool; changes only when ids start again from 1 */
-    char *version_text;
     int32_t pid;
     int64_t force_at;
     enum lease_end end;
     struct optional_number exit_code;
 
-    uint32_t capacity;
-    uint32_t pending;
-    int64_t time; /* now */
-    struct {
-        VECTOR_OF(struct slot_info);
-    } slots;
-    struct {
-        VECTOR_OF(struct lease_info);
-    } leases;
-    struct {
-        VECTOR_OF(struct claim_info);
-    } claims;
-    struct problem_list problems; /* of the last probe of the hardware */
-
     uint64_t epoch;    /* changes with each start of the daemon */
     uint32_t kinds;    /* bits of enum wire_news */
     uint32_t sections; /* bits 1 << enum wire_section: the requested sections; 0: all */
-    char *history;     /* the file of past leases; NULL: none */
     struct {
         VECTOR_OF(struct ended_lease);
     } ended;

@@ -130,6 +130,14 @@ static const struct tagged_field tally_fields[] = {
 
 static const struct tagged_table tally_table = TAGGED_TABLE(pool_tally, tally_fields);
 
+/* A member of a struct within the message, whose name is not part of the field's name. */
+#define NESTED_MEMBER(within, member, kind_name)  \
+    .name = #member, .kind = &tagged_##kind_name, \
+    .offset = offsetof(struct wire_message, within.member)
+#define NESTED_NUMBER(within, member, largest) \
+    NESTED_MEMBER(within, member, number),     \
+        .size = sizeof(((struct wire_message *)NULL)->within.member), .max = (largest)
+
 static const struct tagged_field message_fields[] = {
     [WIRE_TAG_ID] = {TAGGED_NUMBER(wire_message, id, UINT64_MAX)},
     [WIRE_TAG_PARENT] = {TAGGED_NUMBER(wire_message, parent, UINT64_MAX)},
@@ -140,7 +148,7 @@ static const struct tagged_field message_fields[] = {
     [WIRE_TAG_RESUME] = {TAGGED_NUMBER(wire_message, resume, true)},
     [WIRE_TAG_MASKS] = {TAGGED_MEMBER(wire_message, masks, strings), .max = WIRE_MASKS_MAX},
     [WIRE_TAG_COMMAND] = {TAGGED_MEMBER(wire_message, command, words), .max = WIRE_TEXT_MAX},
-    [WIRE_TAG_INVENTORY] = {TAGGED_MEMBER(wire_message, inventory, text), .max = WIRE_TEXT_MAX},
+    [WIRE_TAG_INVENTORY] = {NESTED_MEMBER(about, inventory, text), .max = WIRE_TEXT_MAX},
     [WIRE_TAG_DURATION] = {TAGGED_NUMBER(wire_message, duration, UINT64_MAX)},
     [WIRE_TAG_SECTION] = {TAGGED_NUMBER(wire_message, section, UINT32_MAX)},
     [WIRE_TAG_AFTER] = {TAGGED_NUMBER(wire_message, after, UINT64_MAX)},
@@ -155,24 +163,23 @@ static const struct tagged_field message_fields[] = {
     [WIRE_TAG_GRANTED] = {TAGGED_NUMBER(wire_message, granted, UINT64_MAX)},
     [WIRE_TAG_EXPIRES] = {TAGGED_MEMBER(wire_message, expires, maybe), .max = UINT64_MAX},
     [WIRE_TAG_VENDORS] = {TAGGED_NUMBER(wire_message, vendors, UINT32_MAX)},
-    [WIRE_TAG_SOCKET] = {TAGGED_MEMBER(wire_message, socket, text), .max = WIRE_TEXT_MAX},
-    [WIRE_TAG_POOL] = {TAGGED_MEMBER(wire_message, pool, text), .max = WIRE_TEXT_MAX},
-    [WIRE_TAG_VERSION_TEXT] = {TAGGED_MEMBER(wire_message, version_text, words),
-                               .max = WIRE_TEXT_MAX},
+    [WIRE_TAG_SOCKET] = {NESTED_MEMBER(about, socket, text), .max = WIRE_TEXT_MAX},
+    [WIRE_TAG_POOL] = {NESTED_MEMBER(about, pool, text), .max = WIRE_TEXT_MAX},
+    [WIRE_TAG_VERSION_TEXT] = {NESTED_MEMBER(about, version_text, words), .max = WIRE_TEXT_MAX},
     [WIRE_TAG_PID] = {TAGGED_NUMBER(wire_message, pid, INT32_MAX)},
     [WIRE_TAG_FORCE_AT] = {TAGGED_NUMBER(wire_message, force_at, UINT64_MAX)},
     [WIRE_TAG_END] = {TAGGED_NUMBER(wire_message, end, UINT32_MAX)},
     [WIRE_TAG_EXIT_CODE] = {TAGGED_MEMBER(wire_message, exit_code, maybe), .max = UINT8_MAX},
-    [WIRE_TAG_CAPACITY] = {TAGGED_NUMBER(wire_message, capacity, UINT32_MAX)},
-    [WIRE_TAG_PENDING] = {TAGGED_NUMBER(wire_message, pending, UINT32_MAX)},
-    [WIRE_TAG_TIME] = {TAGGED_NUMBER(wire_message, time, UINT64_MAX)},
-    [WIRE_TAG_SLOTS] = {TAGGED_MEMBER(wire_message, slots, items), .max = WIRE_PAGE_ITEMS,
+    [WIRE_TAG_CAPACITY] = {NESTED_NUMBER(snapshot, capacity, UINT32_MAX)},
+    [WIRE_TAG_PENDING] = {NESTED_NUMBER(snapshot, pending, UINT32_MAX)},
+    [WIRE_TAG_TIME] = {NESTED_NUMBER(snapshot, time, UINT64_MAX)},
+    [WIRE_TAG_SLOTS] = {NESTED_MEMBER(snapshot, slots, items), .max = WIRE_PAGE_ITEMS,
                         .inner = &slot_table},
-    [WIRE_TAG_LEASES] = {TAGGED_MEMBER(wire_message, leases, items), .max = WIRE_PAGE_ITEMS,
+    [WIRE_TAG_LEASES] = {NESTED_MEMBER(snapshot, leases, items), .max = WIRE_PAGE_ITEMS,
                          .inner = &lease_table},
-    [WIRE_TAG_CLAIMS] = {TAGGED_MEMBER(wire_message, claims, items), .max = WIRE_PAGE_ITEMS,
+    [WIRE_TAG_CLAIMS] = {NESTED_MEMBER(snapshot, claims, items), .max = WIRE_PAGE_ITEMS,
                          .inner = &claim_table},
-    [WIRE_TAG_PROBLEMS] = {TAGGED_MEMBER(wire_message, problems, items), .max = PROBLEMS_MAX,
+    [WIRE_TAG_PROBLEMS] = {NESTED_MEMBER(snapshot, problems, items), .max = PROBLEMS_MAX,
                            .inner = &problem_tagged},
     [WIRE_TAG_DEVICE_IDS] = {TAGGED_MEMBER(wire_message, device_ids, ids),
                              .max = DEVICE_ID_LIST_MAX},
@@ -183,7 +190,7 @@ static const struct tagged_field message_fields[] = {
     [WIRE_TAG_EPOCH] = {TAGGED_NUMBER(wire_message, epoch, UINT64_MAX)},
     [WIRE_TAG_KINDS] = {TAGGED_NUMBER(wire_message, kinds, UINT32_MAX)},
     [WIRE_TAG_SECTIONS] = {TAGGED_NUMBER(wire_message, sections, UINT32_MAX)},
-    [WIRE_TAG_HISTORY] = {TAGGED_MEMBER(wire_message, history, text), .max = WIRE_TEXT_MAX},
+    [WIRE_TAG_HISTORY] = {NESTED_MEMBER(about, history, text), .max = WIRE_TEXT_MAX},
     [WIRE_TAG_ENDED] = {TAGGED_MEMBER(wire_message, ended, items), .max = WIRE_PAGE_ITEMS,
                         .inner = &ended_table},
     [WIRE_TAG_LOST] = {TAGGED_NUMBER(wire_message, lost, UINT64_MAX)},

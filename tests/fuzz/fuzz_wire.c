@@ -21,10 +21,10 @@ static void try_words(const struct wire_message *message)
 
     require(type == NULL || *type != '\0');
     require(*pool_info_describe_end(message->end) != '\0');
-    for (size_t i = 0; i < message->slots.count; i++)
-        require(message->slots.items[i].device != NULL);
-    for (size_t i = 0; i < message->leases.count; i++)
-        require(*pool_info_describe_end(message->leases.items[i].end) != '\0');
+    for (size_t i = 0; i < message->snapshot.slots.count; i++)
+        require(message->snapshot.slots.items[i].device != NULL);
+    for (size_t i = 0; i < message->snapshot.leases.count; i++)
+        require(*pool_info_describe_end(message->snapshot.leases.items[i].end) != '\0');
 }
 
 /* Checks that encoding gives the same message, in at most as many bytes. */

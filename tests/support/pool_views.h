@@ -27,8 +27,7 @@ static inline char *view_text(const char *text)
 /* Returns a view of `count` equal devices, all free: nvidia0, nvidia1, ... */
 static inline struct pool_view view_of(size_t count)
 {
-    struct pool_view view = {
-        .snapshot = {.type = WIRE_PAGE, .capacity = (uint32_t)count, .time = VIEW_NOW}};
+    struct pool_view view = {.snapshot = {.capacity = (uint32_t)count, .time = VIEW_NOW}};
 
     for (size_t i = 0; i < count; i++) {
         struct slot_info *slot = vector_append(&view.snapshot.slots);

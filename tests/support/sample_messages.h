@@ -79,7 +79,7 @@ static inline void device_fill(struct device *device, struct device_id id)
 
 static inline struct slot_info *message_add_slot(struct wire_message *message)
 {
-    struct slot_info *slot = vector_append(&message->slots);
+    struct slot_info *slot = vector_append(&message->snapshot.slots);
 
     assert_non_null(slot);
     slot->device = calloc(1, sizeof(*slot->device));
@@ -110,7 +110,7 @@ static inline void fill_slots(struct wire_message *message)
 
 static inline void fill_leases(struct wire_message *message)
 {
-    struct lease_info *lease = vector_append(&message->leases);
+    struct lease_info *lease = vector_append(&message->snapshot.leases);
 
     assert_non_null(lease);
     *lease = (struct lease_info){
@@ -138,12 +138,12 @@ static inline void fill_leases(struct wire_message *message)
         .preparing = true,
     };
     assert_int_equal(device_id_list_parse(&lease->devices, "nvidia0,nvidia1", NULL), 0);
-    assert_non_null(vector_append(&message->leases));
+    assert_non_null(vector_append(&message->snapshot.leases));
 }
 
 static inline void fill_claims(struct wire_message *message)
 {
-    struct claim_info *claim = vector_append(&message->claims);
+    struct claim_info *claim = vector_append(&message->snapshot.claims);
 
     assert_non_null(claim);
     *claim = (struct claim_info){
@@ -161,7 +161,7 @@ static inline void fill_claims(struct wire_message *message)
         .priority = PRIORITY_LOW,
         .opportunistic = true,
     };
-    assert_non_null(vector_append(&message->claims));
+    assert_non_null(vector_append(&message->snapshot.claims));
 }
 
 static inline void fill_ended(struct wire_message *message)
@@ -210,9 +210,9 @@ static inline void fill_tally(struct wire_message *message)
 
 static inline void fill_problems(struct wire_message *message)
 {
-    assert_int_equal(machine_report_add_problem(&message->problems, "nvidia", "the driver hangs"),
-                     0);
-    assert_int_equal(machine_report_add_problem(&message->problems, "", "%s", ""), 0);
+    assert_int_equal(
+        machine_report_add_problem(&message->snapshot.problems, "nvidia", "the driver hangs"), 0);
+    assert_int_equal(machine_report_add_problem(&message->snapshot.problems, "", "%s", ""), 0);
 }
 
 /* Drops the members that the type does not use. */
@@ -247,7 +247,7 @@ static inline void message_fill_all(struct wire_message *message, enum wire_type
         .hold = LEASE_HOLD_NOTHING,
         .resume = true,
         .command = copy_of("python train.py"),
-        .inventory = copy_of("/tmp/machine.yaml"),
+        .about.inventory = copy_of("/tmp/machine.yaml"),
         .duration = 5,
         .started = 9,
         .present = true,
@@ -264,20 +264,20 @@ static inline void message_fill_all(struct wire_message *message, enum wire_type
         .expires = optional_number_of(9),
         .vendors = 31,
         .mps_root = copy_of("/run/berth/mps/1000"),
-        .socket = copy_of("/run/berth/berth.sock"),
-        .pool = copy_of("0123456789abcdef"),
-        .version_text = copy_of("0.1.0"),
+        .about.socket = copy_of("/run/berth/berth.sock"),
+        .about.pool = copy_of("0123456789abcdef"),
+        .about.version_text = copy_of("0.1.0"),
         .pid = 4711,
         .force_at = 10,
         .end = LEASE_END_REVOKED,
         .exit_code = optional_number_of(255),
-        .capacity = 8,
-        .pending = 3,
-        .time = INT64_MAX,
+        .snapshot.capacity = 8,
+        .snapshot.pending = 3,
+        .snapshot.time = INT64_MAX,
         .epoch = 13,
         .kinds = WIRE_NEWS_ALL,
         .sections = 14,
-        .history = copy_of("/var/lib/berth/history.db"),
+        .about.history = copy_of("/var/lib/berth/history.db"),
         .lost = 3,
     };
     assert_non_null(message->request);
@@ -316,7 +316,7 @@ static inline void message_randomise(struct wire_message *message, struct test_r
         .hold = (enum lease_hold)test_random_below(random, LEASE_HOLD_NOTHING + 1),
         .resume = (bits & 1) != 0,
         .command = random_text(random),
-        .inventory = random_text(random),
+        .about.inventory = random_text(random),
         .duration = test_random_any_length(random),
         .section = (uint32_t)test_random_any_length(random),
         .after = test_random_any_length(random),
@@ -330,19 +330,19 @@ static inline void message_randomise(struct wire_message *message, struct test_r
         .expires = random_optional(random),
         .vendors = (uint32_t)test_random_any_length(random),
         .mps_root = random_text(random),
-        .socket = random_text(random),
-        .pool = random_text(random),
-        .version_text = random_text(random),
+        .about.socket = random_text(random),
+        .about.pool = random_text(random),
+        .about.version_text = random_text(random),
         .pid = (int32_t)(test_random_any_length(random) & INT32_MAX),
         .force_at = (int64_t)test_random_any_length(random),
         .end = (enum lease_end)(test_random_any_length(random) & UINT32_MAX),
-        .capacity = (uint32_t)test_random_any_length(random),
-        .pending = (uint32_t)test_random_any_length(random),
-        .time = (int64_t)test_random_any_length(random),
+        .snapshot.capacity = (uint32_t)test_random_any_length(random),
+        .snapshot.pending = (uint32_t)test_random_any_length(random),
+        .snapshot.time = (int64_t)test_random_any_length(random),
         .epoch = test_random_any_length(random),
         .kinds = (uint32_t)test_random_any_length(random),
         .sections = (uint32_t)test_random_any_length(random),
-        .history = random_text(random),
+        .about.history = random_text(random),
         .lost = test_random_any_length(random),
     };
     if ((bits & 4) != 0) {

@@ -165,7 +165,8 @@ static inline bool same_question(const struct wire_message *one, const struct wi
            one->parent == other->parent && one->token[0] == other->token[0] &&
            one->token[1] == other->token[1] && one->hold == other->hold &&
            one->resume == other->resume && same_strings(&one->masks, &other->masks) &&
-           same_text(one->command, other->command) && same_text(one->inventory, other->inventory) &&
+           same_text(one->command, other->command) &&
+           same_text(one->about.inventory, other->about.inventory) &&
            one->duration == other->duration && one->section == other->section &&
            one->after == other->after && one->started == other->started &&
            one->present == other->present && one->epoch == other->epoch &&
@@ -180,38 +181,45 @@ static inline bool same_answer(const struct wire_message *one, const struct wire
            one->position == other->position && same_maybe(one->estimate, other->estimate) &&
            one->replicas == other->replicas && one->more == other->more &&
            one->granted == other->granted && same_maybe(one->expires, other->expires) &&
-           one->vendors == other->vendors && same_text(one->socket, other->socket) &&
-           same_text(one->mps_root, other->mps_root) && same_text(one->pool, other->pool) &&
-           same_text(one->version_text, other->version_text) && one->pid == other->pid &&
-           one->force_at == other->force_at && one->end == other->end &&
-           same_maybe(one->exit_code, other->exit_code) && one->capacity == other->capacity &&
-           one->pending == other->pending && one->time == other->time && one->stay == other->stay &&
-           same_text(one->history, other->history) && one->lost == other->lost &&
+           one->vendors == other->vendors && same_text(one->about.socket, other->about.socket) &&
+           same_text(one->mps_root, other->mps_root) &&
+           same_text(one->about.pool, other->about.pool) &&
+           same_text(one->about.version_text, other->about.version_text) &&
+           one->pid == other->pid && one->force_at == other->force_at && one->end == other->end &&
+           same_maybe(one->exit_code, other->exit_code) &&
+           one->snapshot.capacity == other->snapshot.capacity &&
+           one->snapshot.pending == other->snapshot.pending &&
+           one->snapshot.time == other->snapshot.time && one->stay == other->stay &&
+           same_text(one->about.history, other->about.history) && one->lost == other->lost &&
            same_tally(one->tally, other->tally);
 }
 
 static inline bool wire_message_equals(const struct wire_message *one,
                                        const struct wire_message *other)
 {
-    bool same =
-        same_question(one, other) && same_answer(one, other) &&
-        one->devices.count == other->devices.count && one->slots.count == other->slots.count &&
-        one->leases.count == other->leases.count && one->claims.count == other->claims.count &&
-        one->problems.count == other->problems.count && one->ended.count == other->ended.count;
+    bool same = same_question(one, other) && same_answer(one, other) &&
+                one->devices.count == other->devices.count &&
+                one->snapshot.slots.count == other->snapshot.slots.count &&
+                one->snapshot.leases.count == other->snapshot.leases.count &&
+                one->snapshot.claims.count == other->snapshot.claims.count &&
+                one->snapshot.problems.count == other->snapshot.problems.count &&
+                one->ended.count == other->ended.count;
 
     for (size_t i = 0; same && i < one->devices.count; i++)
         same = same_device(&one->devices.items[i], &other->devices.items[i]);
-    for (size_t i = 0; same && i < one->slots.count; i++)
-        same = same_slot(&one->slots.items[i], &other->slots.items[i]);
-    for (size_t i = 0; same && i < one->leases.count; i++)
-        same = same_lease(&one->leases.items[i], &other->leases.items[i]);
+    for (size_t i = 0; same && i < one->snapshot.slots.count; i++)
+        same = same_slot(&one->snapshot.slots.items[i], &other->snapshot.slots.items[i]);
+    for (size_t i = 0; same && i < one->snapshot.leases.count; i++)
+        same = same_lease(&one->snapshot.leases.items[i], &other->snapshot.leases.items[i]);
     for (size_t i = 0; same && i < one->ended.count; i++)
         same = same_ended(&one->ended.items[i], &other->ended.items[i]);
-    for (size_t i = 0; same && i < one->claims.count; i++)
-        same = same_claim(&one->claims.items[i], &other->claims.items[i]);
-    for (size_t i = 0; same && i < one->problems.count; i++)
-        same = same_text(one->problems.items[i].backend, other->problems.items[i].backend) &&
-               same_text(one->problems.items[i].message, other->problems.items[i].message);
+    for (size_t i = 0; same && i < one->snapshot.claims.count; i++)
+        same = same_claim(&one->snapshot.claims.items[i], &other->snapshot.claims.items[i]);
+    for (size_t i = 0; same && i < one->snapshot.problems.count; i++)
+        same = same_text(one->snapshot.problems.items[i].backend,
+                         other->snapshot.problems.items[i].backend) &&
+               same_text(one->snapshot.problems.items[i].message,
+                         other->snapshot.problems.items[i].message);
     return same;
 }
 
@@ -282,35 +290,36 @@ static inline size_t wire_message_memory(const struct wire_message *message)
 {
     size_t sum = request_memory(message->request) + strings_memory(&message->masks) +
                  ids_memory(&message->device_ids) + text_memory(message->command) +
-                 text_memory(message->inventory) + text_memory(message->text) +
-                 text_memory(message->socket) + text_memory(message->mps_root) +
-                 text_memory(message->pool) + text_memory(message->version_text) +
+                 text_memory(message->about.inventory) + text_memory(message->text) +
+                 text_memory(message->about.socket) + text_memory(message->mps_root) +
+                 text_memory(message->about.pool) + text_memory(message->about.version_text) +
                  message->devices.capacity * sizeof(*message->devices.items) +
-                 message->slots.capacity * sizeof(*message->slots.items) +
-                 message->leases.capacity * sizeof(*message->leases.items) +
-                 message->claims.capacity * sizeof(*message->claims.items) +
-                 message->problems.capacity * sizeof(*message->problems.items) +
+                 message->snapshot.slots.capacity * sizeof(*message->snapshot.slots.items) +
+                 message->snapshot.leases.capacity * sizeof(*message->snapshot.leases.items) +
+                 message->snapshot.claims.capacity * sizeof(*message->snapshot.claims.items) +
+                 message->snapshot.problems.capacity * sizeof(*message->snapshot.problems.items) +
                  message->ended.capacity * sizeof(*message->ended.items) +
-                 tally_memory(message->tally) + text_memory(message->history);
+                 tally_memory(message->tally) + text_memory(message->about.history);
 
     for (size_t i = 0; i < message->devices.count; i++)
         sum += device_memory(&message->devices.items[i]);
-    for (size_t i = 0; i < message->slots.count; i++)
-        sum += PIECE + sizeof(struct device) + device_memory(message->slots.items[i].device) +
-               text_memory(message->slots.items[i].reason);
-    for (size_t i = 0; i < message->leases.count; i++)
-        sum += lease_memory(&message->leases.items[i]);
+    for (size_t i = 0; i < message->snapshot.slots.count; i++)
+        sum += PIECE + sizeof(struct device) +
+               device_memory(message->snapshot.slots.items[i].device) +
+               text_memory(message->snapshot.slots.items[i].reason);
+    for (size_t i = 0; i < message->snapshot.leases.count; i++)
+        sum += lease_memory(&message->snapshot.leases.items[i]);
     for (size_t i = 0; i < message->ended.count; i++)
         sum += PIECE + sizeof(struct lease_info) + lease_memory(message->ended.items[i].lease);
-    for (size_t i = 0; i < message->claims.count; i++) {
-        const struct claim_info *claim = &message->claims.items[i];
+    for (size_t i = 0; i < message->snapshot.claims.count; i++) {
+        const struct claim_info *claim = &message->snapshot.claims.items[i];
 
         sum += text_memory(claim->name) + text_memory(claim->command) +
                text_memory(claim->request) + text_memory(claim->why);
     }
-    for (size_t i = 0; i < message->problems.count; i++)
-        sum += text_memory(message->problems.items[i].backend) +
-               text_memory(message->problems.items[i].message);
+    for (size_t i = 0; i < message->snapshot.problems.count; i++)
+        sum += text_memory(message->snapshot.problems.items[i].backend) +
+               text_memory(message->snapshot.problems.items[i].message);
     return sum;
 }
 

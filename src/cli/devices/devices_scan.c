@@ -11,6 +11,7 @@
 #include "base/system/process_stat.h"
 #include "base/text/quantity.h"
 #include "launch/masks/inherited_masks.h"
+#include "view/pool_view_fetch.h"
 
 /* How long to wait for the pool, in nanoseconds. */
 #define POOL_TIMEOUT DURATION_SECOND

@@ -14,6 +14,8 @@
 #include "base/optional.h"
 #include "base/string_list.h"
 #include "cli/machine_source.h"
+#include "client/pool_address.h"
+#include "client/session.h"
 #include "view/pool_view.h"
 
 struct devices_pool_holder {

@@ -14,6 +14,7 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "view/pool_view_fetch.h"
 
 enum { REASON_MAX = REQUEST_TEXT_MAX };
 

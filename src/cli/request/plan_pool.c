@@ -10,6 +10,7 @@
 #include "client/session.h"
 #include "engine/placement/filter.h"
 #include "launch/masks/inherited_masks.h"
+#include "view/pool_view_fetch.h"
 
 /* Returns whether the machine has the pool's devices in the pool's order. If not, the inventory has
  * changed since the pool was opened. */
@@ -242,7 +243,7 @@ static int test_request(struct plan_pool *pool, struct session *session,
                         struct wire_message *question, struct berth_error *error)
 {
     struct wire_message answer;
-    int code = pool_view_request(session, question, WIRE_DONE, &answer, &pool->refusal);
+    int code = pool_view_fetch_answer(session, question, WIRE_DONE, &answer, &pool->refusal);
 
     switch (code) {
     case 0:

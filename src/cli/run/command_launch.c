@@ -139,8 +139,8 @@ static struct launch_facts make_facts(const struct command_launch *launch,
     if (claim != NULL) {
         facts.lease = claim->id;
         facts.vendors = claim->grant.vendors;
-        facts.socket = claim->grant.socket;
-        facts.inventory = claim->question.inventory;
+        facts.socket = claim->grant.about.socket;
+        facts.inventory = claim->question.about.inventory;
         facts.cdi = &launch->cdi;
     }
     return facts;

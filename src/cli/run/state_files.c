@@ -40,12 +40,12 @@ int state_files_pool(struct session *session, char **ret_pool, struct berth_erro
 
     if (code < 0)
         return code;
-    if (answer.pool == NULL || !is_good_name(answer.pool)) {
+    if (answer.about.pool == NULL || !is_good_name(answer.about.pool)) {
         code = error_set(error, BERTH_ERROR_SYNTAX, "expected the pool's name, got %s",
-                         quote(answer.pool == NULL ? "" : answer.pool).text);
+                         quote(answer.about.pool == NULL ? "" : answer.about.pool).text);
     } else {
-        *ret_pool = answer.pool;
-        answer.pool = NULL;
+        *ret_pool = answer.about.pool;
+        answer.about.pool = NULL;
     }
     wire_message_finish(&answer);
     return code;

@@ -78,8 +78,8 @@ void waiting_line_describe(const struct waiting_line_parts *parts, struct text *
         text_append(out, ", ");
         append_ordinal(waiting->position, out);
     }
-    if (waiting->position > 0 && waiting->pending >= waiting->position)
-        text_append_format(out, " of %u", waiting->pending);
+    if (waiting->position > 0 && waiting->snapshot.pending >= waiting->position)
+        text_append_format(out, " of %u", waiting->snapshot.pending);
     if (parts->times)
         append_times(parts, out);
     if (waiting->text != NULL && waiting->text[0] != '\0') {

@@ -8,7 +8,7 @@
 #include "cli/exit_codes.h"
 #include "cli/machine_source.h"
 #include "cli/output.h"
-#include "view/pool_view.h"
+#include "view/pool_view_fetch.h"
 
 const struct choice known_ids_names[] = {
     {"claims", KNOWN_IDS_CLAIMS},

@@ -20,6 +20,7 @@
 #include "view/follower.h"
 #include "view/pool_fingerprint.h"
 #include "view/pool_json.h"
+#include "view/pool_view_fetch.h"
 
 /* The minimum time between two updates. */
 #define SHOW_INTERVAL (DURATION_SECOND / 5)

@@ -95,7 +95,7 @@ void status_write_problems(const struct status_picture *picture, struct text *ou
 
 void status_write(const struct status_picture *picture, struct text *out)
 {
-    const struct wire_message *snapshot = &picture->view->snapshot;
+    const struct pool_snapshot *snapshot = &picture->view->snapshot;
 
     status_write_headline(picture, out);
     if (snapshot->slots.count > 0) {

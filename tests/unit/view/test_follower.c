@@ -76,7 +76,7 @@ static uint64_t introduce(struct stage *stage)
     say(stage, &(struct wire_message){
                    .type = WIRE_POOL,
                    .number = hear(stage, WIRE_HELLO).number,
-                   .pool = (char *)"p",
+                   .about.pool = (char *)"p",
                    .epoch = 5,
                });
     return hear(stage, WIRE_FOLLOW).number;
@@ -107,9 +107,19 @@ static void send_news(struct stage *stage, uint64_t follow, uint64_t epoch, uint
 /* Answers LOOK with a view's items as one page, and finishes the view. */
 static void show(struct stage *stage, uint64_t snapshot, struct pool_view view)
 {
-    view.snapshot.type = WIRE_PAGE;
-    view.snapshot.number = snapshot;
-    say(stage, &view.snapshot);
+    say(stage,
+        &(struct wire_message){.type = WIRE_PAGE, .number = snapshot, .snapshot = view.snapshot});
+    pool_view_finish(&view);
+}
+
+/* The same, where the rest of the queue follows on the next page. */
+static void show_first(struct stage *stage, uint64_t snapshot, struct pool_view view)
+{
+    say(stage, &(struct wire_message){.type = WIRE_PAGE,
+                                      .number = snapshot,
+                                      .section = WIRE_SECTION_QUEUE,
+                                      .after = 2,
+                                      .snapshot = view.snapshot});
     pool_view_finish(&view);
 }
 
@@ -248,7 +258,6 @@ static void a_refresh_need_not_wait_for_news(void **state)
     struct wire_message first;
     struct wire_message second;
     struct pool_view counted = busy();
-    struct pool_view front = busy();
 
     (void)state;
     send_news(stage, introduce(stage), 5, 1, WIRE_NEWS_LEASE);
@@ -262,20 +271,17 @@ static void a_refresh_need_not_wait_for_news(void **state)
     /* A later refresh gets a later snapshot, with the whole queue. */
     assert_int_equal(follower_refresh(&stage->follower, true), 3);
     assert_true(hears_nothing(stage));
-    counted.snapshot.tally = &tally;
-    counted.snapshot.type = WIRE_PAGE;
-    counted.snapshot.number = first.number;
-    say(stage, &counted.snapshot);
-    counted.snapshot.tally = NULL;
+    say(stage, &(struct wire_message){.type = WIRE_PAGE,
+                                      .number = first.number,
+                                      .tally = &tally,
+                                      .snapshot = counted.snapshot});
     pool_view_finish(&counted);
     assert_int_equal(step(stage), WIRE_NEWS_LEASE | WIRE_NEWS_QUEUE);
     assert_int_equal(stage->follower.seen, 2);
     assert_int_equal(stage->follower.tally.busy, 3);
     assert_int_equal(stage->follower.tally.waited->counts[1], 2);
     second = hear(stage, WIRE_LOOK);
-    front.snapshot.section = WIRE_SECTION_QUEUE;
-    front.snapshot.after = 2;
-    show(stage, second.number, front);
+    show_first(stage, second.number, busy());
     assert_int_equal(step(stage), 0);
     second = hear(stage, WIRE_LOOK);
     assert_int_equal(second.after, 2);
@@ -291,16 +297,13 @@ static void a_long_queue_is_cut(void **state)
     struct stage *stage =
         begin_stage((struct follower_settings){.kinds = WIRE_NEWS_ALL, .claims_max = 2});
     uint64_t follow = introduce(stage);
-    struct pool_view first = busy();
     struct pool_view last = view_of(0);
     struct wire_message snapshot;
 
     (void)state;
     send_news(stage, follow, 5, 1, WIRE_NEWS_ALL);
     step(stage);
-    first.snapshot.section = WIRE_SECTION_QUEUE;
-    first.snapshot.after = 2;
-    show(stage, hear(stage, WIRE_LOOK).number, first);
+    show_first(stage, hear(stage, WIRE_LOOK).number, busy());
     hear(stage, WIRE_FOLLOW);
     assert_int_equal(step(stage), 0);
     snapshot = hear(stage, WIRE_LOOK);

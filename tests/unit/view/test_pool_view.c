@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "support/assert_error.h"
+#include "view/pool_view_fetch.h"
 
 /* The other side of a connection: a thread that answers each request by the rule. */
 struct peer {
@@ -99,10 +100,7 @@ static void check_refused(bool (*rule)(const struct wire_message *, struct wire_
 /* Moves the items of a test view to an answer. */
 static void give(struct pool_view view, struct wire_message *answer)
 {
-    uint64_t number = answer->number;
-
-    *answer = view.snapshot;
-    answer->number = number;
+    answer->snapshot = view.snapshot;
     vector_finish(&view.uses);
 }
 
@@ -112,7 +110,7 @@ static bool in_small_pages(const struct wire_message *question, struct wire_mess
     struct pool_view view = view_of(question->section == WIRE_SECTION_DEVICES ? 1 : 0);
 
     if (question->type == WIRE_HELLO) {
-        answer->inventory = view_text("machine.yaml");
+        answer->about.inventory = view_text("machine.yaml");
         return true;
     }
     if (question->section == WIRE_SECTION_DEVICES)

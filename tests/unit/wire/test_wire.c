@@ -239,17 +239,17 @@ static void numbers_of_later_versions_are_kept(void **state)
     (void)state;
     message_fill(&message, WIRE_PAGE);
     message.section = 99;
-    message.slots.items[0].state = (enum slot_state)(SLOT_STATE_GONE + 1);
-    message.slots.items[0].sharing = (enum sharing)UINT32_MAX;
-    message.slots.items[0].device->health = (enum health)77;
-    message.leases.items[0].sharing = (enum sharing)(SHARING_TIME_SLICE + 1);
-    message.leases.items[0].priority = (enum priority)(PRIORITY_HIGH + 1);
-    message.leases.items[0].end = (enum lease_end)(LEASE_END_IDLE + 1);
-    message.claims.items[0].priority = (enum priority)UINT32_MAX;
+    message.snapshot.slots.items[0].state = (enum slot_state)(SLOT_STATE_GONE + 1);
+    message.snapshot.slots.items[0].sharing = (enum sharing)UINT32_MAX;
+    message.snapshot.slots.items[0].device->health = (enum health)77;
+    message.snapshot.leases.items[0].sharing = (enum sharing)(SHARING_TIME_SLICE + 1);
+    message.snapshot.leases.items[0].priority = (enum priority)(PRIORITY_HIGH + 1);
+    message.snapshot.leases.items[0].end = (enum lease_end)(LEASE_END_IDLE + 1);
+    message.snapshot.claims.items[0].priority = (enum priority)UINT32_MAX;
     bytes = encoded(&message);
     back = decoded(&bytes);
     assert_true(wire_message_equals(&message, &back));
-    assert_string_equal(pool_info_describe_end(back.leases.items[0].end), "it ended");
+    assert_string_equal(pool_info_describe_end(back.snapshot.leases.items[0].end), "it ended");
     wire_message_finish(&back);
     wire_message_finish(&message);
     text_finish(&bytes);
@@ -286,7 +286,7 @@ static void what_could_not_be_read_is_not_written(void **state)
     static const char beyond[] = "message: expected values within their limits, got one above";
     static char text[WIRE_TEXT_MAX + 2];
     struct slot_info slot = {0};
-    struct wire_message message = {.type = WIRE_CLAIM, .inventory = text};
+    struct wire_message message = {.type = WIRE_CLAIM, .about.inventory = text};
 
     (void)state;
     check_not_encoded(&(struct wire_message){0}, BERTH_ERROR_INVALID,
@@ -305,7 +305,7 @@ static void what_could_not_be_read_is_not_written(void **state)
         &(struct wire_message){.type = WIRE_ENDED, .exit_code = optional_number_of(256)},
         BERTH_ERROR_INVALID, beyond);
     check_not_encoded(
-        &(struct wire_message){.type = WIRE_PAGE, .slots = {.items = &slot, .count = 1}},
+        &(struct wire_message){.type = WIRE_PAGE, .snapshot.slots = {.items = &slot, .count = 1}},
         BERTH_ERROR_INVALID, beyond);
 }
 
@@ -330,7 +330,8 @@ static void check_cut(const struct wire_message *message, const char *wanted)
 
     assert_true(same_text(back.command, message->command == NULL ? NULL : wanted));
     assert_true(same_text(back.text, message->text == NULL ? NULL : wanted));
-    assert_true(same_text(back.version_text, message->version_text == NULL ? NULL : wanted));
+    assert_true(
+        same_text(back.about.version_text, message->about.version_text == NULL ? NULL : wanted));
     wire_message_finish(&back);
     text_finish(&bytes);
 }
@@ -343,8 +344,8 @@ static void long_lines_for_people_are_cut(void **state)
     struct lease_info lease = {.name = text, .command = text};
     struct wire_message message = {
         .type = WIRE_PAGE,
-        .leases = {.items = &lease, .count = 1},
-        .claims = {.items = &claim, .count = 1},
+        .snapshot.leases = {.items = &lease, .count = 1},
+        .snapshot.claims = {.items = &claim, .count = 1},
     };
     struct wire_message back;
     const char *cut;
@@ -355,17 +356,17 @@ static void long_lines_for_people_are_cut(void **state)
     memcpy(text + WIRE_TEXT_MAX - 4, "\xC3\xA4", 2); /* only one of its bytes has room */
     bytes = encoded(&message);
     back = decoded(&bytes);
-    cut = back.leases.items[0].name;
+    cut = back.snapshot.leases.items[0].name;
     assert_int_equal(strlen(cut), WIRE_TEXT_MAX - 1);
     assert_string_equal(cut + WIRE_TEXT_MAX - 6, "aa...");
-    assert_string_equal(back.leases.items[0].command, cut);
-    assert_string_equal(back.claims.items[0].name, cut);
-    assert_string_equal(back.claims.items[0].command, cut);
-    assert_string_equal(back.claims.items[0].request, cut);
-    assert_string_equal(back.claims.items[0].why, cut);
+    assert_string_equal(back.snapshot.leases.items[0].command, cut);
+    assert_string_equal(back.snapshot.claims.items[0].name, cut);
+    assert_string_equal(back.snapshot.claims.items[0].command, cut);
+    assert_string_equal(back.snapshot.claims.items[0].request, cut);
+    assert_string_equal(back.snapshot.claims.items[0].why, cut);
     check_cut(&(struct wire_message){.type = WIRE_CLAIM, .command = text}, cut);
     check_cut(&(struct wire_message){.type = WIRE_REFUSED, .text = text}, cut);
-    check_cut(&(struct wire_message){.type = WIRE_POOL, .version_text = text}, cut);
+    check_cut(&(struct wire_message){.type = WIRE_POOL, .about.version_text = text}, cut);
     wire_message_finish(&back);
     text_finish(&bytes);
     text[WIRE_TEXT_MAX] = '\0';
@@ -398,11 +399,11 @@ static void pages_and_grants_may_be_full(void **state)
     (void)state;
     for (uint32_t i = 0; i < WIRE_PAGE_ITEMS; i++) {
         message_add_slot(&message)->device->id = (struct device_id){.index = i};
-        assert_non_null(vector_append(&message.leases));
-        assert_non_null(vector_append(&message.claims));
+        assert_non_null(vector_append(&message.snapshot.leases));
+        assert_non_null(vector_append(&message.snapshot.claims));
     }
     check_round_trip(&message);
-    assert_non_null(vector_append(&message.claims));
+    assert_non_null(vector_append(&message.snapshot.claims));
     assert_int_equal(wire_encode(&message, &bytes, NULL), BERTH_ERROR_INVALID);
     wire_message_finish(&message);
     message.type = WIRE_GRANTED;

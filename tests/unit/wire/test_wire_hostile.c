@@ -295,7 +295,7 @@ static void devices_have_ids_and_slots_have_devices(void **state)
     check_refused(WIRE_PAGE, &fields, "message: expected id, got none in the 0 bytes at byte 32");
 }
 
-/* So many parts are fine, one more is not. */
+/* Checks that `max` parts are accepted, and that one more is refused. */
 static void check_too_many(unsigned type, unsigned tag, const void *part, size_t part_length,
                            size_t max, const char *wanted)
 {

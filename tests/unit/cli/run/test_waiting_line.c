@@ -21,7 +21,7 @@ static void all_that_is_known(void **state)
     struct user_names users = {0};
     const struct wire_message waiting = {
         .position = 3,
-        .pending = 5,
+        .snapshot.pending = 5,
         .text = (char *)"needs 2, 1 free: user 0 holds 6",
         .estimate = optional_number_of(12 * DURATION_MINUTE),
     };
@@ -50,7 +50,7 @@ static void what_is_not_known_is_left_out(void **state)
     check(&words, "berth: waiting");
     waiting.position = 2;
     check(&words, "berth: waiting, 2nd");
-    waiting.pending = 1; /* too few for the position, because the queue has changed */
+    waiting.snapshot.pending = 1; /* too few for the position, because the queue has changed */
     check(&words, "berth: waiting, 2nd");
     waiting.text = (char *)"why";
     waiting.estimate = optional_number_of(UINT64_MAX);

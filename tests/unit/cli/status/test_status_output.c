@@ -262,14 +262,13 @@ static void json_of_nonsense_is_a_document(void **state)
 static void pages_come_together(void **state)
 {
     struct pool_view all = {0};
-    struct pool_view_position place = {.section = WIRE_SECTION_DEVICES};
     struct pool_view one = busy_view(4);
     struct pool_view other = view_of(2);
     struct berth_error error = BERTH_ERROR_INIT;
 
     (void)state;
-    assert_int_equal(pool_view_add_page(&all, &other.snapshot, &place, &error), 0);
-    assert_int_equal(pool_view_add_page(&all, &one.snapshot, &place, &error), 0);
+    assert_int_equal(pool_view_add_page(&all, &other.snapshot, &error), 0);
+    assert_int_equal(pool_view_add_page(&all, &one.snapshot, &error), 0);
     assert_int_equal(all.snapshot.slots.count, 6);
     assert_int_equal(all.snapshot.leases.count, 3);
     assert_int_equal(all.snapshot.claims.count, 2);
@@ -283,15 +282,14 @@ static void pages_come_together(void **state)
 static void a_slot_without_a_device_is_refused(void **state)
 {
     struct pool_view all = {0};
-    struct pool_view_position place = {.section = WIRE_SECTION_DEVICES};
     struct pool_view page = view_of(1);
     struct device *device = page.snapshot.slots.items[0].device;
     struct berth_error error = BERTH_ERROR_INIT;
 
     (void)state;
     page.snapshot.slots.items[0].device = NULL;
-    assert_fails(pool_view_add_page(&all, &page.snapshot, &place, &error), BERTH_ERROR_SYNTAX,
-                 &error, "expected a device in each slot of the pool, got none");
+    assert_fails(pool_view_add_page(&all, &page.snapshot, &error), BERTH_ERROR_SYNTAX, &error,
+                 "expected a device in each slot of the pool, got none");
     page.snapshot.slots.items[0].device = device;
     pool_view_finish(&page);
 }
@@ -376,14 +374,13 @@ static void what_is_wrong_with_the_hardware_is_said(void **state)
 static void problems_come_with_the_last_page_and_count_as_a_change(void **state)
 {
     struct pool_view all = {0};
-    struct pool_view_position place = {.section = WIRE_SECTION_DEVICES};
     struct pool_view calm = view_of(2);
     struct pool_view last = troubled_view();
     uint64_t before;
 
     (void)state;
-    assert_int_equal(pool_view_add_page(&all, &calm.snapshot, &place, NULL), 0);
-    assert_int_equal(pool_view_add_page(&all, &last.snapshot, &place, NULL), 0);
+    assert_int_equal(pool_view_add_page(&all, &calm.snapshot, NULL), 0);
+    assert_int_equal(pool_view_add_page(&all, &last.snapshot, NULL), 0);
     assert_int_equal(all.snapshot.problems.count, 2);
     assert_int_equal(last.snapshot.problems.count, 0);
     before = pool_fingerprint_events(&all);
