@@ -31,10 +31,8 @@ static void classify_devices(struct plan *plan)
     }
 }
 
-bool placement_plan_is_best_effort(const struct plan *plan)
+bool placement_is_best_effort(const struct request *request)
 {
-    const struct request *request = plan->question->request;
-
     return request->scheduling == SCHEDULING_BEST_EFFORT && request->replicas > 1;
 }
 
@@ -67,7 +65,7 @@ static int place_on_free_devices(struct plan *plan)
 {
     int code;
 
-    if (placement_plan_is_best_effort(plan))
+    if (placement_is_best_effort(plan->question->request))
         return place_each_replica(plan);
     code = placement_search_place_largest(&plan->search, &plan->available, plan->min, plan->max);
     return code < 0 ? code : 0;
@@ -106,7 +104,7 @@ static int answer_question(struct plan *plan)
     classify_devices(plan);
     code = placement_search_bounds(search, &plan->possible, plan->tenants, &plan->min, &plan->max);
     if (code == 0)
-        code = placement_plan_is_best_effort(plan)
+        code = placement_is_best_effort(plan->question->request)
                    ? check_best_effort(plan)
                    : placement_search_could_ever(search, &plan->possible, plan->min, plan->max);
     if (code < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Internals of placement_find(): its state and its explanation. For placement.c,
- * placement_describe.c and the engine's explanations.
+ * Internals of placement_find(): its state and its explanation. For placement.c and
+ * placement_describe.c.
  */
 #ifndef ENGINE_PLACEMENT_PLACEMENT_PLAN_H
 #define ENGINE_PLACEMENT_PLACEMENT_PLAN_H
@@ -23,12 +23,11 @@ struct plan {
     struct placement_search search;
     void *tables;                /* the policy's; NULL: none */
     struct text words;           /* the policy's explanation of its choice */
-    const char *holders;         /* text about busy devices that `counts` leaves out; NULL: none */
     struct placement *placement; /* the answer */
 };
 
 /* Returns whether each replica is a claim of its own. */
-bool placement_plan_is_best_effort(const struct plan *plan);
+bool placement_is_best_effort(const struct request *request);
 
 /* Appends the explanation to the answer's `why`. */
 void placement_plan_describe(const struct plan *plan);

@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "base/text/quantity.h"
 #include "engine/internal.h"
-#include "engine/placement/placement_plan.h"
+#include "engine/placement/filter.h"
+#include "engine/placement/placement_describe.h"
 
 /* Appends a number of devices, whole or in part: "2", "0.5". */
 static void describe_amount(uint64_t millionths, struct text *out)
@@ -182,28 +183,22 @@ static void describe_holders(const struct explain_holdings *holdings, int64_t no
 
 /* Appends what the request needs and the reasons against it. */
 static void describe_obstacles(const struct engine_request *request, const struct bitset *allowed,
-                               struct bitset *possible, struct text *out)
+                               const struct bitset *possible, struct text *out)
 {
     struct engine *engine = request->engine;
-    struct placement placement = {.satisfiable = request->could_ever, .why = *out};
+    size_t counts[FILTER_VERDICTS] = {0};
     struct bitset nothing = {0};
     struct explain_holdings holdings = {0};
     struct text holders = {0};
-    struct placement_question question = {
+    struct placement_obstacles obstacles = {
         .machine = &engine->machine,
         .request = &request->what,
-        .policy = request->policy,
-        .must = &nothing,
-        .busy = &nothing,
-    };
-    struct plan plan = {
-        .question = &question,
-        .device_count = engine->machine.devices.count,
         .min = request->min,
-        .max = request->max,
-        .placement = &placement,
-        .possible = *possible,
-        .available = engine->from,
+        .must = &nothing,
+        .counts = counts,
+        .possible = possible,
+        .available = &engine->from,
+        .room = engine->room,
     };
 
     bitset_clear(&engine->from);
@@ -211,21 +206,18 @@ static void describe_obstacles(const struct engine_request *request, const struc
         enum filter_verdict verdict = verdict_now(request, slot, allowed);
 
         if (verdict != FILTER_BUSY || !count_holder(request->scope, slot, &holdings))
-            plan.counts[verdict]++;
+            counts[verdict]++;
         if (verdict == FILTER_PASSES)
             bitset_add(&engine->from, slot);
         engine->room[slot] = ledger_room(request, slot, &request->scope->ledger[slot].usage);
         if (!request->could_ever)
             engine->room[slot] = ledger_tenants(request, slot);
     }
-    plan.search = engine->search;
-    plan.search.query = (struct placement_query){.request = &request->what, .source = engine->room};
     if (holdings.count > 1)
         qsort(holdings.items, holdings.count, sizeof(*holdings.items), compare_holdings);
     describe_holders(&holdings, engine->now, &holders);
-    plan.holders = text_string(&holders);
-    placement_plan_describe(&plan);
-    *out = placement.why;
+    obstacles.holders = text_string(&holders);
+    placement_describe_obstacles(&obstacles, request->could_ever, out);
     out->failed |= holders.failed;
     text_finish(&holders);
     vector_finish(&holdings);
