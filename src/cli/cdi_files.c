@@ -42,9 +42,9 @@ static int read_file(int directory, const char *name, const char *path, struct t
     int code;
 
     if (descriptor < 0)
-        return error_set_errno(error, errno, "%s", path);
+        return error_set_errno(error, errno, "cannot read %s", path);
     if (fstat(descriptor, &status) < 0)
-        code = error_set_errno(error, errno, "%s", path);
+        code = error_set_errno(error, errno, "cannot read %s", path);
     else if (!S_ISREG(status.st_mode))
         code =
             error_set(error, BERTH_ERROR_IO, "%s: expected a regular file, got another kind", path);
@@ -131,7 +131,7 @@ static int read_directory(struct cdi_search *search, const char *path, unsigned 
     int code;
 
     if (directory == NULL) {
-        error_set_errno(&reason, errno, "%s", path);
+        error_set_errno(&reason, errno, "cannot read %s", path);
         return report_skipped(search, &reason);
     }
     code = list_cdi_files(path, directory, &paths);

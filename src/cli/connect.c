@@ -28,7 +28,7 @@ int connect_open(struct pool_connection *connection, const char *inventory,
     /* A missing file is wrong usage. A missing daemon, which session_open() reports with the same
      * code, is not. */
     if (code == BERTH_ERROR_NOT_FOUND)
-        return error_wrap(error, BERTH_ERROR_INVALID, "inventory");
+        return error_wrap(error, BERTH_ERROR_INVALID, "--inventory");
     if (code < 0)
         return code;
     code = session_open(&connection->session, &connection->address, DIAL_START, error);

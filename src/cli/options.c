@@ -68,8 +68,8 @@ static int fail_unknown_option(const struct option_binding *bindings, size_t cou
     const struct option_set *set;
 
     if (request_options_find(request_option_sets, name, length, &set) != NULL && set->verbs != NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "--%.*s: goes with %s only", (int)length, name,
-                         set->verbs);
+        return error_set(error, BERTH_ERROR_INVALID, "--%.*s: an option of %s only", (int)length,
+                         name, set->verbs);
     if (length < sizeof(wanted)) {
         memcpy(wanted, name, length);
         wanted[length] = '\0';

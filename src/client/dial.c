@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/system/backoff.h"
+#include "base/system/user_names.h"
 #include "base/text/quantity.h"
 #include "client/start_daemon.h"
 #include "client/unix_socket.h"
@@ -29,11 +30,12 @@ static int check_own(const struct pool_address *address, int socket, struct bert
     socklen_t size = sizeof(peer);
 
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-        return error_set_errno(error, errno, "%s", address->socket);
+        return error_set_errno(error, errno, "cannot identify the daemon at %s", address->socket);
     if (peer.uid != geteuid())
-        return error_set(error, BERTH_ERROR_PERMISSION,
-                         "%s: expected a daemon of user %ju, got one of user %ju", address->socket,
-                         (uintmax_t)geteuid(), (uintmax_t)peer.uid);
+        return user_names_explain(
+            error, error_set(error, BERTH_ERROR_PERMISSION,
+                             "%s: expected a daemon of user %ju, got one of user %ju",
+                             address->socket, (uintmax_t)geteuid(), (uintmax_t)peer.uid));
     return user_directory_check_last(address, error);
 }
 
@@ -83,7 +85,7 @@ static int explain_failure(const struct pool_address *address, int number,
     if (is_absence(number))
         return error_set(error, BERTH_ERROR_NOT_FOUND, "%s: no daemon is running (no such socket)",
                          address->socket);
-    return error_set_errno(error, number, "%s", address->socket);
+    return error_set_errno(error, number, "cannot connect to %s", address->socket);
 }
 
 int dial_with_timeout(const struct pool_address *address, enum dial_mode how, int64_t timeout,

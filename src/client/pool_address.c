@@ -32,7 +32,7 @@ static int find_inventory(const char *option, char **ret_path, struct berth_erro
         return error_set(error, BERTH_ERROR_INVALID, "--inventory: expected a file, got nothing");
     real = realpath(path, NULL);
     if (real == NULL)
-        return error_set_errno(error, errno, "%s", path);
+        return error_set_errno(error, errno, "cannot read %s", path);
     *ret_path = real;
     return 0;
 }
@@ -68,7 +68,7 @@ static int find_machine_socket(const char *path, bool *ret_there, struct berth_e
         return 0;
     }
     if (errno != ENOENT && errno != ENOTDIR)
-        return error_set_errno(error, errno, "%s", path);
+        return error_set_errno(error, errno, "cannot read %s", path);
     return 0;
 }
 

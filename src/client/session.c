@@ -9,6 +9,7 @@
 
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/user_names.h"
 
 static void close_socket(struct session *session)
 {
@@ -87,8 +88,9 @@ int session_refusal(const struct wire_message *message, struct berth_error *erro
         if (message->error == (uint32_t)-known[i])
             code = known[i];
     }
-    return error_set(error, code, "%s",
-                     message->text != NULL ? message->text : berth_error_describe(code));
+    error_set(error, code, "%s",
+              message->text != NULL ? message->text : berth_error_describe(code));
+    return user_names_explain(error, code);
 }
 
 /* Receives one packet. Returns its length, 0 when the connection has ended, or -1 with errno. When
@@ -193,7 +195,7 @@ int session_send(struct session *session, const struct wire_message *message,
         return 0;
     if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
         return receive_closing_reason(session, error);
-    code = error_set_errno(error, errno, "%s", session->address->socket);
+    code = error_set_errno(error, errno, "cannot send to %s", session->address->socket);
     close_socket(session);
     return code;
 }

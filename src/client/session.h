@@ -79,7 +79,8 @@ int session_try_reconnect(struct session *session, enum dial_mode how, struct be
 int session_request(struct session *session, struct wire_message *question, enum wire_type wanted,
                     struct wire_message *ret_answer, struct berth_error *error);
 
-/* Converts WIRE_REFUSED or WIRE_CLOSING to an error. Returns its code. */
+/* Converts WIRE_REFUSED or WIRE_CLOSING to an error. Users in the
+ * message get their names, so a lookup in the user database may block. Returns its code. */
 int session_refusal(const struct wire_message *message, struct berth_error *error);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system/user_names.h"
 
 static const char *describe_type(mode_t mode)
 {
@@ -32,10 +33,11 @@ static int check_status(const char *path, const struct stat *status, struct bert
         return error_set(error, BERTH_ERROR_PERMISSION, "%s: expected a directory, got %s", path,
                          describe_type(status->st_mode));
     if (status->st_uid != geteuid())
-        return error_set(error, BERTH_ERROR_PERMISSION,
-                         "%s: expected a directory of user %ju, got one of user %ju; "
-                         "set BERTH_RUNTIME_DIR to use another directory",
-                         path, (uintmax_t)geteuid(), (uintmax_t)status->st_uid);
+        return user_names_explain(
+            error, error_set(error, BERTH_ERROR_PERMISSION,
+                             "%s: expected a directory of user %ju, got one of user %ju; "
+                             "set BERTH_RUNTIME_DIR to use another directory",
+                             path, (uintmax_t)geteuid(), (uintmax_t)status->st_uid));
     if ((status->st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return error_set(error, BERTH_ERROR_PERMISSION,
                          "%s: expected a directory with mode 0700, got mode %04o", path,
@@ -83,13 +85,13 @@ static int open_checked(const struct directory_entry *entry, bool make, int *ret
         directory = open_entry(entry);
     }
     if (directory < 0)
-        return error_set_errno(error, errno, "%s", entry->shown);
+        return error_set_errno(error, errno, "cannot open %s", entry->shown);
     if (fstat(directory, &status) < 0)
-        code = error_set_errno(error, errno, "%s", entry->shown);
+        code = error_set_errno(error, errno, "cannot read %s", entry->shown);
     else
         code = check_status(entry->shown, &status, error);
     if (code == 0 && made && restore_mode(directory, status.st_mode) < 0)
-        code = error_set_errno(error, errno, "%s", entry->shown);
+        code = error_set_errno(error, errno, "cannot change the mode of %s", entry->shown);
     if (code == 0)
         *ret_directory = directory;
     else
@@ -148,6 +150,6 @@ int user_directory_check_last(const struct pool_address *address, struct berth_e
     struct stat status;
 
     if (lstat(address->directory, &status) < 0)
-        return error_set_errno(error, errno, "%s", address->directory);
+        return error_set_errno(error, errno, "cannot read %s", address->directory);
     return check_status(address->directory, &status, error);
 }

@@ -26,12 +26,12 @@ static const struct library_symbol symbols[] = {
 static int choose_versions(const char *file, struct cuda_functions *functions,
                            struct berth_error *error)
 {
-#define CHOOSE(member, symbol)                                                                   \
-    if (functions->member == NULL)                                                               \
-        functions->member = functions->member##_v1;                                              \
-    if (functions->member == NULL)                                                               \
-        return error_set(error, BERTH_ERROR_INVALID, "%s: the library has no function %s", file, \
-                         symbol);
+#define CHOOSE(member, symbol)                                                                \
+    if (functions->member == NULL)                                                            \
+        functions->member = functions->member##_v1;                                           \
+    if (functions->member == NULL)                                                            \
+        return error_set(error, BERTH_ERROR_INVALID, "cannot load %s: it has no function %s", \
+                         file, symbol);
     CUDA_VERSIONED(CHOOSE)
 #undef CHOOSE
     return 0;

@@ -109,17 +109,18 @@ static int find_claimant(struct connection *connection, const struct wire_messag
     if (descriptor < 0 || find_owner(connection, pid, &uid, groups) < 0) {
         if (descriptor >= 0)
             close(descriptor);
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "no running process has the pid %d",
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "cannot adopt process %d: no such process",
                          (int)pid);
     }
     close(descriptor);
     if (!rights_may_decide(connection, uid))
-        return error_set(error, BERTH_ERROR_PERMISSION, "process %d belongs to another user",
-                         (int)pid);
+        return error_set(error, BERTH_ERROR_PERMISSION,
+                         "cannot adopt process %d: it belongs to another user", (int)pid);
     around = job_around(pool, pid, uid);
     if (around != NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "process %d already has lease %" PRIu64,
-                         (int)pid, around->by_id.id);
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "cannot adopt process %d: it already has lease %" PRIu64, (int)pid,
+                         around->by_id.id);
     *claimant = (struct claimant){
         .uid = uid,
         .groups = groups->items,

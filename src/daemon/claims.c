@@ -43,8 +43,8 @@ static int check_inventory(const struct pool *pool, const char *wanted, struct b
     if (wanted == NULL || (here != NULL && strcmp(here, wanted) == 0))
         return 0;
     return error_set(error, BERTH_ERROR_INVALID,
-                     "expected a pool of the inventory %s, got one of %s", wanted,
-                     here == NULL ? "this machine's hardware" : here);
+                     "--inventory: expected %s, which this pool uses, got %s",
+                     here == NULL ? "none, but the hardware" : here, wanted);
 }
 
 /* The lease that the claim is made within: its holder must be of the same user. */
@@ -107,7 +107,7 @@ int claim_open(struct connection *connection, struct wire_message *message,
     int code = 0;
 
     if (message->request == NULL)
-        return error_set(error, BERTH_ERROR_INVALID, "expected a request, got none");
+        return error_set(error, BERTH_ERROR_INVALID, "cannot claim: the message has no request");
     if (message->parent != 0)
         code = find_parent(connection, message->parent, &asker.parent, error);
     if (code == 0)
@@ -160,7 +160,7 @@ static void attach(struct connection *connection, struct wire_message *message, 
     struct berth_error error = BERTH_ERROR_INIT;
 
     if (!is_its_client(connection, job)) {
-        error_set(&error, BERTH_ERROR_INVALID, "token already in use by another client");
+        error_set(&error, BERTH_ERROR_INVALID, "cannot claim: another client uses this token");
         connection_refuse(connection, message->number, &error);
         return;
     }
@@ -329,12 +329,13 @@ static int claim(struct connection *connection, struct wire_message *message,
     int code;
 
     if (message->token[0] == 0 && message->token[1] == 0)
-        return error_set(error, BERTH_ERROR_INVALID, "expected a token, got none");
+        return error_set(error, BERTH_ERROR_INVALID, "cannot claim: the message has no token");
     if (message->resume)
         return error_set(error, BERTH_ERROR_NOT_FOUND, "cannot resume: no such lease in this pool");
     if (message->hold == LEASE_HOLD_NOTHING &&
         (message->request == NULL || !message->request->time.known))
-        return error_set(error, BERTH_ERROR_INVALID, "a lease without a holder needs a time limit");
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "cannot claim: a lease without a holder needs a time limit");
     if (connection->job_count >= JOBS_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
                          "too many claims on one connection: the maximum is %d", JOBS_MAX);
@@ -394,6 +395,7 @@ static int wait_for_grant(struct connection *connection, const struct wire_messa
     if (watcher == NULL)
         return error == NULL ? BERTH_ERROR_LIMIT : error->code;
     watcher->deadline = claim_deadline(pool, request);
+    watcher->wait = request->wait.known ? (int64_t)request->wait.value : 0;
     pool->changed = true;
     return 0;
 }

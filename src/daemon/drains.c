@@ -112,7 +112,8 @@ static int check(struct connection *connection, const struct wire_message *messa
         return error_set(error, BERTH_ERROR_PERMISSION,
                          "only root, the pool's owner and its admins may drain devices");
     if (message->device_ids.count == 0)
-        return error_set(error, BERTH_ERROR_INVALID, "expected devices, got none");
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "cannot change devices: the message names none");
     vector_for_each (id, &message->device_ids) {
         if (device_list_find(devices, *id) == devices->count)
             return error_set(error, BERTH_ERROR_NOT_FOUND, "no device named %s in this pool",

@@ -274,7 +274,8 @@ static void is_due(struct timer *timer)
     if (!hardware->probe.is_open) {
         start(hardware);
     } else if (hardware->is_asked) {
-        error_set(&error, BERTH_ERROR_TIMED_OUT, "berth-probe: no answer within %s",
+        error_set(&error, BERTH_ERROR_TIMED_OUT,
+                  "cannot read the hardware: berth-probe did not answer within %s",
                   quantity_format_duration(hardware->deadline).text);
         lose(hardware, &error);
     } else {

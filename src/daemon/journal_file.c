@@ -114,7 +114,7 @@ int journal_file_make(struct journal_file *file, const char *path, const struct 
         made.descriptor =
             open(name.bytes, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (made.descriptor < 0 || fill(&made, content) < 0 || rename(name.bytes, path) < 0)
-            code = error_set_errno(error, errno, "%s", path);
+            code = error_set_errno(error, errno, "cannot write %s", path);
     }
     if (code < 0) {
         if (made.descriptor >= 0)

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text/quantity.h"
+#include "base/text/text.h"
 #include "daemon/connection.h"
 #include "daemon/ending.h"
 #include "daemon/jobs.h"
@@ -27,6 +28,21 @@ static void done(struct connection *connection, const struct wire_message *messa
                                 });
 }
 
+/* What the message asks for, in words that the id follows. */
+static const char *describe_act(enum wire_type type)
+{
+    switch (type) {
+    case WIRE_CANCEL:
+        return "cancel claim";
+    case WIRE_EXTEND:
+        return "extend lease";
+    case WIRE_WATCH:
+        return "wait for the end of";
+    default:
+        return "end lease";
+    }
+}
+
 static void fail(struct connection *connection, const struct wire_message *message, int code,
                  const char *text)
 {
@@ -34,8 +50,20 @@ static void fail(struct connection *connection, const struct wire_message *messa
 
     if (message->number == 0)
         return;
-    error_set(&error, code, "%" PRIu64 ": %s", message->id, text);
+    error_set(&error, code, "cannot %s %" PRIu64 ": %s", describe_act(message->type), message->id,
+              text);
     connection_refuse(connection, message->number, &error);
+}
+
+/* Refuses what another verb can do, and says which. */
+static void fail_with_verb(struct connection *connection, const struct wire_message *message,
+                           int code, const char *text, const char *verb)
+{
+    struct text whole = {0};
+
+    text_append_format(&whole, "%s; use 'berth %s %" PRIu64 "'", text, verb, message->id);
+    fail(connection, message, code, text_failed(&whole) ? text : whole.bytes);
+    text_finish(&whole);
 }
 
 /* The job that the message is about, if the client may decide about it; NULL after refusing. */
@@ -45,12 +73,12 @@ static struct job *job_to_change(struct connection *connection, const struct wir
 
     if (job == NULL) {
         fail(connection, message, BERTH_ERROR_NOT_FOUND,
-             ended_find(connection->pool, message->id) != NULL ? "already ended"
+             ended_find(connection->pool, message->id) != NULL ? "it has already ended"
                                                                : "no claim or lease has this id");
         return NULL;
     }
     if (!rights_may_decide(connection, job->holder->uid)) {
-        fail(connection, message, BERTH_ERROR_PERMISSION, "belongs to another user");
+        fail(connection, message, BERTH_ERROR_PERMISSION, "it belongs to another user");
         return NULL;
     }
     return job;
@@ -64,16 +92,16 @@ void message_release(struct connection *connection, struct wire_message *message
     if (job == NULL)
         return;
     if (job->connection != connection) {
-        fail(connection, message, BERTH_ERROR_PERMISSION,
-             "only the holder can give a lease back; use 'berth release'");
+        fail_with_verb(connection, message, BERTH_ERROR_PERMISSION,
+                       "only its holder can give it back", "release");
         return;
     }
     if (job->by_lease.id == 0) {
-        fail(connection, message, BERTH_ERROR_INVALID, "still queued; use 'berth cancel'");
+        fail_with_verb(connection, message, BERTH_ERROR_INVALID, "it still waits", "cancel");
         return;
     }
     if (job->state == JOB_DRAINING) {
-        fail(connection, message, BERTH_ERROR_NOT_FOUND, "already ended");
+        fail(connection, message, BERTH_ERROR_NOT_FOUND, "it has already ended");
         return;
     }
     if (message->exit_code.known)
@@ -100,7 +128,8 @@ void message_cancel(struct connection *connection, struct wire_message *message)
         return;
     }
     if (job->by_lease.id != 0) {
-        fail(connection, message, BERTH_ERROR_INVALID, "already granted; use 'berth release'");
+        fail_with_verb(connection, message, BERTH_ERROR_INVALID, "it is already a lease",
+                       "release");
         return;
     }
     engine_cancel(pool->engine, job->by_id.id, NULL);
@@ -115,7 +144,7 @@ void message_stop(struct connection *connection, struct wire_message *message)
     if (job == NULL)
         return;
     if (job->by_lease.id == 0) {
-        fail(connection, message, BERTH_ERROR_INVALID, "still queued; use 'berth cancel'");
+        fail_with_verb(connection, message, BERTH_ERROR_INVALID, "it still waits", "cancel");
         return;
     }
     ending_begin(pool, job, LEASE_END_STOPPED, pool_now(pool) + pool->rules.grace);
@@ -140,23 +169,23 @@ void message_extend(struct connection *connection, struct wire_message *message)
     if (job == NULL)
         return;
     if (job->by_lease.id == 0 || !engine_get_lease(pool->engine, job->by_lease.id, &view)) {
-        fail(connection, message, BERTH_ERROR_INVALID, "still queued, so it has no time limit yet");
+        fail(connection, message, BERTH_ERROR_INVALID, "it still waits and has no time limit yet");
         return;
     }
     if (job->end != 0) {
-        fail(connection, message, BERTH_ERROR_INVALID, "already ending");
+        fail(connection, message, BERTH_ERROR_INVALID, "it is already ending");
         return;
     }
     if (view.expires == TIME_NEVER) {
-        fail(connection, message, BERTH_ERROR_INVALID, "has no time limit to extend");
+        fail(connection, message, BERTH_ERROR_INVALID, "it has no time limit");
         return;
     }
     expires = later(view.expires, message->duration);
     longest = rights_longest_time(connection);
     if (longest != 0 && expires - view.granted > longest && !rights_is_admin(connection)) {
         error_set(&error, BERTH_ERROR_PERMISSION,
-                  "%" PRIu64 ": expected at most %s in total, got %s", message->id,
-                  quantity_format_duration(longest).text,
+                  "cannot extend lease %" PRIu64 ": expected at most %s in total, got %s",
+                  message->id, quantity_format_duration(longest).text,
                   quantity_format_duration(expires - view.granted).text);
         connection_refuse(connection, message->number, &error);
         return;

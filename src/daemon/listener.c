@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system/user_names.h"
 #include "base/text/quantity.h"
 
 enum { BACKLOG = 4096, LOCK_TRIES = 250 };
@@ -60,10 +61,10 @@ static int take_lock(int descriptor, const char *path, struct berth_error *error
         if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
             return 0;
         if (errno != EWOULDBLOCK && errno != EINTR)
-            return error_set_errno(error, errno, "%s", path);
+            return error_set_errno(error, errno, "cannot lock %s", path);
         nanosleep(&pause, NULL);
     }
-    return error_set(error, BERTH_ERROR_BUSY, "%s: in use by another daemon", path);
+    return error_set(error, BERTH_ERROR_BUSY, "cannot lock %s: another daemon uses it", path);
 }
 
 /* The machine's own directory is gone with every boot. What fails is told by what comes next. */
@@ -84,14 +85,16 @@ static int check_own(const struct pool *pool, struct berth_error *error)
     int length = (int)directory_length(pool->settings.socket);
 
     if (pool->directory < 0 || fstat(pool->directory, &status) < 0)
-        return error_set_errno(error, errno, "%.*s", length, pool->settings.socket);
+        return error_set_errno(error, errno, "cannot open %.*s", length, pool->settings.socket);
     if (status.st_uid == geteuid() && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0)
         return 0;
-    return error_set(error, BERTH_ERROR_PERMISSION,
-                     "%.*s: expected a directory of user %ju that is closed to others (mode 0700), "
-                     "got one of user %ju with mode %04o",
-                     length, pool->settings.socket, (uintmax_t)geteuid(), (uintmax_t)status.st_uid,
-                     (unsigned)(status.st_mode & 07777));
+    return user_names_explain(
+        error,
+        error_set(error, BERTH_ERROR_PERMISSION,
+                  "%.*s: expected a directory of user %ju that is closed to others (mode 0700), "
+                  "got one of user %ju with mode %04o",
+                  length, pool->settings.socket, (uintmax_t)geteuid(), (uintmax_t)status.st_uid,
+                  (unsigned)(status.st_mode & 07777)));
 }
 
 /* The lock that cannot be opened may be of a daemon that ran as somebody else. */
@@ -100,11 +103,12 @@ static int explain_lock(const char *path, int number, struct berth_error *error)
     struct stat status;
 
     if (number != EACCES || lstat(path, &status) < 0 || status.st_uid == geteuid())
-        return error_set_errno(error, number, "%s", path);
-    return error_set(error, BERTH_ERROR_PERMISSION,
-                     "%s: expected a file of user %ju, got one of user %ju, who ran the daemon "
-                     "before; root can take over the files of root with berthd --user",
-                     path, (uintmax_t)geteuid(), (uintmax_t)status.st_uid);
+        return error_set_errno(error, number, "cannot open %s", path);
+    return user_names_explain(
+        error, error_set(error, BERTH_ERROR_PERMISSION,
+                         "%s: expected a file of user %ju, got one of user %ju, who ran the daemon "
+                         "before; root can take over the files of root with berthd --user",
+                         path, (uintmax_t)geteuid(), (uintmax_t)status.st_uid));
 }
 
 int listener_lock(struct pool *pool, struct berth_error *error)
@@ -156,8 +160,9 @@ static int bind_to(int descriptor, const struct pool *pool, struct berth_error *
     former = umask(pool->settings.own ? 0177 : 0111);
     failed = bind(descriptor, (struct sockaddr *)&address, sizeof(address));
     umask(former);
-    return failed < 0 || listen(descriptor, BACKLOG) < 0 ? error_set_errno(error, errno, "%s", path)
-                                                         : 0;
+    return failed < 0 || listen(descriptor, BACKLOG) < 0
+               ? error_set_errno(error, errno, "cannot listen on %s", path)
+               : 0;
 }
 
 /* Remembers which file is ours. */
@@ -177,7 +182,7 @@ int listener_open(struct pool *pool, struct berth_error *error)
         pool->listener.descriptor =
             socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (pool->listener.descriptor < 0)
-            return error_set_errno(error, errno, "socket");
+            return error_set_errno(error, errno, "cannot create a socket");
         code = bind_to(pool->listener.descriptor, pool, error);
         pool->owns_path = code == 0;
     } else {

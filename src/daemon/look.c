@@ -138,8 +138,8 @@ void message_explain(struct connection *connection, struct wire_message *message
         return;
     }
     if (job == NULL || job->by_lease.id != 0) {
-        error_set(&error, BERTH_ERROR_NOT_FOUND, "%" PRIu64 ": no queued claim has this id",
-                  message->id);
+        error_set(&error, BERTH_ERROR_NOT_FOUND,
+                  "cannot explain claim %" PRIu64 ": no waiting claim has this id", message->id);
         connection_refuse(connection, message->number, &error);
         return;
     }

@@ -29,7 +29,7 @@ int loop_init(struct loop *loop, struct berth_error *error)
     };
     list_init(&loop->timers);
     if (loop->epoll < 0 || loop->clock.descriptor < 0)
-        return error_set_errno(error, errno, "epoll");
+        return error_set_errno(error, errno, "cannot create an epoll descriptor and a timer");
     return loop_add(loop, &loop->clock, EPOLLIN, error);
 }
 
@@ -48,7 +48,7 @@ int loop_add(struct loop *loop, struct watch *watch, uint32_t events, struct ber
     struct epoll_event event = {.events = events, .data.ptr = watch};
 
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, watch->descriptor, &event) < 0)
-        return error_set_errno(error, errno, "epoll");
+        return error_set_errno(error, errno, "cannot watch a descriptor");
     return 0;
 }
 

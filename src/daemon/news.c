@@ -52,7 +52,7 @@ int news_init(struct pool *pool, struct berth_error *error)
     do {
         if (getrandom(&news->epoch, sizeof(news->epoch), 0) != sizeof(news->epoch)) {
             free(news);
-            return error_set_errno(error, errno, "getrandom");
+            return error_set_errno(error, errno, "cannot read random bytes");
         }
     } while (news->epoch == 0);
     pool->news = news;

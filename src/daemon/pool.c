@@ -169,7 +169,7 @@ static int watch_signals(struct pool *pool, struct berth_error *error)
         .ready = signal_came,
     };
     if (pool->signals.descriptor < 0)
-        return error_set_errno(error, errno, "signalfd");
+        return error_set_errno(error, errno, "cannot create a descriptor for signals");
     return loop_add(&pool->loop, &pool->signals, EPOLLIN, error);
 }
 
@@ -190,7 +190,7 @@ static int make_name(struct pool *pool, struct berth_error *error)
     struct text name = {0};
 
     if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-        return error_set_errno(error, errno, "getrandom");
+        return error_set_errno(error, errno, "cannot read random bytes");
     text_append_format(&name, "%016llx", (unsigned long long)random);
     pool->name = text_detach(&name);
     return pool->name == NULL ? error_set_memory(error) : 0;

@@ -135,6 +135,7 @@ struct watcher {
     size_t bytes;                  /* that it asked with */
     struct wire_message *adopting; /* a claim for a process that a lease is in the way of */
     int64_t deadline;              /* in the pool's time; TIME_NEVER */
+    int64_t wait;                  /* how long before it; 0: for ever */
 };
 
 /* ---- Claims and leases ---- */

@@ -18,6 +18,7 @@
 
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/user_names.h"
 #include "base/text/quote.h"
 #include "base/text/text.h"
 #include "daemon/listener.h"
@@ -54,14 +55,15 @@ int privileges_find_user(const char *name, struct privileges_user *ret_user,
     const struct passwd *entry;
 
     if (geteuid() != 0)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "--user: expected to be started by root, got uid %ju",
-                         (uintmax_t)geteuid());
+        return user_names_explain(error,
+                                  error_set(error, BERTH_ERROR_INVALID,
+                                            "--user: expected to be started by root, got user %ju",
+                                            (uintmax_t)geteuid()));
     errno = 0;
     entry = getpwnam(name);
     /* Some databases say ENOENT and the like for a user that they do not have. */
     if (entry == NULL && (errno == EIO || errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-        return error_set_errno(error, errno, "--user %s", quote(name).text);
+        return error_set_errno(error, errno, "cannot look up --user %s", quote(name).text);
     if (entry == NULL)
         return error_set(error, BERTH_ERROR_INVALID,
                          "--user: expected a user of this machine, got %s", quote(name).text);
@@ -81,9 +83,10 @@ static int check_directory(const struct privileges_user *user, const char *path,
         return error_set(error, BERTH_ERROR_PERMISSION, "%s: expected a directory, got %s", path,
                          S_ISLNK(status->st_mode) ? "a symlink" : "something else");
     if (status->st_uid != 0 && status->st_uid != user->uid)
-        return error_set(error, BERTH_ERROR_PERMISSION,
-                         "%s: expected a directory of root or of user %ju, got one of user %ju",
-                         path, (uintmax_t)user->uid, (uintmax_t)status->st_uid);
+        return user_names_explain(
+            error, error_set(error, BERTH_ERROR_PERMISSION,
+                             "%s: expected a directory of root or of %s, got one of user %ju", path,
+                             user->name, (uintmax_t)status->st_uid));
     if ((status->st_mode & (S_IWGRP | S_IWOTH)) != 0)
         return error_set(error, BERTH_ERROR_PERMISSION,
                          "%s: expected a directory that only its owner may write to, got mode %04o",
@@ -106,7 +109,7 @@ static int open_directory(const char *path, int *ret_directory, struct berth_err
             directory = open(path, flags);
     }
     if (directory < 0)
-        return error_set_errno(error, errno, "%s", path);
+        return error_set_errno(error, errno, "cannot open %s", path);
     *ret_directory = directory;
     return 0;
 }
@@ -153,7 +156,7 @@ static int go_through(const struct privileges_user *user, const char *path, cons
     int code = 0;
 
     if (entries == NULL) {
-        code = error_set_errno(error, errno, "%s", path);
+        code = error_set_errno(error, errno, "cannot read %s", path);
         if (again >= 0)
             close(again);
         return code;
@@ -166,11 +169,10 @@ static int go_through(const struct privileges_user *user, const char *path, cons
         if (give && mine)
             give_file(user, directory, entry->d_name);
         else if (!give && !mine)
-            code =
-                error_set(error, BERTH_ERROR_PERMISSION,
-                          "%s: expected a directory with only the socket, to give it to user %ju, "
-                          "got %s in it",
-                          path, (uintmax_t)user->uid, quote(entry->d_name).text);
+            code = error_set(error, BERTH_ERROR_PERMISSION,
+                             "%s: expected a directory with only the socket, to give it to %s, "
+                             "got %s in it",
+                             path, user->name, quote(entry->d_name).text);
     }
     closedir(entries);
     return code;
@@ -186,14 +188,13 @@ static int give_all(const struct privileges_user *user, const char *path, const 
     if (code < 0)
         return code;
     if (fstat(directory, &status) < 0)
-        code = error_set_errno(error, errno, "%s", path);
+        code = error_set_errno(error, errno, "cannot read %s", path);
     if (code == 0)
         code = check_directory(user, path, &status, error);
     if (code == 0 && status.st_uid == 0)
         code = go_through(user, path, stem, directory, false, error);
     if (code == 0 && fchownat(directory, "", user->uid, user->gid, AT_EMPTY_PATH) < 0)
-        code =
-            error_set_errno(error, errno, "cannot give %s to user %ju", path, (uintmax_t)user->uid);
+        code = error_set_errno(error, errno, "cannot give %s to %s", path, user->name);
     if (code == 0)
         code = go_through(user, path, stem, directory, true, error);
     close(directory);
@@ -314,9 +315,9 @@ static int drop(const struct privileges_user *user)
 
 int privileges_become(const struct privileges_user *user, struct berth_error *error)
 {
-    return drop(user) < 0 ? error_set_errno(error, errno, "--user %s: cannot become that user",
-                                            quote(user->name).text)
-                          : 0;
+    return drop(user) < 0
+               ? error_set_errno(error, errno, "cannot become --user %s", quote(user->name).text)
+               : 0;
 }
 
 void privileges_keep_private(void)

@@ -356,7 +356,8 @@ static bool test_answered(struct pool *pool, struct watcher *watcher)
     if (code == CLAIM_WAITS && watcher->deadline > pool_now(pool))
         return false;
     if (code == CLAIM_WAITS)
-        code = error_set(&error, BERTH_ERROR_TIMED_OUT, "not granted within the time of --wait");
+        code = error_set(&error, BERTH_ERROR_TIMED_OUT, "not granted within %s (--wait)",
+                         quantity_format_duration(watcher->wait).text);
     if (code < 0)
         connection_refuse(watcher->connection, watcher->number, &error);
     else

@@ -211,7 +211,7 @@ static void silence_is_over(struct timer *timer)
     struct pool *pool = container_of(users, struct pool, users);
     struct berth_error error = BERTH_ERROR_INIT;
 
-    error_set(&error, BERTH_ERROR_TIMED_OUT, "no message within %s after connecting",
+    error_set(&error, BERTH_ERROR_TIMED_OUT, "cannot keep the connection: no message within %s",
               quantity_format_duration(SILENCE_MAX).text);
     list_for_each (link, &users->silent) {
         struct connection *connection = container_of(link, struct connection, in_silent);

@@ -37,10 +37,9 @@ static int check_slot(const struct engine_request *request, uint32_t slot, uint3
                          engine->machine.devices.count, slot);
     if (!bitset_has(&request->accepts, slot)) {
         reason = filter_reason(engine_request_verdict(request, slot));
-        return error_set(error, BERTH_ERROR_INVALID, "%s: not accepted by the request: it %s",
-                         device_name(engine, slot).text,
-                         reason != NULL ? reason
-                                        : "is not one of the devices that \"all\" means here");
+        return error_set(
+            error, BERTH_ERROR_INVALID, "cannot use %s: it %s", device_name(engine, slot).text,
+            reason != NULL ? reason : "is not one of the devices that \"all\" means here");
     }
     if (placement_search_group(&engine->search, &request->what, slot) !=
         placement_search_group(&engine->search, &request->what, first))
@@ -57,7 +56,7 @@ static int check_room(const struct engine_request *request, uint32_t slot,
 
     if (ledger_room_beside(request, slot, &ledger->usage) > 0)
         return 0;
-    return error_set(error, BERTH_ERROR_BUSY, "%s: no room beside lease %llu",
+    return error_set(error, BERTH_ERROR_BUSY, "cannot use %s: no room beside lease %llu",
                      device_name(request->engine, slot).text,
                      (unsigned long long)engine_slot_holder(ledger));
 }

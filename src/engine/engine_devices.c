@@ -113,9 +113,9 @@ int engine_device_add(struct engine *engine, struct device *device, uint32_t *re
         return error_set(error, BERTH_ERROR_INVALID, "%s: expected a known host, got %u",
                          device_id_format(device->id).text, device->host);
     if (slot < devices->count && devices->items[slot].host != device->host)
-        return error_set(
-            error, BERTH_ERROR_INVALID, "%s: expected it in host %u, got it in host %u",
-            device_id_format(device->id).text, devices->items[slot].host, device->host);
+        return error_set(error, BERTH_ERROR_INVALID, "%s: expected host %u as before, got %u",
+                         device_id_format(device->id).text, devices->items[slot].host,
+                         device->host);
     if (slot < devices->count) {
         /* The device was here before: replace its facts. */
         device_finish(&devices->items[slot]);

@@ -104,8 +104,9 @@ int history_database_fail(const struct history_database *database, int code,
     if (base == SQLITE_NOMEM)
         return error_set_memory(error);
     if (number != 0 && (base == SQLITE_IOERR || base == SQLITE_CANTOPEN || base == SQLITE_PERM))
-        return error_set_errno(error, number, "%s", database->path);
-    return error_set(error, code_of(code), "%s: %s", database->path, describe_code(database, code));
+        return error_set_errno(error, number, "cannot use %s", database->path);
+    return error_set(error, code_of(code), base == SQLITE_NOTADB ? "%s: %s" : "cannot use %s: %s",
+                     database->path, describe_code(database, code));
 }
 
 /* ---- Statements ---- */
@@ -241,7 +242,7 @@ static int check_file(const char *path, struct berth_error *error)
     if (descriptor >= 0)
         close(descriptor);
     if (number != 0)
-        return error_set_errno(error, number, "%s", path);
+        return error_set_errno(error, number, "cannot open %s", path);
     if (!S_ISREG(status.st_mode))
         return error_set(error, BERTH_ERROR_INVALID, "%s: expected a file, got something else",
                          path);

@@ -76,7 +76,9 @@ static int make_directories(const char *path, mode_t mode, struct berth_error *e
         if (mkdir(way, mode) < 0 && errno != EEXIST) {
             number = errno;
             /* The directory may exist even if mkdir() fails for another reason. */
-            number = access(way, F_OK) == 0 ? 0 : error_set_errno(error, number, "%s", way);
+            number = access(way, F_OK) == 0
+                         ? 0
+                         : error_set_errno(error, number, "cannot create %s", way);
         }
         *slash = '/';
     }
@@ -96,11 +98,12 @@ static int take_lock(const char *path, mode_t mode, int *ret_lock, struct berth_
         return error_set_memory(error);
     lock = open(text_string(&name), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
     if (lock < 0)
-        code = error_set_errno(error, errno, "%s", text_string(&name));
+        code = error_set_errno(error, errno, "cannot open %s", text_string(&name));
     else if (flock(lock, LOCK_EX | LOCK_NB) < 0)
         code = errno == EWOULDBLOCK
-                   ? error_set(error, BERTH_ERROR_BUSY, "%s: another recorder writes to it", path)
-                   : error_set_errno(error, errno, "%s", text_string(&name));
+                   ? error_set(error, BERTH_ERROR_BUSY,
+                               "cannot write %s: another recorder writes to it", path)
+                   : error_set_errno(error, errno, "cannot lock %s", text_string(&name));
     text_finish(&name);
     if (code < 0 && lock >= 0)
         close(lock);
@@ -154,7 +157,7 @@ static int remember_file(struct history_record *record, const char *path, struct
     struct stat status;
 
     if (stat(path, &status) < 0)
-        return error_set_errno(error, errno, "%s", path);
+        return error_set_errno(error, errno, "cannot read %s", path);
     record->device = status.st_dev;
     record->inode = status.st_ino;
     return 0;

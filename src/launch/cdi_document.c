@@ -251,9 +251,8 @@ static int check_any_node(const struct cdi_writer *writing, size_t leasable)
         if (node->is_good)
             return 0;
     }
-    return error_set(writing->error, BERTH_ERROR_NO_DEVICE,
-                     "expected a device with a device file, got %s",
-                     leasable == 0 ? "no device" : "none");
+    return error_set(writing->error, BERTH_ERROR_NO_DEVICE, "cannot write a CDI file: %s",
+                     leasable == 0 ? "there is no device" : "no device has a device file");
 }
 
 int cdi_document_write(const struct device_list *devices, const char *root, struct text *out,

@@ -49,7 +49,7 @@ static int find_rules(const struct daemon_options *options, struct text *ret_pat
 
     if (options->configuration != NULL) {
         if (access(options->configuration, R_OK) < 0)
-            return error_set_errno(error, errno, "%s", options->configuration);
+            return error_set_errno(error, errno, "cannot read %s", options->configuration);
         text_append(ret_path, options->configuration);
     } else if (options->own == NULL) {
         text_append(ret_path, MACHINE_RULES);
@@ -105,7 +105,7 @@ static int open_log(const char *path, int *ret_log, struct berth_error *error)
     if (path == NULL)
         return 0;
     *ret_log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return *ret_log < 0 ? error_set_errno(error, errno, "%s", path) : 0;
+    return *ret_log < 0 ? error_set_errno(error, errno, "cannot write %s", path) : 0;
 }
 
 /* The pool's settings, made from the command line, and the strings that they point to. */
@@ -172,7 +172,7 @@ static int prepare_setup(const struct daemon_options *options, struct daemon_set
     if (code == 0 && options->inventory != NULL) {
         setup->inventory = realpath(options->inventory, NULL);
         if (setup->inventory == NULL)
-            code = error_set_errno(error, errno, "%s", options->inventory);
+            code = error_set_errno(error, errno, "--inventory: cannot read %s", options->inventory);
     }
     if (options->own != NULL)
         text_append_format(&setup->socket, "%s/berth.sock", options->own);

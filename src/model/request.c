@@ -178,14 +178,12 @@ static int64_t clamp_to_signed(uint64_t value)
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
-const struct request_names request_option_names = {
-    .gpus = "gpus",
-    .ranks = "ranks",
-    .min_free = "min-free",
-    .min_memory = "min-memory",
-    .mps_pipe_dir = "mps-pipe-dir",
-    .mps_log_dir = "mps-log-dir",
-};
+#define OPTION_NAMES                                                                      \
+    .gpus = "gpus", .ranks = "ranks", .min_free = "min-free", .min_memory = "min-memory", \
+    .mps_pipe_dir = "mps-pipe-dir", .mps_log_dir = "mps-log-dir"
+
+const struct request_names request_option_names = {.dashes = "", OPTION_NAMES};
+const struct request_names request_command_names = {.dashes = "--", OPTION_NAMES};
 
 /* A request that is being validated. */
 struct validation {
@@ -206,7 +204,8 @@ refuse_field(struct validation *validation, const char *field, const char *forma
     vsnprintf(sentence, sizeof(sentence), format, arguments);
     va_end(arguments);
     validation->field = field;
-    return error_set(validation->error, BERTH_ERROR_INVALID, "%s: %s", field, sentence);
+    return error_set(validation->error, BERTH_ERROR_INVALID, "%s%s: %s", validation->names->dashes,
+                     field, sentence);
 }
 
 static int validate_counts(struct validation *validation)
@@ -220,8 +219,8 @@ static int validate_counts(struct validation *validation)
     if (gpus->all)
         return request->replicas == 1
                    ? 0
-                   : refuse_field(validation, "replicas",
-                                  "all devices can go to one replica only, got %u",
+                   : refuse_field(validation, "replicas", "expected 1 when %s%s is all, got %u",
+                                  validation->names->dashes, validation->names->gpus,
                                   request->replicas);
     if (gpus->max == 0 && gpus->min == 0 && (request->cpus.known || request->host_memory.known))
         return 0; /* work on a host, without devices */
@@ -238,6 +237,7 @@ static int validate_counts(struct validation *validation)
 
 static int validate_mps(struct validation *validation)
 {
+    const char *dashes = validation->names->dashes;
     const struct request *request = validation->request;
 
     if (request->sharing != SHARING_MPS)
@@ -247,9 +247,8 @@ static int validate_mps(struct validation *validation)
                             "mps works on nvidia devices only, got another vendor");
     if (!request->ranks && (request->gpus.all || request->gpus.max > 1))
         return refuse_field(validation, "sharing",
-                            "mps gives one device to each process: expected %s 1 or %s, got "
-                            "several devices",
-                            validation->names->gpus, validation->names->ranks);
+                            "mps gives one device to each process: use %s%s 1 or %s%s", dashes,
+                            validation->names->gpus, dashes, validation->names->ranks);
     return 0;
 }
 
@@ -262,8 +261,7 @@ static int validate_directory(struct validation *validation, const char *field,
     if (directory == NULL)
         return 0;
     if (request->sharing != SHARING_MPS)
-        return refuse_field(validation, field, "goes with sharing mps, got sharing %s",
-                            choice_name(sharing_names, (int)request->sharing));
+        return refuse_field(validation, field, "needs %ssharing mps", validation->names->dashes);
     if (directory[0] != '/' || strlen(directory) > REQUEST_DIRECTORY_MAX)
         return refuse_field(validation, field,
                             "expected an absolute path of at most %d bytes, got %s",
@@ -284,16 +282,16 @@ static int validate_directories(struct validation *validation)
 
 static int validate_sharing(struct validation *validation)
 {
+    const char *dashes = validation->names->dashes;
     const struct request *request = validation->request;
 
     if (request->sharing == SHARING_EXCLUSIVE && request->share.known)
-        return refuse_field(validation, "share",
-                            "goes with sharing mps or time-slice, got sharing exclusive");
+        return refuse_field(validation, "share", "needs %ssharing mps or time-slice", dashes);
     if (request->sharing == SHARING_EXCLUSIVE && request->memory.known)
-        return refuse_field(validation, "memory",
-                            "goes with sharing mps or time-slice, got sharing exclusive (%s and "
-                            "%s choose by memory)",
-                            validation->names->min_free, validation->names->min_memory);
+        return refuse_field(
+            validation, "memory",
+            "needs %ssharing mps or time-slice (%s%s and %s%s choose devices by memory)", dashes,
+            dashes, validation->names->min_free, dashes, validation->names->min_memory);
     if (request->share.known && (request->share.value < 1 || request->share.value > SHARE_WHOLE))
         return refuse_field(
             validation, "share", "expected more than 0 and at most 1, got %s",
@@ -326,16 +324,18 @@ static int validate_durations(struct validation *validation)
 
 static int validate_order(struct validation *validation)
 {
+    const char *dashes = validation->names->dashes;
     const struct request *request = validation->request;
 
     if (request->ranks && request->scheduling == SCHEDULING_BEST_EFFORT)
         return refuse_field(validation, "scheduling",
-                            "ranks start together: expected gang or spread, got best-effort");
+                            "expected gang or spread with %s%s, got best-effort", dashes,
+                            validation->names->ranks);
     if (request->opportunistic && request->priority != PRIORITY_UNSAID)
-        return refuse_field(validation, "priority",
-                            "an opportunistic lease ranks below every priority, got both");
+        return refuse_field(validation, "priority", "cannot be combined with %sopportunistic",
+                            dashes);
     if (request->nonblock && request->wait.known && request->wait.value > 0)
-        return refuse_field(validation, "wait", "nonblock does not wait, got both");
+        return refuse_field(validation, "wait", "cannot be combined with %snonblock", dashes);
     return 0;
 }
 

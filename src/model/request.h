@@ -115,6 +115,7 @@ bool request_equals(const struct request *one, const struct request *other);
 
 /* The fields of a request that options and spec files spell differently, for messages. */
 struct request_names {
+    const char *dashes; /* before each name: "--" or "" */
     const char *gpus;
     const char *ranks;
     const char *min_free;
@@ -123,8 +124,9 @@ struct request_names {
     const char *mps_log_dir;
 };
 
-/* The names of the options. */
+/* The names of the options: as properties in a program, and as on a command line. */
 extern const struct request_names request_option_names;
+extern const struct request_names request_command_names;
 
 /* Checks the request without regard to the devices of a pool. Fails with BERTH_ERROR_INVALID and a
  * message "FIELD: sentence". Pure. */

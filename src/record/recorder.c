@@ -10,12 +10,12 @@
 #include "base/error.h"
 #include "base/system/backoff.h"
 #include "base/system/clock.h"
+#include "base/system/user_names.h"
 #include "base/text/choice.h"
 #include "base/text/quantity.h"
 #include "model/request.h"
 #include "record/backlog.h"
 #include "view/follower.h"
-#include "view/user_names.h"
 
 /* The interval between two writes. Events of about this time are lost when all processes are
  * killed. */
@@ -363,7 +363,7 @@ static int run_loop(struct recorder *recorder, struct berth_error *error)
         int code;
 
         if (poll(&waiting, 1, (int)(wait_time(recorder) / 1000000) + 1) < 0 && errno != EINTR)
-            return error_set_errno(error, errno, "poll");
+            return error_set_errno(error, errno, "cannot wait for the pool");
         code = receive_updates(recorder, error);
         if (code < 0)
             return code;

@@ -312,7 +312,7 @@ int document_parse(struct document *ret_document, const char *file, const char *
     int code;
 
     if (length > DOCUMENT_BYTES_MAX)
-        return error_set(error, BERTH_ERROR_LIMIT, "%s: larger than %s", file,
+        return error_set(error, BERTH_ERROR_LIMIT, "cannot read %s: larger than %s", file,
                          quantity_format_size(DOCUMENT_BYTES_MAX).text);
     code = document_json_read(&builder, text, length);
     if (code == 0) { /* not JSON, so it is YAML or an error */

@@ -212,13 +212,15 @@ int inventory_check_device(const struct field_reading *reading, const struct doc
                               document_node_describe(field_record_value(node, "free")).text);
     if (device->tiles.known && device->id.vendor != VENDOR_INTEL)
         return document_error(reading->document, field_record_value(node, "tiles"), reading->error,
-                              BERTH_ERROR_SYNTAX, "tiles: go with vendor intel, got vendor %s",
+                              BERTH_ERROR_SYNTAX,
+                              "tiles: only an intel device has tiles, got vendor %s",
                               vendor_name(device->id.vendor));
     if (device->id.mig == DEVICE_NO_MIG)
         return 0;
     if (device->id.vendor != VENDOR_NVIDIA)
         return document_error(reading->document, field_record_value(node, "mig"), reading->error,
-                              BERTH_ERROR_SYNTAX, "mig: goes with vendor nvidia, got vendor %s",
+                              BERTH_ERROR_SYNTAX,
+                              "mig: only an nvidia device has partitions, got vendor %s",
                               vendor_name(device->id.vendor));
     whole.mig = DEVICE_NO_MIG;
     if (device->parent == NULL)
@@ -239,10 +241,11 @@ int inventory_check_link(const struct field_reading *reading, const struct docum
     if (!link_is_fabric(link->kind))
         return link->lanes == 0
                    ? 0
-                   : document_error(reading->document, field_record_value(node, "lanes"),
-                                    reading->error, BERTH_ERROR_SYNTAX,
-                                    "lanes: goes with kind nvlink or xgmi, got kind %s",
-                                    choice_name(link_kind_names, (int)link->kind));
+                   : document_error(
+                         reading->document, field_record_value(node, "lanes"), reading->error,
+                         BERTH_ERROR_SYNTAX,
+                         "lanes: only a link of kind nvlink or xgmi has lanes, got kind %s",
+                         choice_name(link_kind_names, (int)link->kind));
     for (size_t i = 0; i < 2; i++) {
         if (link->between[i].vendor != maker)
             return document_error(reading->document, link->nodes[i], reading->error,

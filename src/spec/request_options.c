@@ -67,13 +67,13 @@ static int check_ranks(const struct request_options *options, const struct reque
         option = "interface";
     if (!options->request.ranks && option != NULL) {
         *ret_field = option;
-        return error_set(error, BERTH_ERROR_INVALID, "%s: goes with %s, got none", option,
-                         names->ranks);
+        return error_set(error, BERTH_ERROR_INVALID, "%s%s: needs %s%s", names->dashes, option,
+                         names->dashes, names->ranks);
     }
     if (!options->request.ranks && options->request.replicas <= 1 && options->label) {
         *ret_field = "label";
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "label: goes with %s or several replicas, got neither", names->ranks);
+        return error_set(error, BERTH_ERROR_INVALID, "%slabel: needs %s%s or several replicas",
+                         names->dashes, names->dashes, names->ranks);
     }
     return 0;
 }
@@ -89,8 +89,9 @@ int request_options_resolve_named(const struct request_options *options,
         strcasecmp(options->count_model, request.model) != 0) {
         *ret_field = "model";
         return error_set(error, BERTH_ERROR_INVALID,
-                         "model: expected one, got %s with gpus and %s with model",
-                         quote(options->count_model).text, quote(request.model).text);
+                         "%smodel: expected the model of %s%s, %s, got %s", names->dashes,
+                         names->dashes, names->gpus, quote(options->count_model).text,
+                         quote(request.model).text);
     }
     if (request.model == NULL)
         request.model = options->count_model;
@@ -116,7 +117,9 @@ int request_options_resolve(const struct request_options *options, struct reques
 
 int request_options_complete(struct request_options *options, struct berth_error *error)
 {
-    int code = request_options_resolve(options, &options->request, error);
+    const char *field;
+    int code = request_options_resolve_named(options, &request_command_names, &options->request,
+                                             &field, error);
 
     if (code == 0 && options->request.model == options->count_model)
         options->count_model = NULL;

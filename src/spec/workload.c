@@ -142,6 +142,7 @@ static int add_notes(const struct field_reading *reading, const struct document_
 /* ---- The whole file ---- */
 
 static const struct request_names field_names = {
+    .dashes = "",
     .gpus = "count",
     .ranks = "distributed",
     .min_free = "min_free",

@@ -40,7 +40,8 @@ static int read_answer(const struct wire_message *answer, struct berth_error *er
         return ACTION_DONE;
     if (answer->type == WIRE_REFUSED)
         return session_refusal(answer, error);
-    return error_set(error, BERTH_ERROR_SYNTAX, "expected an answer, got '%s'",
+    return error_set(error, BERTH_ERROR_SYNTAX,
+                     "cannot use the daemon's answer: unexpected message '%s'",
                      wire_type_name(answer->type));
 }
 

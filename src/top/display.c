@@ -111,8 +111,7 @@ int display_open(struct berth_error *error)
     find_locale(terminal.unicode);
     ours.screen = newterm(NULL, stdout, stdin);
     if (ours.screen == NULL)
-        return error_set(error, BERTH_ERROR_INVALID,
-                         "expected a terminal that can show a full screen, got one that cannot");
+        return error_set(error, BERTH_ERROR_INVALID, "cannot show a full screen on this terminal");
     restore_signals();
     ours.colour = terminal.colour && has_colors();
     choose_styles();

@@ -145,6 +145,17 @@ static const char *command_target(struct control_command command)
     return command.type == WIRE_STOP ? "lease" : "claim";
 }
 
+/* Shows why a command failed. A refusal by the daemon already names the lease. */
+static void show_failure(struct top *top, struct control_command command,
+                         const struct berth_error *error)
+{
+    if (strncmp(error->message, "cannot ", strlen("cannot ")) == 0)
+        control_show_message(&top->control, STYLE_BAD, "%s", error->message);
+    else
+        control_show_message(&top->control, STYLE_BAD, "cannot end %s %" PRIu64 ": %s",
+                             command_target(command), command.id, error->message);
+}
+
 static void begin_command(struct top *top)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -157,8 +168,7 @@ static void begin_command(struct top *top)
         return;
     }
     if (action_begin(&top->action, &top->follower.address, command, &error) < 0)
-        control_show_message(&top->control, STYLE_BAD, "%s %" PRIu64 ": %s",
-                             command_target(command), command.id, error.message);
+        show_failure(top, command, &error);
     else
         control_show_message(&top->control, STYLE_PLAIN, "%s %" PRIu64 ": waiting for the daemon",
                              command_target(command), command.id);
@@ -174,8 +184,7 @@ static void continue_command(struct top *top)
         return;
     top->dirty = true;
     if (code < 0)
-        control_show_message(&top->control, STYLE_BAD, "cannot end %s %" PRIu64 ": %s",
-                             command_target(command), command.id, error.message);
+        show_failure(top, command, &error);
     else
         control_show_message(&top->control, STYLE_GOOD, "%s %" PRIu64 " is %s",
                              command_target(command), command.id,
@@ -300,7 +309,7 @@ static int run_once(struct top *top, struct berth_error *error)
     int code;
 
     if (ppoll(waited, COUNT(waited), wait == INT64_MAX ? NULL : &time, NULL) < 0 && errno != EINTR)
-        return error_set_errno(error, errno, "poll");
+        return error_set_errno(error, errno, "cannot wait for input");
     /* Check this before a signal stops the program: after that, the input may be for another
      * program. */
     if ((waited[0].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0 ||
@@ -378,7 +387,7 @@ int top_run(const struct top_settings *settings, struct berth_error *error)
         return code;
     top.signals = open_signals(&before);
     if (top.signals < 0)
-        code = error_set_errno(error, errno, "signalfd");
+        code = error_set_errno(error, errno, "cannot create a descriptor for signals");
     control_init(&top.control, settings->column, settings->filter);
     if (code == 0)
         code = run_loop(&top, error);

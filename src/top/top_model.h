@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/system/user_names.h"
 #include "base/vector.h"
 #include "view/columns.h"
 #include "view/pool_view.h"
-#include "view/user_names.h"
 
 enum top_pane {
     PANE_DEVICES,

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 #include "base/optional.h"
+#include "base/system/user_names.h"
 #include "base/text/json.h"
 #include "model/machine/device.h"
-#include "view/user_names.h"
 
 /* Writes the members of one device of the berth.devices/1 document into an object. `pool_says`: the
  * facts about processes come from a pool. The text remembers a failed allocation. */

@@ -157,7 +157,7 @@ int follower_open(struct follower *follower, const struct follower_settings *set
     code = pool_address_find(settings->inventory, &follower->address, error);
     /* A missing inventory is invalid input; a missing daemon, which has the same code, is not. */
     if (code == BERTH_ERROR_NOT_FOUND)
-        return error_wrap(error, BERTH_ERROR_INVALID, "inventory");
+        return error_wrap(error, BERTH_ERROR_INVALID, "--inventory");
     if (code < 0)
         return code;
     code = session_open(&follower->session, &follower->address, DIAL_START, error);

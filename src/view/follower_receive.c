@@ -194,6 +194,6 @@ int follower_handle_message(struct follower *follower, struct wire_message *mess
         return handle_news(follower, message, error);
     if (message->type == WIRE_PAGE && number == follower->snapshot_number)
         return handle_page(follower, message, error);
-    return error_set(error, BERTH_ERROR_SYNTAX, "expected an answer of the pool, got '%s'",
+    return error_set(error, BERTH_ERROR_SYNTAX, "cannot follow the pool: unexpected message '%s'",
                      wire_type_name(message->type));
 }

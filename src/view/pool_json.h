@@ -6,9 +6,9 @@
 #ifndef VIEW_POOL_JSON_H
 #define VIEW_POOL_JSON_H
 
+#include "base/system/user_names.h"
 #include "base/text/json.h"
 #include "view/pool_view.h"
-#include "view/user_names.h"
 
 /* Appends the whole document. */
 void pool_json_write(const struct pool_view *view, struct user_names *users,

@@ -31,7 +31,7 @@ int pool_view_add_page(struct pool_view *view, struct pool_snapshot *page,
     vector_for_each (slot, &page->slots) {
         if (slot->device == NULL)
             return error_set(error, BERTH_ERROR_SYNTAX,
-                             "expected a device in each slot of the pool, got none");
+                             "cannot read the pool: a slot has no device");
     }
     snapshot->capacity = page->capacity;
     snapshot->pending = page->pending;
@@ -101,7 +101,7 @@ static int add_uses(struct pool_view *view, size_t lease, const struct slot_of_d
             continue;
         if (view->uses.count == POOL_VIEW_USES_MAX)
             return error_set(error, BERTH_ERROR_LIMIT,
-                             "expected at most %d devices under leases, got more",
+                             "cannot read the pool: more than %d devices are leased",
                              POOL_VIEW_USES_MAX);
         use = vector_append(&view->uses);
         if (use == NULL)

@@ -82,10 +82,10 @@ int pool_view_fetch_advance(const struct wire_message *page, struct pool_view_po
     if (page->section < position->section ||
         (page->section == position->section && page->after <= position->after))
         return error_set(error, BERTH_ERROR_SYNTAX,
-                         "expected the next page of the pool, got an earlier one");
+                         "cannot read the pool: its pages are out of order");
     if (++position->pages >= POOL_VIEW_PAGES_MAX)
         return error_set(error, BERTH_ERROR_LIMIT,
-                         "expected at most %d pages of the pool, got more", POOL_VIEW_PAGES_MAX);
+                         "cannot read the pool: it has more than %d pages", POOL_VIEW_PAGES_MAX);
     position->section = page->section;
     position->after = page->after;
     return true;

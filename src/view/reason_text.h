@@ -6,9 +6,9 @@
 #ifndef VIEW_REASON_TEXT_H
 #define VIEW_REASON_TEXT_H
 
+#include "base/system/user_names.h"
 #include "base/text/text.h"
 #include "model/pool_info.h"
-#include "view/user_names.h"
 
 /* Appends `reason`, but replaces each "user 1000" by the user's name, and the UTC time in each
  * "until 2026-01-02T03:04Z" by the local time, such as "until 23:59". A user without a name stays

@@ -7,10 +7,10 @@
 #define WEB_EVENT_CLIENTS_H
 
 #include "base/list.h"
+#include "base/system/user_names.h"
 #include "base/vector.h"
 #include "view/follower.h"
 #include "view/load_history.h"
-#include "view/user_names.h"
 #include "web/http_server.h"
 
 /* A lease that was sent to the clients. */

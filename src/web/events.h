@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
+#include "base/system/user_names.h"
 #include "base/text/text.h"
 #include "view/follower.h"
 #include "view/load_history.h"
 #include "view/pool_view.h"
-#include "view/user_names.h"
 
 /* Maximum number of claims in one event. */
 #define EVENTS_CLAIMS_MAX 500

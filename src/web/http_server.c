@@ -137,7 +137,7 @@ static void on_timer(evutil_socket_t none, short what, void *context)
     if (connection->phase == PHASE_ANSWERING && connection->events != NULL) {
         /* The owner of the deferred answer must not send it any more. */
         connection->events->closed(connection->context);
-        http_answer_send_line(connection, 503, "the answer took too long");
+        http_answer_send_line(connection, 503, "cannot answer: it took too long");
         return;
     }
     if (connection->held == NULL) {

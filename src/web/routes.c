@@ -54,7 +54,7 @@ static bool is_live(struct web *web, struct http_connection *connection)
     case FOLLOWER_GONE:
         break;
     }
-    http_answer_send_line(connection, 503, "the pool is not available: %s",
+    http_answer_send_line(connection, 503, "cannot show the pool: %s",
                           reason[0] == '\0' ? "reconnecting" : reason);
     return false;
 }
@@ -370,7 +370,7 @@ static void answer_route(struct web *web, struct http_connection *connection,
     if (!check_method(connection, request, route->is_post))
         return;
     if (route->is_post && !is_our_page(request)) {
-        http_answer_send_line(connection, 403, "forms from other sites are not accepted");
+        http_answer_send_line(connection, 403, "cannot accept a form from another site");
         return;
     }
     result = route->is_open ? TOKEN_GOOD : token_check(&web->token, request);

@@ -20,7 +20,7 @@ static int check_file(int descriptor, const char *path, struct berth_error *erro
     struct stat status;
 
     if (fstat(descriptor, &status) != 0)
-        return error_set_errno(error, errno, "%s", path);
+        return error_set_errno(error, errno, "cannot read %s", path);
     if (!S_ISREG(status.st_mode))
         return error_set(error, BERTH_ERROR_INVALID,
                          "%s: expected a regular file, got another kind", path);
@@ -65,7 +65,7 @@ int token_read(const char *path, struct token *ret_token, struct berth_error *er
     int code;
 
     if (descriptor < 0)
-        return error_set_errno(error, errno, "%s", path);
+        return error_set_errno(error, errno, "cannot read %s", path);
     code = check_file(descriptor, path, error);
     if (code == 0)
         code = file_read_open(descriptor, path, 4096, &content, error);

@@ -7,8 +7,8 @@
 
 #include <event2/event.h>
 
+#include "base/system/user_names.h"
 #include "view/follower.h"
-#include "view/user_names.h"
 #include "web/event_clients.h"
 #include "web/http_server.h"
 #include "web/job_mapping.h"

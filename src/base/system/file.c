@@ -41,13 +41,13 @@ static int read_content(int descriptor, const char *path, size_t limit, struct t
 
     while ((got = read_some(descriptor, chunk, sizeof(chunk))) > 0) {
         if ((size_t)got > limit - content->length)
-            return error_set(error, BERTH_ERROR_LIMIT, "%s: larger than %s", path,
+            return error_set(error, BERTH_ERROR_LIMIT, "cannot read %s: larger than %s", path,
                              quantity_format_size(limit).text);
         text_append_bytes(content, chunk, (size_t)got);
         if (text_failed(content))
-            return error_wrap(error, error_set_memory(error), "%s", path);
+            return error_wrap(error, error_set_memory(error), "cannot read %s", path);
     }
-    return got < 0 ? error_set_errno(error, errno, "%s", path) : 0;
+    return got < 0 ? error_set_errno(error, errno, "cannot read %s", path) : 0;
 }
 
 int file_read_open(int descriptor, const char *name, size_t limit, struct text *ret_content,
@@ -58,9 +58,9 @@ int file_read_open(int descriptor, const char *name, size_t limit, struct text *
     int code;
 
     if (fstat(descriptor, &status) < 0)
-        code = error_set_errno(error, errno, "%s", name);
+        code = error_set_errno(error, errno, "cannot read %s", name);
     else if (S_ISDIR(status.st_mode))
-        code = error_set(error, BERTH_ERROR_IO, "%s: is a directory", name);
+        code = error_set(error, BERTH_ERROR_IO, "cannot read %s: it is a directory", name);
     else
         code = read_content(descriptor, name, limit, &content, error);
     if (code < 0) {
@@ -78,7 +78,7 @@ int file_read(const char *path, size_t limit, struct text *ret_content, struct b
     int code;
 
     if (descriptor < 0)
-        return error_set_errno(error, errno, "%s", path);
+        return error_set_errno(error, errno, "cannot read %s", path);
     code = file_read_open(descriptor, path, limit, ret_content, error);
     close(descriptor);
     return code;

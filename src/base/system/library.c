@@ -36,8 +36,8 @@ int library_open(const char *file, const struct library_symbol *symbols, size_t 
 
         if (address == NULL && symbols[i].required) {
             dlclose(library);
-            return error_set(error, BERTH_ERROR_INVALID, "%s: the library has no function %s", file,
-                             symbols[i].name);
+            return error_set(error, BERTH_ERROR_INVALID, "cannot load %s: it has no function %s",
+                             file, symbols[i].name);
         }
         memcpy((char *)functions + symbols[i].offset, &address, sizeof(address));
     }

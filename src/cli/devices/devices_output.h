@@ -6,13 +6,13 @@
 #ifndef CLI_DEVICES_DEVICES_OUTPUT_H
 #define CLI_DEVICES_DEVICES_OUTPUT_H
 
+#include "base/system/user_names.h"
 #include "base/text/json.h"
 #include "base/text/table.h"
 #include "base/text/terminal.h"
 #include "base/text/text.h"
 #include "model/machine/machine_report.h"
 #include "view/pool_view.h"
-#include "view/user_names.h"
 
 /* The input of the functions that write `berth devices`. It borrows all that it points to. */
 struct devices_picture {

@@ -66,7 +66,9 @@ static int print_piece(struct history_printer *printer, struct berth_error *erro
     printer->exit = output_write(&printer->out);
     text_clear(&printer->out);
     /* output_write() has reported the reason. */
-    return printer->exit == EXIT_GOOD ? 0 : error_set(error, BERTH_ERROR_CANCELLED, "output");
+    return printer->exit == EXIT_GOOD
+               ? 0
+               : error_set(error, BERTH_ERROR_CANCELLED, "cannot write the output");
 }
 
 /* Adds a time in the local time zone. */

@@ -112,7 +112,7 @@ static int write_chart(const struct place_report *report, const char *path, int 
     else
         number = file_write(descriptor, chart.bytes, chart.length);
     text_finish(&chart);
-    return number != 0 ? error_set_errno(error, number, "%s", path) : code;
+    return number != 0 ? error_set_errno(error, number, "cannot write %s", path) : code;
 }
 
 static int print_report(const struct place_report *report, bool json)
@@ -223,7 +223,7 @@ static int open_chart(const char *path, int *ret_chart, struct berth_error *erro
     if (path == NULL)
         return 0;
     *ret_chart = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-    return *ret_chart < 0 ? error_set_errno(error, errno, "%s", path) : 0;
+    return *ret_chart < 0 ? error_set_errno(error, errno, "cannot write %s", path) : 0;
 }
 
 static int simulate_placement(struct sim_place_options *options)

@@ -2,12 +2,12 @@
  *
  * Adds a live pool's reasons to a plan: earlier claims, and the holders of blocking devices.
  */
+#include "base/system/user_names.h"
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
 #include "cli/request/plan_pool.h"
 #include "engine/placement/filter.h"
 #include "view/reason_text.h"
-#include "view/user_names.h"
 #include "view/view_facts.h"
 
 /* The maximum number of leases or claims to name; the rest is counted. */

@@ -83,10 +83,11 @@ static int refuse_copies(const struct request_options *options, struct berth_err
 {
     if (options->request.replicas > 1)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "--replicas: needs a command (see 'berth run')");
+                         "--replicas: expected 1 for a running process, got %u",
+                         options->request.replicas);
     if (options->request.sharing == SHARING_MPS)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "--sharing mps: needs a command (see 'berth run')");
+                         "--sharing: mps must be set up before a process starts; use 'berth run'");
     return run_refuse_commands(options, error);
 }
 
@@ -144,7 +145,7 @@ static int find_process(const char *container, int count, char **operands, struc
         return code;
     adopted->started = process_stat_started(adopted->pid);
     if (adopted->started == 0)
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "no running process has the pid %d",
+        return error_set(error, BERTH_ERROR_NOT_FOUND, "cannot adopt process %d: no such process",
                          (int)adopted->pid);
     find_command(adopted);
     return text_failed(&adopted->command) ? error_set_memory(error) : 0;

@@ -155,10 +155,10 @@ static int wait_for_change(struct following *following, struct berth_error *erro
     };
 
     if (poll(waiting, COUNT(waiting), following->over ? EXIT_FILE_INTERVAL : -1) < 0)
-        return errno == EINTR ? 0 : error_set_errno(error, errno, "cannot poll");
+        return errno == EINTR ? 0 : error_set_errno(error, errno, "cannot wait for new output");
     if (waiting[0].revents != 0 && read(following->changes, events, sizeof(events)) < 0 &&
         errno != EAGAIN)
-        return error_set_errno(error, errno, "cannot read inotify events");
+        return error_set_errno(error, errno, "cannot follow the log");
     return waiting[1].revents != 0 ? receive_messages(following, error) : 0;
 }
 

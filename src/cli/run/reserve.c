@@ -70,9 +70,9 @@ static int merge_time(const struct reserve_options *options, struct request *req
         return error_set(error, BERTH_ERROR_INVALID, "expected --for DURATION, got none");
     if (options->time.known && request->time.known && options->time.value != request->time.value)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "expected one time, got %s with --for and %s with --time",
-                         quantity_format_duration((int64_t)options->time.value).text,
-                         quantity_format_duration((int64_t)request->time.value).text);
+                         "--for: expected the same time as --time, %s, got %s",
+                         quantity_format_duration((int64_t)request->time.value).text,
+                         quantity_format_duration((int64_t)options->time.value).text);
     if (options->time.known)
         request->time = options->time;
     return 0;

@@ -34,7 +34,7 @@ int run_refuse_commands(const struct request_options *options, struct berth_erro
 
     if (request->replicas > 1 && request->scheduling == SCHEDULING_BEST_EFFORT)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "--scheduling best-effort: needs a command (see 'berth run')");
+                         "--scheduling: only 'berth run' and 'berth submit' accept best-effort");
     return 0;
 }
 

@@ -41,7 +41,8 @@ int state_files_pool(struct session *session, char **ret_pool, struct berth_erro
     if (code < 0)
         return code;
     if (answer.about.pool == NULL || !is_good_name(answer.about.pool)) {
-        code = error_set(error, BERTH_ERROR_SYNTAX, "expected the pool's name, got %s",
+        code = error_set(error, BERTH_ERROR_SYNTAX,
+                         "cannot find the files of jobs: the daemon sent the pool name %s",
                          quote(answer.about.pool == NULL ? "" : answer.about.pool).text);
     } else {
         *ret_pool = answer.about.pool;

@@ -86,7 +86,7 @@ static int report_id(struct submission *submission, struct berth_error *error)
     /* If the calling process was killed, the user does not know the id: cancel the claim. */
     if (job_report_send(&report) < 0)
         return error_set(error, BERTH_ERROR_CANCELLED,
-                         "the calling process ended before it got the id");
+                         "cannot submit the job: the calling process ended before it got the id");
     submission->reported = true;
     return 0;
 }
@@ -222,7 +222,8 @@ static int wait_for_report(int from, pid_t job)
     } while (got < 0 && errno == EINTR);
     if (got != sizeof(report)) {
         report = (struct job_report){0};
-        error_set(&report.error, BERTH_ERROR_IO, "the job's process ended unexpectedly");
+        error_set(&report.error, BERTH_ERROR_IO,
+                  "cannot submit the job: its process ended unexpectedly");
     }
     if (report.id == 0) {
         waitpid(job, NULL, 0);
@@ -284,7 +285,8 @@ static int refuse_cpu(void)
 {
     struct berth_error error = BERTH_ERROR_INIT;
 
-    error_set(&error, BERTH_ERROR_INVALID, "or_cpu in the spec file: goes with berth run only");
+    error_set(&error, BERTH_ERROR_INVALID,
+              "or_cpu in the spec file: a submitted job cannot run on the CPU; use 'berth run'");
     return run_fail(&verb_submit, &error);
 }
 

@@ -6,8 +6,8 @@
 #ifndef CLI_RUN_WAITING_LINE_H
 #define CLI_RUN_WAITING_LINE_H
 
+#include "base/system/user_names.h"
 #include "cli/claim.h"
-#include "view/user_names.h"
 
 enum waiting_style {
     WAITING_SILENT,

@@ -5,12 +5,12 @@
 #ifndef CLI_STATUS_STATUS_OUTPUT_H
 #define CLI_STATUS_STATUS_OUTPUT_H
 
+#include "base/system/user_names.h"
 #include "base/text/quantity.h"
 #include "base/text/terminal.h"
 #include "base/text/text.h"
 #include "client/pool_address.h"
 #include "view/pool_view.h"
-#include "view/user_names.h"
 #include "view/view_facts.h"
 
 /* The input of all functions here. It borrows all that it points to. */

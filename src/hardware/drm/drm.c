@@ -239,7 +239,7 @@ static int list_nodes(const struct sysroot *root, struct drm_list *list, struct 
     if (number == 0)
         code = list_class(root, &names, list, error);
     else if (number != -ENOENT && number != -ENOTDIR)
-        code = error_set_errno(error, -number, "/sys/class/drm");
+        code = error_set_errno(error, -number, "cannot list /sys/class/drm");
     else if (root->recorded)
         code = walk_tree(root, list, error);
     string_list_finish(&names);

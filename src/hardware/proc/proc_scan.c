@@ -236,11 +236,12 @@ static int scan_all_processes(struct proc_walk *walk, struct berth_error *error)
     int code = 0;
 
     if (snprintf(path, sizeof(path), "%s/proc", walk->root->prefix) >= (int)sizeof(path))
-        return error_set_errno(error, ENAMETOOLONG, "%s/proc", walk->root->prefix);
+        return error_set_errno(error, ENAMETOOLONG, "cannot list %s/proc", walk->root->prefix);
     directory = open_directory(AT_FDCWD, path);
     if (directory == NULL)
-        return walk->root->recorded && errno == ENOENT ? 0 /* no processes were recorded */
-                                                       : error_set_errno(error, errno, "%s", path);
+        return walk->root->recorded && errno == ENOENT
+                   ? 0 /* no processes were recorded */
+                   : error_set_errno(error, errno, "cannot list %s", path);
     walk->processes = dirfd(directory);
     while (code == 0 && (entry = readdir(directory)) != NULL) {
         uint64_t pid = parse_pid(entry->d_name);

@@ -32,8 +32,8 @@ static int check_device(const struct berth_device *device, size_t number, struct
                          number, DEVICE_INDEX_MAX, device->index, device->mig);
     if (device->mig != BERTH_NO_MIG && device->vendor != BERTH_NVIDIA)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "device %zu: mig: goes with vendor nvidia, got vendor %s", number,
-                         vendor_name((enum vendor)device->vendor));
+                         "device %zu: mig: only an nvidia device has partitions, got vendor %s",
+                         number, vendor_name((enum vendor)device->vendor));
     if (device->memory < 0 && device->memory != BERTH_UNKNOWN)
         return error_set(error, BERTH_ERROR_INVALID,
                          "device %zu: memory: expected bytes or BERTH_UNKNOWN, got %lld", number,

@@ -120,7 +120,7 @@ def test_a_verb_lists_and_takes_only_its_own_options(sandbox, verb):
         if verb not in verbs:
             done = berth(sandbox, verb, f"--{option}")
             assert done.code == 2
-            assert re.fullmatch(rf"berth: {verb}: --{option}: goes with berth [a-z, ]+ only\n", done.stderr)
+            assert re.fullmatch(rf"berth: {verb}: --{option}: an option of berth [a-z, ]+ only\n", done.stderr)
 
 
 @pytest.mark.parametrize("columns, least, most", [(20, 30, 50), (60, 50, 60), (90, 80, 90), (500, 80, 96)])
@@ -154,8 +154,8 @@ def test_help_goes_before_what_follows(sandbox):
         (["devices", "--json=yes"], "devices: --json: takes no value, got 'yes'"),
         (["devices", "nvidia0"], "devices: expected only options, got 'nvidia0'"),
         (["devices", "--inventory"], "devices: --inventory: expected FILE, got nothing"),
-        (["devices", "--inventory", "none.yaml"], "devices: none.yaml: No such file or directory"),
-        (["devices", "--inventory", "."], "devices: .: is a directory"),
+        (["devices", "--inventory", "none.yaml"], "devices: cannot read none.yaml: No such file or directory"),
+        (["devices", "--inventory", "."], "devices: cannot read .: it is a directory"),
         (["devices", "--inventory", ""], "devices: --inventory: expected a file, got nothing"),
     ],
 )

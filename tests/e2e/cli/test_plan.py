@@ -199,23 +199,23 @@ def test_no_device_at_all(sandbox):
         (["--gpu", "2"], "no option '--gpu' here, did you mean --gpus?"),
         (["--min-free", "8Gx"], "--min-free: expected a size such as 8GiB or 512M, got '8Gx': "
                                 "unknown unit 'Gx'"),
-        (["--share", "0.5"], "share: goes with sharing mps or time-slice, got sharing exclusive"),
+        (["--share", "0.5"], "--share: needs --sharing mps or time-slice"),
         (["--sharing", "mps", "--vendor", "amd"],
-         "sharing: mps works on nvidia devices only, got another vendor"),
-        (["--sharing", "mps", "-n", "2"], "sharing: mps gives one device to each process: expected gpus "
-                                          "1 or ranks, got several devices"),
-        (["--ranks"], "--ranks: goes with berth run and submit only"),
-        (["--wait", "5m"], "--wait: goes with berth run, submit, reserve, wait and adopt only"),
+         "--sharing: mps works on nvidia devices only, got another vendor"),
+        (["--sharing", "mps", "-n", "2"], "--sharing: mps gives one device to each process: use --gpus "
+                                          "1 or --ranks"),
+        (["--ranks"], "--ranks: an option of berth run and submit only"),
+        (["--wait", "5m"], "--wait: an option of berth run, submit, reserve, wait and adopt only"),
         (["-n", "A100:1", "--model", "H100"],
-         "model: expected one, got 'A100' with gpus and 'H100' with model"),
+         "--model: expected the model of --gpus, 'A100', got 'H100'"),
         (["--opportunistic", "--priority", "low"],
-         "priority: an opportunistic lease ranks below every priority, got both"),
+         "--priority: cannot be combined with --opportunistic"),
         (["--vendor", "nvdia"], "--vendor: expected one of nvidia, amd, intel, apple, dri, any, got "
                                 "'nvdia' (did you mean nvidia?)"),
         (["--policy", "topologie"], refusal("topologie")),
         (["--must", "nvidia9"], "--must: no device named nvidia9 here; there are nvidia0 to nvidia7"),
         (["--device", "9"], "--device: no device with index 9 here; there are nvidia0 to nvidia7"),
-        (["--label"], "--label: goes with berth run and submit only"),
+        (["--label"], "--label: an option of berth run and submit only"),
         (["python"], "expected only options, got 'python'"),
     ],
 )

@@ -309,9 +309,9 @@ def test_chart_of_any_demand(sandbox, tune):
 def test_chart_that_cannot_be_written(sandbox):
     options = write(sandbox, THREE, FIVE)
     done = sim(sandbox, *options, "--plot", "no/such/place.svg")
-    assert done == (2, "", "berth: sim place: no/such/place.svg: No such file or directory\n")
+    assert done == (2, "", "berth: sim place: cannot write no/such/place.svg: No such file or directory\n")
     done = sim(sandbox, *options, "--plot", "/dev/full")
-    assert done == (2, "", "berth: sim place: /dev/full: No space left on device\n")
+    assert done == (2, "", "berth: sim place: cannot write /dev/full: No space left on device\n")
 
 
 def test_progress_on_a_terminal(sandbox, small):
@@ -341,8 +341,8 @@ def test_bar_in_blocks(sandbox, small):
     [
         (["--pods", "p"], "expected --nodes FILE, got none"),
         (["--nodes", "n"], "expected --pods FILE, got none"),
-        (["--nodes", "none.csv", "--pods", "p"], "none.csv: No such file or directory"),
-        (["--nodes", ".", "--pods", "p"], ".: is a directory"),
+        (["--nodes", "none.csv", "--pods", "p"], "cannot read none.csv: No such file or directory"),
+        (["--nodes", ".", "--pods", "p"], "cannot read .: it is a directory"),
         (["--seed", "1", "--seeds", "1-2", "--nodes", "n", "--pods", "p"], "expected --seed or --seeds, got both"),
         (["--seed", "x"], "--seed: expected a whole number, got 'x'"),
         (["--seed", "-1"], "--seed: expected a whole number, got '-1'"),

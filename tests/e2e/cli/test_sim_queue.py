@@ -151,7 +151,7 @@ def test_bad_rows_are_refused(sandbox, rows, message):
         (["--jobs", "none.csv"], "expected --nodes N, got none"),
         (["--jobs", "none.csv", "--nodes", "0"], "--nodes: expected a whole number from 1 to 100000, got 0"),
         (["--jobs", "none.csv", "--nodes", "2"], "expected --gpus-per-node N, got none"),
-        (["--jobs", "none.csv", "--nodes", "2", "--gpus-per-node", "2"], "none.csv: "),
+        (["--jobs", "none.csv", "--nodes", "2", "--gpus-per-node", "2"], "cannot read none.csv: "),
         (["--jobs", "none.csv", "--nodes", "2", "--gpus-per-node", "2", "--policy", "best"], "--policy: "),
         (["--order", "lifo"], "--order: "),
         (["--estimate", "over"], "--estimate: "),

@@ -35,9 +35,9 @@ def test_every_file_is_looked_at(sandbox):
     assert done.code == 2
     assert done.stdout == f"good.yaml: good: {GOOD_WORDS}\n"
     assert done.stderr.splitlines() == [
-        "berth: spec check: none.yaml: No such file or directory",
+        "berth: spec check: cannot read none.yaml: No such file or directory",
         f"berth: spec check: bad.yaml:{BAD_WORDS}",
-        "berth: spec check: .: is a directory",
+        "berth: spec check: cannot read .: it is a directory",
     ]
 
 
@@ -85,7 +85,7 @@ def test_json(sandbox):
             {
                 "file": "none.yaml",
                 "valid": False,
-                "message": "none.yaml: No such file or directory",
+                "message": "cannot read none.yaml: No such file or directory",
                 "notes": [],
                 "request": None,
             },

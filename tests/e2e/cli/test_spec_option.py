@@ -103,7 +103,7 @@ def test_a_wrong_file_is_wrong_usage(mixed, spec):
 
 def test_a_missing_file(mixed):
     done = mixed.berth("run", "--spec", "nowhere.yaml", "true")
-    assert done.code == 2 and done.stderr.startswith("berth: run: --spec: nowhere.yaml: ")
+    assert done.code == 2 and done.stderr.startswith("berth: run: --spec: cannot read nowhere.yaml: ")
 
 
 def test_other_verbs_take_it_too(mixed, spec):

@@ -127,7 +127,7 @@ def test_adopt_takes_all_that_the_process_and_its_children_use(shared_machine):
     [held] = shared_machine.look()["leases"]
     assert held["devices"] == ["nvidia0", "nvidia2"]
     again = shared_machine.berth(BOB, "adopt", str(child))
-    assert again == (2, "", f"berth: adopt: process {child} already has lease {held['id']}\n")
+    assert again == (2, "", f"berth: adopt: cannot adopt process {child}: it already has lease {held['id']}\n")
     assert shared_machine.berth(BOB, "release", str(held["id"])) == (0, "", "")
     assert parent.wait() == -15
     assert not os.path.exists(f"/proc/{child}/exe")
@@ -183,7 +183,7 @@ def test_whose_process_it_is_says_the_kernel(shared_machine):
     process = squatter(shared_machine, 0, BOB)
     until_state(shared_machine, "nvidia0", "SQUATTED")
     done = shared_machine.berth(ALICE, "adopt", str(process.pid))
-    assert done == (125, "", f"berth: adopt: process {process.pid} belongs to another user\n")
+    assert done == (125, "", f"berth: adopt: cannot adopt process {process.pid}: it belongs to another user\n")
     assert shared_machine.sandbox.run(["berth", "adopt", str(process.pid)]).code == 0
     [held] = shared_machine.look()["leases"]
     assert (held["uid"], held["pid"]) == (BOB, process.pid)
@@ -202,10 +202,10 @@ def test_what_does_not_fit_is_refused(shared_machine):
     done = shared_machine.berth(BOB, "adopt", pid, "--device", "nvidia1")
     assert done == (2, "", f"berth: adopt: process {pid} already uses nvidia0, which was not requested\n")
     done = shared_machine.berth(BOB, "adopt", "4194304")
-    assert done == (125, "", "berth: adopt: no running process has the pid 4194304\n")
+    assert done == (125, "", "berth: adopt: cannot adopt process 4194304: no such process\n")
     with wire.connect(str(shared_machine.socket)) as client, pytest.raises(wire.Refused) as refused:
         client.claim({}, hold=wire.HOLDS["PROCESS"], pid=process.pid, started=1, present=True)
-    assert refused.value.text == f"no running process has the pid {pid}"
+    assert refused.value.text == f"cannot adopt process {pid}: no such process"
 
 
 def test_an_adopted_lease_outlives_the_daemon(shared_machine):

@@ -126,7 +126,7 @@ def check_impossible(sandbox, *lines):
 
 
 def test_no_device(sandbox, machine):
-    check_impossible(sandbox, "expected a device with a device file, got no device")
+    check_impossible(sandbox, "cannot write a CDI file: there is no device")
 
 
 def test_no_device_files(sandbox, machine):
@@ -137,7 +137,7 @@ def test_no_device_files(sandbox, machine):
         sandbox,
         f"{machine.root}{card.node_path()}: expected a character device, got a regular file; left out",
         "intel0: has no device file; left out",
-        "expected a device with a device file, got none",
+        "cannot write a CDI file: no device has a device file",
     )
 
 
@@ -434,7 +434,7 @@ def test_arguments_without_a_lease(sandbox, how):
         (["--arguments", "cdi", "--inventory", "x"], "--arguments: expected no other option, got --inventory"),
         (["--output", ""], "--output: expected a directory, got nothing"),
         (["x"], "expected only options, got 'x'"),
-        (["--inventory", "none.yaml"], "none.yaml: No such file or directory"),
+        (["--inventory", "none.yaml"], "cannot read none.yaml: No such file or directory"),
         (["--output", "no/such", "--inventory", "common.yaml"], "cannot write into no/such: No such file or directory"),
         (["--output", "common.yaml", "--inventory", "common.yaml"], "cannot write into common.yaml: Not a directory"),
     ],

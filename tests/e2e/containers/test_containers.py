@@ -320,7 +320,7 @@ def test_adopt_a_container(shared_machine, containers, facts, daemon_options):
     use(shared_machine, 2, later)
     until_squatted(shared_machine, 2)
     refused = shared_machine.berth(BOB, "adopt", "--container", identity)
-    assert refused == (125, "", f"berth: adopt: process {first.pid} belongs to another user\n")
+    assert refused == (125, "", f"berth: adopt: cannot adopt process {first.pid}: it belongs to another user\n")
     done = shared_machine.berth(ALICE, "adopt", "--container", identity[:12], "--name", "forgot")
     assert (done.code, done.stderr) == (0, "")
     seen = json.loads(shared_machine.berth(BOB, "status", "--json").stdout)
@@ -329,7 +329,7 @@ def test_adopt_a_container(shared_machine, containers, facts, daemon_options):
     assert [device["id"] for device in held["devices"]] == ["nvidia0", "nvidia2"]
     until_squatted(shared_machine, 0)
     again = shared_machine.berth(ALICE, "adopt", "--container", identity)
-    assert again.stderr == f"berth: adopt: process {first.pid} already has lease {held['id']}\n"
+    assert again.stderr == f"berth: adopt: cannot adopt process {first.pid}: it already has lease {held['id']}\n"
     later.end()
     shared_machine.gpus.leave(2, later.pid)
     assert [lease["id"] for lease in shared_machine.look()["leases"]] == [held["id"]]
@@ -362,7 +362,7 @@ def test_root_adopts_everybodys_and_ends_them(shared_machine, containers):
     use(shared_machine, 1, container)
     until_squatted(shared_machine, 1)
     refused = shared_machine.berth(ALICE, "adopt", "--container", identity)
-    assert refused == (125, "", f"berth: adopt: process {container.pid} belongs to another user\n")
+    assert refused == (125, "", f"berth: adopt: cannot adopt process {container.pid}: it belongs to another user\n")
     done = shared_machine.sandbox.run(["berth", "adopt", "--container", identity])
     assert (done.code, done.stderr) == (0, "")
     assert shared_machine.sandbox.run(["berth", "release", done.stdout.strip()]).code == 0

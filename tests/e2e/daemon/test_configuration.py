@@ -84,7 +84,7 @@ def test_ordinary_users_may_check(sandbox):
         pytest.skip(f"another user cannot run berth here: {done.stderr.strip()}")
     assert done == (0, f"{path}: good\n", "")
     path.chmod(0o600)
-    assert sandbox.run(args) == (2, "", f"berth: {path}: Permission denied\n")
+    assert sandbox.run(args) == (2, "", f"berth: cannot read {path}: Permission denied\n")
 
 
 def test_default_places(sandbox):
@@ -104,9 +104,9 @@ def test_default_places(sandbox):
 
 def test_a_file_that_was_named_has_to_be_there(sandbox):
     done = sandbox.run(["berth", "daemon", "--check-config", "--config", "none.yaml"])
-    assert done == (2, "", "berth: none.yaml: No such file or directory\n")
+    assert done == (2, "", "berth: cannot read none.yaml: No such file or directory\n")
     done = sandbox.run(["berth", "daemon", "--check-config", "--config", sandbox.directory])
-    assert done == (2, "", f"berth: {sandbox.directory}: is a directory\n")
+    assert done == (2, "", f"berth: cannot read {sandbox.directory}: it is a directory\n")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon under a service manager: sockets and readiness."""
 import os
+import pwd
 import signal
 import socket
 
@@ -142,10 +143,10 @@ def test_activation_in_an_untrusted_directory(pool_of):
     with listen(pool.socket) as listener:
         daemon = start_activated(pool.sandbox, listener, args)
         assert daemon.wait() == 125
-    uid = os.geteuid()
+    user = pwd.getpwuid(os.geteuid()).pw_name
     assert daemon.text("stderr").endswith(
-        f"berth: {pool.directory}: expected a directory of user {uid} that is closed to others (mode 0700), "
-        f"got one of user {uid} with mode 0755\n"
+        f"berth: {pool.directory}: expected a directory of {user} that is closed to others (mode 0700), "
+        f"got one of {user} with mode 0755\n"
     )
     assert not (pool.directory / "berth.lock").exists()
 

@@ -78,7 +78,7 @@ def make_foreign(path):
         (make_file, "expected a directory, got a file"),
         (
             make_foreign,
-            "expected a directory of user 0, got one of user 65534; set BERTH_RUNTIME_DIR to use another directory",
+            "expected a directory of root, got one of nobody; set BERTH_RUNTIME_DIR to use another directory",
         ),
     ],
     ids=["symlink", "open", "file", "foreign"],
@@ -150,7 +150,7 @@ def test_other_inventory(pool_of):
     done = pool.berth("run", "--inventory", other, "true", env={"BERTH_SOCKET": pool.socket})
     assert done.code == 2
     assert done.stderr == (
-        f"berth: run: expected a pool of the inventory {other}, got one of {pool.inventory}\n"
+        f"berth: run: --inventory: expected {pool.inventory}, which this pool uses, got {other}\n"
     )
 
 
@@ -250,7 +250,7 @@ def test_two_daemons_of_one_directory(pool_of):
     args = ["berthd", "--own", pool.directory, "--inventory", pool.inventory]
     with pool.sandbox.start(args) as second:
         assert second.wait() == 125
-        assert "in use by another daemon" in second.text("stderr")
+        assert "another daemon uses it" in second.text("stderr")
     assert pool.berth("run", "true").code == 0
     assert pool.daemons() == [first.pid]
     until(lambda: pool.socket.exists(), "the socket")

@@ -8,6 +8,7 @@ from shared_machine import ALICE, BOB, CAROL, STAFF, STUDENTS
 from waiting import until, until_pending
 
 DECIDES = "belongs to another user"
+REFUSALS = {"release": "cannot end lease", "extend": "cannot extend lease"}
 SERVICE = "only root, the pool's owner and its admins may drain devices"
 
 
@@ -29,7 +30,7 @@ def test_leases_belong_to_their_user(shared_machine):
     shared_machine.open()
     mine = lease_of(shared_machine.berth(ALICE, "reserve", "--for", "1h"))
     for verb in (["release", mine], ["extend", mine, "1h"]):
-        assert shared_machine.berth(BOB, *verb) == (125, "", f"berth: {verb[0]}: {mine}: {DECIDES}\n")
+        assert shared_machine.berth(BOB, *verb) == (125, "", f"berth: {verb[0]}: {REFUSALS[verb[0]]} {mine}: it {DECIDES}\n")
     assert shared_machine.berth(ALICE, "extend", mine, "1h").code == 0
     assert shared_machine.berth(ALICE, "release", mine) == (0, "", "")
     [theirs, more] = [lease_of(shared_machine.berth(BOB, "reserve", "--for", "1h")) for _ in range(2)]
@@ -43,7 +44,7 @@ def test_claims_belong_to_their_user(shared_machine):
     waits = shared_machine.start(ALICE, "run", "true")
     until_pending(shared_machine, 1)
     [claim] = [str(claim["id"]) for claim in shared_machine.look()["claims"]]
-    assert shared_machine.berth(BOB, "cancel", claim) == (125, "", f"berth: cancel: {claim}: {DECIDES}\n")
+    assert shared_machine.berth(BOB, "cancel", claim) == (125, "", f"berth: cancel: cannot cancel claim {claim}: it {DECIDES}\n")
     assert shared_machine.berth(ALICE, "cancel", claim) == (0, "", "")
     assert waits.wait() == 123
     shared_machine.let_go(holder)

@@ -91,7 +91,7 @@ def test_a_process_that_was_meant_is_not_who_has_its_number_next(shared_machine)
         try:
             with pytest.raises(wire.Refused) as refused:
                 client.claim({}, hold=wire.HOLDS["PROCESS"], pid=meant.pid, started=began)
-            assert refused.value.text == f"no running process has the pid {meant.pid}"
+            assert refused.value.text == f"cannot adopt process {meant.pid}: no such process"
             assert shared_machine.look()["leases"] == []
         finally:
             end(other)

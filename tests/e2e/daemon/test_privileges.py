@@ -251,7 +251,7 @@ def test_files_of_root_are_in_the_way_of_others(machine):
     done = machine.sandbox.run([*become(DAEMON), "berthd", *machine.options[:-2]])
     assert done.code == 125
     assert done.stderr.endswith(
-        f"berth: {machine.directory}/berth.lock: expected a file of user {DAEMON}, got one of user 0, who ran the "
+        f"berth: {machine.directory}/berth.lock: expected a file of user {DAEMON}, got one of root, who ran the "
         "daemon before; root can take over the files of root with berthd --user\n"
     )
 
@@ -272,7 +272,7 @@ def test_users_that_cannot_be(machine):
     done = machine.sandbox.run(["berthd", "--own", "/tmp/nowhere", "--user", "nobody"])
     assert (done.code, done.stderr) == (2, "berth: expected --user or --own, got both\n")
     done = machine.sandbox.run([*become(ALICE), "berthd", *machine.options[:-2], "--user", "nobody"])
-    assert (done.code, done.stderr) == (2, f"berth: --user: expected to be started by root, got uid {ALICE}\n")
+    assert (done.code, done.stderr) == (2, f"berth: --user: expected to be started by root, got user {ALICE}\n")
     assert not machine.directory.exists()
 
 
@@ -299,10 +299,10 @@ def give_away(machine):
 @pytest.mark.parametrize(
     "make, words",
     [
-        (fill, "expected a directory with only the socket, to give it to user {uid}, got 'passwd' in it"),
+        (fill, "expected a directory with only the socket, to give it to {name}, got 'passwd' in it"),
         (link, "expected a directory, got a symlink"),
         (open_up, "expected a directory that only its owner may write to, got mode 1777"),
-        (give_away, f"expected a directory of root or of user {{uid}}, got one of user {ALICE}"),
+        (give_away, f"expected a directory of root or of {{name}}, got one of user {ALICE}"),
     ],
     ids=["filled", "symlink", "open", "foreign"],
 )
@@ -310,7 +310,7 @@ def test_directories_that_are_not_to_be_given(machine, nobody, make, words):
     make(machine)
     before = machine.directory.stat()
     code, words_found = refused(machine, "--user", nobody.pw_name)
-    assert (code, words_found) == (125, f"berth: {machine.directory}: {words.format(uid=nobody.pw_uid)}")
+    assert (code, words_found) == (125, f"berth: {machine.directory}: {words.format(name=nobody.pw_name)}")
     after = machine.directory.stat()
     assert (after.st_uid, after.st_mode) == (before.st_uid, before.st_mode)
 

@@ -237,4 +237,4 @@ def test_example_where_no_device_could_do(sandbox, source_root):
 def test_example_says_what_is_wrong(sandbox):
     done = sandbox.run([BUILD / "tests/example-transcode", "absent.yaml"])
     assert (done.code, done.stdout) == (1, "")
-    assert done.stderr == "transcode: absent.yaml: No such file or directory\n"
+    assert done.stderr == "transcode: cannot read absent.yaml: No such file or directory\n"

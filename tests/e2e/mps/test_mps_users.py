@@ -118,7 +118,7 @@ def test_directories_with_the_rights_of_the_user_alone(shared_machine, mps, sand
     shown.chmod(0o755)
     done = shared_machine.berth(ALICE, "run", *SHARING, "--mps-log-dir", shown, "true")
     assert done.code == 125
-    assert f"{shown}: expected a directory that user {ALICE} may write to, got one of user 0" in done.stderr
+    assert f"{shown}: expected a directory that user {ALICE} may write to, got one of root" in done.stderr
 
 
 def test_directories_of_others_are_refused(shared_machine, mps):
@@ -129,7 +129,7 @@ def test_directories_of_others_are_refused(shared_machine, mps):
     (base / str(ALICE)).mkdir()
     done = shared_machine.berth(ALICE, "run", *SHARING, "true")
     assert done.code == 125
-    words = f"{base}/{ALICE}: expected a directory of user {ALICE}, got one of user 0"
+    words = f"{base}/{ALICE}: expected a directory of user {ALICE}, got one of root"
     assert done.stderr.endswith(f"cannot start the MPS control daemon of nvidia0: {words}\n")
 
 

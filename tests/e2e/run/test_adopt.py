@@ -135,11 +135,11 @@ def test_refusals(sandbox, daemon, process, error, code):
         (["0"], "expected a pid such as 4711, got '0'"),
         (["4294967297"], "expected a pid such as 4711, got '4294967297'"),
         (["--", "-5"], "expected a pid such as 4711, got '-5'"),
-        (["1", "--replicas", "2"], "--replicas: goes with berth run, submit, reserve, wait and plan only"),
-        (["1", "--scheduling", "best-effort"], "--scheduling: goes with berth run, submit, reserve, wait and plan only"),
-        (["1", "--sharing", "mps"], "--sharing mps: needs a command (see 'berth run')"),
-        (["1", "--ranks"], "--ranks: goes with berth run and submit only"),
-        (["1", "--or-cpu"], "--or-cpu: goes with berth run only"),
+        (["1", "--replicas", "2"], "--replicas: an option of berth run, submit, reserve, wait and plan only"),
+        (["1", "--scheduling", "best-effort"], "--scheduling: an option of berth run, submit, reserve, wait and plan only"),
+        (["1", "--sharing", "mps"], "--sharing: mps must be set up before a process starts; use 'berth run'"),
+        (["1", "--ranks"], "--ranks: an option of berth run and submit only"),
+        (["1", "--or-cpu"], "--or-cpu: an option of berth run only"),
         (["1", "-n", "4x"], "--gpus: expected a number of devices"),
         (["1", "--notfy", "x"], "no option '--notfy' here, did you mean --notify?"),
     ],
@@ -154,7 +154,7 @@ def test_no_such_process(sandbox, daemon):
     with sandbox.start(["true"]) as program:
         assert program.wait() == 0
     done = sandbox.run(["berth", "adopt", program.pid], env=daemon.env)
-    wanted = f"berth: adopt: no running process has the pid {program.pid}\n"
+    wanted = f"berth: adopt: cannot adopt process {program.pid}: no such process\n"
     assert done == (125, "", wanted)
 
 
@@ -166,7 +166,7 @@ def test_process_that_has_ended(sandbox, daemon):
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     done = sandbox.run(["berth", "adopt", pid], env=daemon.env)
     os.waitpid(pid, 0)
-    assert done == (125, "", f"berth: adopt: no running process has the pid {pid}\n")
+    assert done == (125, "", f"berth: adopt: cannot adopt process {pid}: no such process\n")
 
 
 def test_nobody_listens(sandbox, process):
@@ -200,7 +200,7 @@ def test_waits_its_turn(pool_of, process):
         assert program.wait() == 0
         assert program.text() == "2\n"
     assert pool.berth("adopt", process.pid, "-n1").stderr == (
-        f"berth: adopt: process {process.pid} already has lease 2\n"
+        f"berth: adopt: cannot adopt process {process.pid}: it already has lease 2\n"
     )
 
 

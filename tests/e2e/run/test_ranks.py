@@ -160,7 +160,7 @@ def test_too_many_on_the_cpu(pool):
 def test_without_a_command(pool, verb):
     for options in [["--ranks"], ["--pin"]]:
         done = pool.berth(*verb, *options)
-        assert done == (2, "", f"berth: {verb[0]}: {options[0]}: goes with berth run and submit only\n")
+        assert done == (2, "", f"berth: {verb[0]}: {options[0]}: an option of berth run and submit only\n")
 
 
 # ---- Finding each other ----

@@ -115,12 +115,12 @@ def test_extend_is_felt(pool_of):
     [
         (["reserve"], "reserve: expected --for DURATION, got none"),
         (["reserve", "--for", "x"], "reserve: --for: expected a duration"),
-        (["reserve", "--for", "1h", "--time", "2h"], "reserve: expected one time, got 1h with --for and 2h with --time"),
+        (["reserve", "--for", "1h", "--time", "2h"], "reserve: --for: expected the same time as --time, 2h, got 1h"),
         (["reserve", "--for", "1h", "true"], "reserve: expected only options, got 'true'"),
-        (["reserve", "--for", "1h", "--or-cpu"], "reserve: --or-cpu: goes with berth run only"),
+        (["reserve", "--for", "1h", "--or-cpu"], "reserve: --or-cpu: an option of berth run only"),
         (["reserve", "--for", "1h", "--replicas", "2", "--scheduling", "best-effort"],
-         "reserve: --scheduling best-effort: needs a command (see 'berth run')"),
-        (["reserve", "--for", "1h", "--label", "--replicas", "2"], "reserve: --label: goes with berth run and submit only"),
+         "reserve: --scheduling: only 'berth run' and 'berth submit' accept best-effort"),
+        (["reserve", "--for", "1h", "--label", "--replicas", "2"], "reserve: --label: an option of berth run and submit only"),
         (["reserve", "--for", "1h", "--export", "--sharing", "mps", "--replicas", "2"],
          "reserve: --export: expected one device with sharing mps, got several"),
         (["extend", "1"], "extend: expected the id of a lease and a duration, got 1 argument"),
@@ -147,7 +147,10 @@ def test_several_ids(pool_of):
     done = pool.berth("release", leases[0], "98", leases[1], "99", leases[2])
     assert (done.code, done.stdout) == (125, "")
     lines = done.stderr.splitlines()
-    assert [line.split(":")[1:3] for line in lines] == [[" release", " 98"], [" release", " 99"]]
+    assert [line.split(":")[1:3] for line in lines] == [
+        [" release", " cannot end lease 98"],
+        [" release", " cannot end lease 99"],
+    ]
     assert is_free(pool, 3)
 
 

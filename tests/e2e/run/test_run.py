@@ -83,8 +83,8 @@ def test_commands_that_cannot_be_started(pool, options):
         ([], "expected a command, got none"),
         (["-n2", "--"], "expected a command, got none"),
         (["-n", "0", "true"], "--gpus: expected a whole number from 1 to 1000000, got 0"),
-        (["--label", "true"], "label: goes with ranks or several replicas, got neither"),
-        (["--master-port", "29500", "true"], "master-port: goes with ranks, got none"),
+        (["--label", "true"], "--label: needs --ranks or several replicas"),
+        (["--master-port", "29500", "true"], "--master-port: needs --ranks"),
         (["--ranks", "--master-port", "65536", "true"],
          "--master-port: expected a whole number from 1 to 65535, got 65536"),
         (["--tiem", "1h", "true"], "no option '--tiem' here, did you mean --time?"),
@@ -98,7 +98,7 @@ def test_wrong_usage(pool, args, wanted):
 def test_missing_inventory(sandbox):
     done = sandbox.run(["berth", "run", "--inventory", "none.yaml", "true"])
     assert (done.code, done.stdout) == (2, "")
-    assert re.fullmatch("berth: run: inventory: .*none.yaml.*\n", done.stderr)
+    assert re.fullmatch("berth: run: --inventory: .*none.yaml.*\n", done.stderr)
 
 
 # ---- The request ----

@@ -251,7 +251,7 @@ def test_own_hardware_is_kept_at_home(hardware_of):
         (["-n", "0"], "--most: expected a whole number"),
         (["--json", "--csv"], "expected --json or --csv, got both"),
         (["x"], "expected only options, got 'x'"),
-        (["--file", "/nowhere/history.db"], "/nowhere/history.db: No such file or directory"),
+        (["--file", "/nowhere/history.db"], "cannot open /nowhere/history.db: No such file or directory"),
         (["--file", "/"], "/: expected a file, got something else"),
     ],
 )

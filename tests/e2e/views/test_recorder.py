@@ -333,7 +333,7 @@ def test_full_disk(on_disk):
     usual = median_of_leases(pool)
     pool.disk.fill()
     until(lambda: median_of_leases(pool) and problems(pool), "a full disk", timeout=30)
-    assert problems(pool) == [f"{pool.disk.path}/deep/history.db: no space left on the disk"]
+    assert problems(pool) == [f"cannot use {pool.disk.path}/deep/history.db: no space left on the disk"]
     check_quick(pool, usual)
     text = pool.berth("status").stdout
     assert "no space left on the disk" in text
@@ -354,7 +354,7 @@ def test_read_only_directory(on_disk):
     assert pool.mount("ro").code == 0
     assert pool.berth("run", "--name", "unwritten", "true").code == 0
     (words,) = until(lambda: problems(pool), "a problem")
-    assert words == f"{pool.disk.path}/deep: Read-only file system"
+    assert words == f"cannot create {pool.disk.path}/deep: Read-only file system"
     usual = median_of_leases(pool)
     assert pool.mount("rw").code == 0
     until(lambda: problems(pool) == [], "no problem", timeout=20)

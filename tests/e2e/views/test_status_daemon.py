@@ -63,7 +63,7 @@ def test_nobody_listens(sandbox, args):
 def test_no_such_inventory(sandbox):
     done = sandbox.run(["berth", "status", "--inventory", "none.yaml"])
     assert (done.code, done.stdout) == (2, "")
-    assert done.stderr.startswith("berth: status: inventory: none.yaml: ")
+    assert done.stderr.startswith("berth: status: --inventory: cannot read none.yaml: ")
 
 
 def test_another_inventory(sandbox, daemon):
@@ -93,7 +93,7 @@ def test_pages_that_come_again(sandbox, daemon):
         for _ in range(2):
             client.say("PAGE", client.expect("LOOK"), section=2, after=7)
         assert program.wait() == 125
-        assert "got an earlier one" in program.text("stderr")
+        assert "its pages are out of order" in program.text("stderr")
 
 
 def test_watch_redraws_what_changed(sandbox, daemon):

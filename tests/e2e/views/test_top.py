@@ -271,7 +271,7 @@ def test_what_is_somebody_elses_is_refused(shared_machine_of, top):
     screen.press("x")
     screen.shows(rf"^Release {user_name(ALICE)}'s lease {holder.lease}, not yours\? y/N  \(hers, ")
     screen.press("y")
-    screen.shows(rf"^cannot end lease {holder.lease}: {holder.lease}: belongs to another user")
+    screen.shows(rf"^cannot end lease {holder.lease}: it belongs to another user")
     shared_machine.let_go(holder)
 
 
@@ -437,7 +437,7 @@ def test_terminals_that_cannot_do_it(pool, kind, message):
     [
         (["--interval", "500ms"], "--interval: expected at least 1s, got 500ms"),
         (["--sort", "lod"], "--sort: "),
-        (["--inventory", "none.yaml"], "inventory: none.yaml: "),
+        (["--inventory", "none.yaml"], "--inventory: cannot read none.yaml: "),
         (["more"], "expected only options, got 'more'"),
     ],
 )

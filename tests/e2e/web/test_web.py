@@ -232,8 +232,8 @@ WRONG_USAGE = [
     (["--host", "http://gpu.example/"], "--host: expected a name"),
     (["--host", "gpu.example:8080"], "--host: expected a name or an address without a port"),
     (["--job-mapping", "none"], "--job-mapping: cannot write into none: "),
-    (["--token", "none"], "--token: none: No such file"),
-    (["--inventory", "none.yaml"], "inventory: none.yaml: "),
+    (["--token", "none"], "--token: cannot read none: No such file"),
+    (["--inventory", "none.yaml"], "--inventory: cannot read none.yaml: "),
     (["nonsense"], "expected only options"),
 ]
 

@@ -184,7 +184,7 @@ static void what_is_no_file_of_theirs_is_skipped(void **state)
         "kind\n"
         "berth: skipping a CDI file: one/empty.json:1:1: expected a CDI file with 'cdiVersion', "
         "'kind' and 'devices', got nothing\n"
-        "berth: skipping a CDI file: one/large.yaml: larger than 4 MiB\n"
+        "berth: skipping a CDI file: cannot read one/large.yaml: larger than 4 MiB\n"
         "berth: skipping a CDI file: one/pipe.yaml: expected a regular file, got another "
         "kind\n");
 }

@@ -114,9 +114,11 @@ static void bad_files_are_refused(void **state)
 {
     (void)state;
     check_refused("", NULL, BERTH_ERROR_INVALID, "--inventory: expected a file, got nothing");
-    check_refused("gone.yaml", NULL, BERTH_ERROR_NOT_FOUND, "gone.yaml: No such file or directory");
+    check_refused("gone.yaml", NULL, BERTH_ERROR_NOT_FOUND,
+                  "cannot read gone.yaml: No such file or directory");
     assert_int_equal(setenv("BERTH_INVENTORY", "gone.yaml", 1), 0);
-    check_refused(NULL, NULL, BERTH_ERROR_NOT_FOUND, "gone.yaml: No such file or directory");
+    check_refused(NULL, NULL, BERTH_ERROR_NOT_FOUND,
+                  "cannot read gone.yaml: No such file or directory");
 }
 
 static void bad_deadlines_are_refused(void **state)

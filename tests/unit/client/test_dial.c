@@ -139,7 +139,7 @@ static void somebody_elses_directory_is_refused(void **state)
         pool_address_finish(&address);
     skip_unless_root();
     snprintf(message, sizeof(message),
-             ": expected a directory of user 0, got one of user %d; set "
+             ": expected a directory of root, got one of user %d; set "
              "BERTH_RUNTIME_DIR to use another directory",
              STRANGER);
     assert_int_equal(mkdir(address.directory, 0700), 0);
@@ -164,8 +164,7 @@ static void somebody_elses_daemon_is_refused(void **state)
     assert_int_equal(seteuid(STRANGER), 0);
     assert_int_equal(listen(listening, 5), 0);
     assert_int_equal(seteuid(0), 0);
-    snprintf(message, sizeof(message), ": expected a daemon of user 0, got one of user %d",
-             STRANGER);
+    snprintf(message, sizeof(message), ": expected a daemon of root, got one of user %d", STRANGER);
     assert_dialling_fails(&address, DIAL_START, BERTH_ERROR_PERMISSION, address.socket, message);
     address.own = false;
     assert_dials(&address, DIAL_START);

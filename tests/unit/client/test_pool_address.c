@@ -165,7 +165,8 @@ static void wrong_paths_are_refused(void **state)
     assert_fails(pool_address_find_with_machine_socket(nowhere, "", &address, &error),
                  BERTH_ERROR_INVALID, &error, "--inventory: expected a file, got nothing");
     assert_fails(pool_address_find_with_machine_socket(nowhere, "absent.yaml", &address, &error),
-                 BERTH_ERROR_NOT_FOUND, &error, "absent.yaml: No such file or directory");
+                 BERTH_ERROR_NOT_FOUND, &error,
+                 "cannot read absent.yaml: No such file or directory");
     setenv("BERTH_RUNTIME_DIR", "here", 1);
     assert_fails(pool_address_find_with_machine_socket(nowhere, NULL, &address, &error),
                  BERTH_ERROR_INVALID, &error,

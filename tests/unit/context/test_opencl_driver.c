@@ -45,7 +45,7 @@ static void a_library_that_is_none(void **state)
                      BERTH_ERROR_NOT_FOUND);
     assert_fails(opencl_driver.open("libc.so.6", &world->driver, &world->error),
                  BERTH_ERROR_INVALID, &world->error,
-                 "libc.so.6: the library has no function clGetPlatformIDs");
+                 "cannot load libc.so.6: it has no function clGetPlatformIDs");
     assert_null(world->driver);
 }
 

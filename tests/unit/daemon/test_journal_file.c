@@ -89,7 +89,8 @@ static void what_cannot_be_made_leaves_the_old(void **state)
     assert_int_equal(journal_file_make(&file, path, &content, NULL), 0);
     assert_int_equal(journal_file_make(&file, "nowhere/pool.journal", &content, &error),
                      BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "nowhere/pool.journal: No such file or directory");
+    assert_string_equal(error.message,
+                        "cannot write nowhere/pool.journal: No such file or directory");
     journal_file_append(&file, "!", 1);
     text_append(&content, "!");
     check_file(&content);

@@ -168,14 +168,17 @@ static void an_exclusive_lease_leaves_no_room(void **state)
     (void)state;
     world_init(&world, "nvidia0,nvidia1");
     granted_to(&world, "device=nvidia1");
-    check_not_given(&world, "gpus=2", all, 2, BERTH_ERROR_BUSY, "nvidia1: no room beside lease 1");
+    check_not_given(&world, "gpus=2", all, 2, BERTH_ERROR_BUSY,
+                    "cannot use nvidia1: no room beside lease 1");
     check_not_given(&world, "sharing=time-slice", all + 1, 1, BERTH_ERROR_BUSY,
-                    "nvidia1: no room beside lease 1");
+                    "cannot use nvidia1: no room beside lease 1");
     released(&world, 1);
     granted_to(&world, "sharing=time-slice device=nvidia1");
-    check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_BUSY, "nvidia1: no room beside lease 2");
+    check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_BUSY,
+                    "cannot use nvidia1: no room beside lease 2");
     engine_drain_lease(world.engine, 2, NULL);
-    check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_BUSY, "nvidia1: no room beside lease 2");
+    check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_BUSY,
+                    "cannot use nvidia1: no room beside lease 2");
     vacated(&world, 2);
     given(&world, NULL, 1);
     world_finish(&world);
@@ -197,10 +200,10 @@ static void shared_devices_must_have_enough_left(void **state)
     given(&world, "sharing=mps uid=5 share=500 memory=600", 0);
     for (size_t i = 0; i < COUNT(refused); i++)
         check_not_given(&world, refused[i], all, 1, BERTH_ERROR_BUSY,
-                        "nvidia0: no room beside lease 1");
+                        "cannot use nvidia0: no room beside lease 1");
     given(&world, "sharing=mps uid=5 share=500 memory=400", 0);
     check_not_given(&world, "sharing=mps uid=5 share=1", all, 1, BERTH_ERROR_BUSY,
-                    "nvidia0: no room beside lease 1");
+                    "cannot use nvidia0: no room beside lease 1");
     world_finish(&world);
 }
 
@@ -213,7 +216,7 @@ static void tenants_are_counted(void **state)
     for (int i = 0; i < 4; i++)
         given(&world, "sharing=time-slice share=100", 0);
     check_not_given(&world, "sharing=time-slice share=100", all, 1, BERTH_ERROR_BUSY,
-                    "nvidia0: no room beside lease 1");
+                    "cannot use nvidia0: no room beside lease 1");
     world_finish(&world);
 }
 
@@ -238,13 +241,12 @@ static void it_must_be_what_the_request_says(void **state)
     check_not_given(&world, "gpus=2", mixed, 2, BERTH_ERROR_INVALID,
                     "nvidia0 and amd0: expected devices of one host and vendor");
     check_not_given(&world, "vendor=amd", all, 1, BERTH_ERROR_INVALID,
-                    "nvidia0: not accepted by the request: it has another vendor");
-    check_not_given(
-        &world, "gpus=all", mixed, 2, BERTH_ERROR_INVALID,
-        "amd0: not accepted by the request: it is not one of the devices that \"all\" means here");
+                    "cannot use nvidia0: it has another vendor");
+    check_not_given(&world, "gpus=all", mixed, 2, BERTH_ERROR_INVALID,
+                    "cannot use amd0: it is not one of the devices that \"all\" means here");
     engine_device_gone(world.engine, 1);
     check_not_given(&world, NULL, all + 1, 1, BERTH_ERROR_INVALID,
-                    "nvidia1: not accepted by the request: it is gone");
+                    "cannot use nvidia1: it is gone");
     given_slots(&world, "gpus=2 vendor=any", mixed, 2);
     world_finish(&world);
 }
@@ -262,9 +264,9 @@ static void within_a_lease_it_gets_what_that_has(void **state)
     assert_int_equal(lease_in(&world, lease).parent, 1);
     within = world_request(&world, "parent=1");
     check_not_given(&world, "parent=1", all, 1, BERTH_ERROR_INVALID,
-                    "nvidia0: not accepted by the request: it is outside the lease");
+                    "cannot use nvidia0: it is outside the lease");
     check_not_given(&world, "parent=1", all + 1, 1, BERTH_ERROR_BUSY,
-                    "nvidia1: no room beside lease 2");
+                    "cannot use nvidia1: no room beside lease 2");
     released(&world, 1);
     assert_int_equal(engine_grant_slots(world.engine, within, all, 1, &lease, NULL),
                      BERTH_ERROR_NOT_FOUND);

@@ -156,8 +156,7 @@ static void it_is_not_given_either(void **state)
     assert_int_equal(
         engine_grant_slots(world.engine, world_request(&world, "uid=6"), &slot, 1, &lease, &error),
         BERTH_ERROR_INVALID);
-    assert_string_equal(error.message,
-                        "nvidia0: not accepted by the request: it is reserved for others");
+    assert_string_equal(error.message, "cannot use nvidia0: it is reserved for others");
     assert_int_equal(
         engine_grant_slots(world.engine, world_request(&world, "uid=5"), &slot, 1, &lease, &error),
         0);

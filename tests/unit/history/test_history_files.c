@@ -81,7 +81,7 @@ static int read_all(struct berth_error *error)
 static void what_is_missing_is_said(void **state)
 {
     (void)state;
-    check_unreadable(BERTH_ERROR_NOT_FOUND, "history.db: No such file or directory");
+    check_unreadable(BERTH_ERROR_NOT_FOUND, "cannot open history.db: No such file or directory");
     write_file(HISTORY_FILE, "");
     check_unreadable(BERTH_ERROR_NOT_FOUND, "history.db: nothing was recorded yet");
     /* An empty file counts as no file. */
@@ -173,7 +173,7 @@ static void what_makes_no_sense_is_named(void **state)
     assert_int_equal(strncmp(error.message, "history.db: lease 2: expected", 29), 0);
     run_sql("ALTER TABLE lease RENAME COLUMN devices TO gone");
     assert_int_equal(read_all(&error), BERTH_ERROR_SYNTAX);
-    assert_string_equal(error.message, "history.db: no such column: lease.devices");
+    assert_string_equal(error.message, "cannot use history.db: no such column: lease.devices");
 }
 
 /* Code that another program left in a table does not run. */
@@ -238,7 +238,7 @@ static void one_recorder_at_a_time(void **state)
     struct history_record *record = open_record("one");
 
     (void)state;
-    check_unwritable(BERTH_ERROR_BUSY, "history.db: another recorder writes to it");
+    check_unwritable(BERTH_ERROR_BUSY, "cannot write history.db: another recorder writes to it");
     history_record_close(record);
     history_record_close(open_record("one"));
 }
@@ -375,7 +375,7 @@ static void a_full_disk_is_survived(void **state)
         if (code == 0)
             code = history_record_commit(record, &place, &error);
     }
-    assert_fails(code, BERTH_ERROR_IO, &error, "history.db: no space left on the disk");
+    assert_fails(code, BERTH_ERROR_IO, &error, "cannot use history.db: no space left on the disk");
     history_record_close(record);
     assert_int_equal(mount("none", ".", "tmpfs", MS_REMOUNT, "size=8m"), 0);
     record = open_record("one");
@@ -398,7 +398,7 @@ static void a_directory_that_cannot_be_written_is_said(void **state)
         skip();
     }
     assert_fails(history_record_open("disk/history.db", "one", HISTORY_FOR_OWNER, &record, &error),
-                 BERTH_ERROR_IO, &error, "disk/history.db-lock: Read-only file system");
+                 BERTH_ERROR_IO, &error, "cannot open disk/history.db-lock: Read-only file system");
     assert_int_equal(umount("disk"), 0);
 }
 

@@ -137,7 +137,8 @@ static void what_is_no_device_file_is_left_out(void **state)
     for (size_t i = 0; nodes[i] != NULL; i++)
         give_node(&machine, "nvidia0", nodes[i]);
     assert_fails(cdi_document_write(&machine.devices, ".", &out, &notes, &error),
-                 BERTH_ERROR_NO_DEVICE, &error, "expected a device with a device file, got none");
+                 BERTH_ERROR_NO_DEVICE, &error,
+                 "cannot write a CDI file: no device has a device file");
     check_notes(&notes, sentences);
     assert_int_equal(out.length, 0);
     string_list_finish(&notes);
@@ -153,13 +154,11 @@ static void no_device(void **state)
 
     (void)state;
     assert_fails(cdi_document_write(&machine.devices, "", &out, &notes, &error),
-                 BERTH_ERROR_NO_DEVICE, &error,
-                 "expected a device with a device file, got no device");
+                 BERTH_ERROR_NO_DEVICE, &error, "cannot write a CDI file: there is no device");
     machine_add_ids(&machine, "nvidia0");
     machine.devices.items[0].partitioned = true;
     assert_fails(cdi_document_write(&machine.devices, "", &out, &notes, &error),
-                 BERTH_ERROR_NO_DEVICE, &error,
-                 "expected a device with a device file, got no device");
+                 BERTH_ERROR_NO_DEVICE, &error, "cannot write a CDI file: there is no device");
     assert_int_equal(notes.count, 0);
     machine_finish(&machine);
 }

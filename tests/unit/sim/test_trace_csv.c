@@ -273,7 +273,7 @@ static void files_are_read(void **state)
     (void)state;
     assert_int_equal(trace_csv_open("no/such/file", columns, COUNT(columns), &csv, &error),
                      BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "no/such/file: No such file or directory");
+    assert_string_equal(error.message, "cannot read no/such/file: No such file or directory");
     assert_null(csv.fields);
     assert_int_equal(trace_csv_open("/dev/null", columns, COUNT(columns), &csv, &error),
                      BERTH_ERROR_INVALID);

@@ -262,7 +262,7 @@ static void files_are_read(void **state)
     assert_true(fputs("a: b\n", file) >= 0);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(document_read(&document, "none.yaml", &error), BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "none.yaml: No such file or directory");
+    assert_string_equal(error.message, "cannot read none.yaml: No such file or directory");
     assert_string_equal(document.file, "untouched");
     assert_int_equal(document_read(&document, "good.yaml", &error), 0);
     assert_string_equal(document.file, "good.yaml");

@@ -186,7 +186,7 @@ static void the_size_is_limited(void **state)
 
     (void)state;
     text_append_repeated(&text, ' ', DOCUMENT_BYTES_MAX + 1U);
-    check_refused_text(&text, BERTH_ERROR_LIMIT, "file.yaml: larger than 64 MiB");
+    check_refused_text(&text, BERTH_ERROR_LIMIT, "cannot read file.yaml: larger than 64 MiB");
     document = parse_bytes(text_string(&text), DOCUMENT_BYTES_MAX);
     assert_null(document.root);
     document_finish(&document);

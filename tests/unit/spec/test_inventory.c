@@ -363,7 +363,7 @@ static void a_missing_file_is_not_found(void **state)
 
     (void)state;
     assert_int_equal(inventory_read("no/such/file", &machine, &error), BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "no/such/file: No such file or directory");
+    assert_string_equal(error.message, "cannot read no/such/file: No such file or directory");
     assert_int_equal(machine.devices.count, 4711);
 }
 

@@ -124,9 +124,9 @@ static void files_are_read(void **state)
 
     (void)state;
     assert_int_equal(workload_read("none.yaml", &options, &error), BERTH_ERROR_NOT_FOUND);
-    assert_string_equal(error.message, "none.yaml: No such file or directory");
+    assert_string_equal(error.message, "cannot read none.yaml: No such file or directory");
     assert_int_equal(workload_read(".", &options, &error), BERTH_ERROR_IO);
-    assert_string_equal(error.message, ".: is a directory");
+    assert_string_equal(error.message, "cannot read .: it is a directory");
     assert_int_equal(options.master_port, 4711);
     write_file("good.yaml", "name: a\ngpu: {count: 2}\n");
     assert_int_equal(workload_read("good.yaml", &options, &error), 0);
@@ -169,7 +169,7 @@ static void standard_input_is_read(void **state)
     assert_string_equal(error.message,
                         "<stdin>:1:14: count: expected a whole number from 1 to 1000000, got 0");
     assert_int_equal(read_standard(".", &options, &error), BERTH_ERROR_IO);
-    assert_string_equal(error.message, "<stdin>: is a directory");
+    assert_string_equal(error.message, "cannot read <stdin>: it is a directory");
 }
 
 /* ---- Random files ---- */

@@ -449,8 +449,8 @@ static void pages_that_come_again_and_answers_that_are_none(void **state)
         else
             say(stage, &(struct wire_message){.type = WIRE_DONE, .number = snapshot});
         assert_fails(follower_step(&stage->follower, &error), BERTH_ERROR_SYNTAX, &error,
-                     i == 0 ? "expected the next page of the pool, got an earlier one"
-                            : "expected an answer of the pool, got 'done'");
+                     i == 0 ? "cannot read the pool: its pages are out of order"
+                            : "cannot follow the pool: unexpected message 'done'");
         end(stage);
     }
 }

@@ -215,11 +215,11 @@ static void what_makes_no_sense_is_refused(void **state)
 {
     (void)state;
     check_refused(with_the_same_page, BERTH_ERROR_SYNTAX,
-                  "expected the next page of the pool, got an earlier one");
+                  "cannot read the pool: its pages are out of order");
     check_refused(with_an_earlier_page, BERTH_ERROR_SYNTAX,
-                  "expected the next page of the pool, got an earlier one");
+                  "cannot read the pool: its pages are out of order");
     check_refused(without_end, BERTH_ERROR_LIMIT,
-                  "expected at most 4096 pages of the pool, got more");
+                  "cannot read the pool: it has more than 4096 pages");
     check_refused(with_a_wrong_type, BERTH_ERROR_SYNTAX,
                   "expected the pool's answer 'page', got type 68");
     check_refused(with_a_refusal, BERTH_ERROR_PERMISSION, "not for you");

@@ -110,10 +110,12 @@ static void the_limit_is_exact(void **state)
     assert_int_equal(file_read(path, SIZE_MAX, &content, NULL), 0);
     assert_int_equal(content.length, LARGE);
     text_finish(&content);
-    check_failure(path, LARGE - 1, BERTH_ERROR_LIMIT, "machine.yaml: larger than 97.6 KiB");
-    check_failure(path, 64 * 1024, BERTH_ERROR_LIMIT, "machine.yaml: larger than 64 KiB");
-    check_failure(path, 1, BERTH_ERROR_LIMIT, "machine.yaml: larger than 1 B");
-    check_failure(path, 0, BERTH_ERROR_LIMIT, "machine.yaml: larger than 0 B");
+    check_failure(path, LARGE - 1, BERTH_ERROR_LIMIT,
+                  "cannot read machine.yaml: larger than 97.6 KiB");
+    check_failure(path, 64 * 1024, BERTH_ERROR_LIMIT,
+                  "cannot read machine.yaml: larger than 64 KiB");
+    check_failure(path, 1, BERTH_ERROR_LIMIT, "cannot read machine.yaml: larger than 1 B");
+    check_failure(path, 0, BERTH_ERROR_LIMIT, "cannot read machine.yaml: larger than 0 B");
     write_file("", 0);
     assert_int_equal(file_read(path, 0, &content, NULL), 0);
     text_finish(&content);
@@ -122,7 +124,8 @@ static void the_limit_is_exact(void **state)
 static void an_endless_file_ends_at_the_limit(void **state)
 {
     (void)state;
-    check_failure("/dev/zero", LIMIT, BERTH_ERROR_LIMIT, "/dev/zero: larger than 1 MiB");
+    check_failure("/dev/zero", LIMIT, BERTH_ERROR_LIMIT,
+                  "cannot read /dev/zero: larger than 1 MiB");
 }
 
 static void what_is_open_is_read_from_where_it_stands(void **state)
@@ -139,27 +142,28 @@ static void what_is_open_is_read_from_where_it_stands(void **state)
     assert_string_equal(text_string(&content), "cdef");
     assert_int_equal(lseek(descriptor, 0, SEEK_SET), 0);
     assert_fails(file_read_open(descriptor, "the name", 5, &content, &error), BERTH_ERROR_LIMIT,
-                 &error, "the name: larger than 5 B");
+                 &error, "cannot read the name: larger than 5 B");
     assert_string_equal(text_string(&content), "cdef");
     assert_int_equal(close(descriptor), 0);
     assert_fails(file_read_open(descriptor, "the name", 5, &content, &error), BERTH_ERROR_IO,
-                 &error, "the name: Bad file descriptor");
+                 &error, "cannot read the name: Bad file descriptor");
     text_finish(&content);
 }
 
 static void a_missing_file_is_not_found(void **state)
 {
     (void)state;
-    check_failure(path, LIMIT, BERTH_ERROR_NOT_FOUND, "machine.yaml: No such file or directory");
+    check_failure(path, LIMIT, BERTH_ERROR_NOT_FOUND,
+                  "cannot read machine.yaml: No such file or directory");
     write_file("", 0);
     check_failure("machine.yaml/x", LIMIT, BERTH_ERROR_NOT_FOUND,
-                  "machine.yaml/x: Not a directory");
+                  "cannot read machine.yaml/x: Not a directory");
 }
 
 static void a_directory_is_refused(void **state)
 {
     (void)state;
-    check_failure(".", LIMIT, BERTH_ERROR_IO, ".: is a directory");
+    check_failure(".", LIMIT, BERTH_ERROR_IO, "cannot read .: it is a directory");
 }
 
 static void an_unreadable_file_is_a_matter_of_permission(void **state)
@@ -171,14 +175,16 @@ static void an_unreadable_file_is_a_matter_of_permission(void **state)
     }
     write_file("secret", 6);
     assert_int_equal(chmod(path, 0), 0);
-    check_failure(path, LIMIT, BERTH_ERROR_PERMISSION, "machine.yaml: Permission denied");
+    check_failure(path, LIMIT, BERTH_ERROR_PERMISSION,
+                  "cannot read machine.yaml: Permission denied");
 }
 
 static void a_failing_read_is_reported(void **state)
 {
     (void)state;
     /* The first page of a process is never mapped. */
-    check_failure("/proc/self/mem", LIMIT, BERTH_ERROR_IO, "/proc/self/mem: Input/output error");
+    check_failure("/proc/self/mem", LIMIT, BERTH_ERROR_IO,
+                  "cannot read /proc/self/mem: Input/output error");
 }
 
 static void files_that_claim_no_size_are_read(void **state)
@@ -194,7 +200,8 @@ static void files_that_claim_no_size_are_read(void **state)
 static void names_cannot_steer_a_terminal(void **state)
 {
     (void)state;
-    check_failure("a\nb", LIMIT, BERTH_ERROR_NOT_FOUND, "a?b: No such file or directory");
+    check_failure("a\nb", LIMIT, BERTH_ERROR_NOT_FOUND,
+                  "cannot read a?b: No such file or directory");
 }
 
 /* The bytes to write into a pipe, and the number of signals to wait for before that. */
@@ -296,7 +303,7 @@ static int read_attempt(void *context)
     int code = file_read(path, LIMIT, content, &error);
 
     if (code < 0)
-        assert_string_equal(error.message, "machine.yaml: out of memory");
+        assert_string_equal(error.message, "cannot read machine.yaml: out of memory");
     assert_string_equal(text_string(content), code < 0 ? "before" : "new");
     return code;
 }

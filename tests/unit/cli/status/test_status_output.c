@@ -289,7 +289,7 @@ static void a_slot_without_a_device_is_refused(void **state)
     (void)state;
     page.snapshot.slots.items[0].device = NULL;
     assert_fails(pool_view_add_page(&all, &page.snapshot, &error), BERTH_ERROR_SYNTAX, &error,
-                 "expected a device in each slot of the pool, got none");
+                 "cannot read the pool: a slot has no device");
     page.snapshot.slots.items[0].device = device;
     pool_view_finish(&page);
 }

@@ -482,7 +482,7 @@ static void what_cannot_be_read_is_refused(void **state)
 
     (void)state;
     assert_true(configuration_read(".", &configuration, &error) < 0);
-    assert_string_equal(error.message, ".: is a directory");
+    assert_string_equal(error.message, "cannot read .: it is a directory");
     write_file("bad.yaml", "grace: 3s\nhihg: []\n");
     assert_int_equal(configuration_read("bad.yaml", &configuration, &error), BERTH_ERROR_SYNTAX);
     assert_string_equal(error.message,

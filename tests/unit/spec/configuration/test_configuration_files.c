@@ -347,7 +347,7 @@ static void without_a_file_no_program_is_missing(void **state)
     assert_int_equal(configuration_check_programs("none.yaml", &error), 0);
     assert_string_equal(error.message, "");
     assert_true(configuration_check_programs(".", &error) < 0);
-    assert_string_equal(error.message, ".: is a directory");
+    assert_string_equal(error.message, "cannot read .: it is a directory");
 }
 
 static int attempt_check(void *context)
