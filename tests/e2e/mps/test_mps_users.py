@@ -175,6 +175,7 @@ def test_a_daemon_that_may_not_become_others(shared_machine, mps):
     [rights] = wait_for(shared_machine.log, "rights")
     assert rights.values["mps"] == "own"
     assert "cannot run MPS for other users: CAP_SETUID and CAP_SETGID" in rights.values["missing"]
+    mps.until_gone()
 
 
 def test_the_programs_of_the_site_do_not_become_others(shared_machine, mps, sandbox, nobody):

@@ -101,11 +101,12 @@ class Mps:
         ]
 
     def until_gone(self, *devices, timeout=10):
-        """Waits until no control daemon runs, or none of these devices."""
+        """Waits until no control daemon runs, and no program that sends one a command. With devices, waits only until
+        they have no control daemon."""
 
         def gone():
             running = self.controls()
-            return not (running if not devices else set(devices) & set(running))
+            return not set(devices) & set(running) if devices else not running and not self._pids("")
 
         until(gone, lambda: f"the end of the control daemons {self.controls()}", timeout)
 
