@@ -89,6 +89,7 @@ def test_groups_of_the_user(shared_machine, mps, nobody):
     assert set(control.status["Groups"].split()) == wanted
     assert control.environment["HOME"] == nobody.pw_dir
     shared_machine.let_go(holder)
+    mps.until_gone()
 
 
 def test_what_the_command_is_told(shared_machine, mps):
