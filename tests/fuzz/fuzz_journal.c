@@ -10,7 +10,7 @@
 
 #include "base/crc32c.h"
 #include "engine/journal/journal.h"
-#include "support/events.h"
+#include "support/engine/events.h"
 #include "support/require_output.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

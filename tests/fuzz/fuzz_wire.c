@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "support/require_output.h"
-#include "support/wire_messages.h"
+#include "support/wire/wire_messages.h"
 #include "wire/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

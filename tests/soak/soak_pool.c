@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "support/many_claimers.h"
+#include "support/programs/many_claimers.h"
 
 /* The most seconds without a turn of any thread, and until the last thread ends. After that, a
  * wake-up was lost. */

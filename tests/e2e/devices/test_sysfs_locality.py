@@ -17,7 +17,7 @@ from recorded_machine import Machine
 
 @pytest.fixture
 def read_twice(sandbox):
-    """Read a machine with both; see support/locality_oracle.c."""
+    """Read a machine with both; see support/hardware/locality_oracle.c."""
 
     def read(root):
         oracle = os.environ.get("LOCALITY_ORACLE")

@@ -14,9 +14,9 @@
 #include "cli/cdi_files.h"
 #include "cli/devices/cdi_arguments.h"
 #include "support/assert_error.h"
-#include "support/captured_output.h"
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
+#include "support/views/captured_output.h"
 
 /* Setup: unsets the variables that matter. */
 static int enter(void **state)

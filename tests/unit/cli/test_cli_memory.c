@@ -10,9 +10,9 @@
 
 #include "base/count.h"
 #include "cli/exit_codes.h"
-#include "support/captured_output.h"
 #include "support/failing_allocator.h"
 #include "support/temporary_directory.h"
+#include "support/views/captured_output.h"
 
 static const char inventory[] =
     "devices:\n"

@@ -8,7 +8,7 @@
 #include "base/count.h"
 #include "base/text/quantity.h"
 #include "support/failing_allocator.h"
-#include "support/request_lines.h"
+#include "support/spec/request_lines.h"
 #include "support/units.h"
 
 /* A command line and what it must do to the options. */

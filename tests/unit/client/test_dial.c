@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/dial_checks.h"
+#include "support/wire/dial_checks.h"
 
 #include "client/dial.h"
 

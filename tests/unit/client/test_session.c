@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/fake_daemon.h"
+#include "support/wire/fake_daemon.h"
 
 #include "client/session.h"
 

@@ -11,8 +11,8 @@
 #include "support/assert_error.h"
 #include "support/exact_copy.h"
 #include "support/failing_allocator.h"
-#include "support/tagged_bytes.h"
-#include "support/tagged_whole.h"
+#include "support/wire/tagged_bytes.h"
+#include "support/wire/tagged_whole.h"
 
 static int read_bytes(const char *bytes, size_t length, uint32_t type_bit, struct whole *whole,
                       struct berth_error *error)

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/cuda_driver.h"
+#include "support/hardware/cuda_driver.h"
 
 static void a_context_is_made_and_ended(void **state)
 {

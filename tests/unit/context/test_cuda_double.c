@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/cuda_world.h"
+#include "support/hardware/cuda_world.h"
 
 #include "context/cuda.h"
 

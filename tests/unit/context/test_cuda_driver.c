@@ -6,8 +6,8 @@
 
 #include "context/cuda.h"
 #include "support/assert_error.h"
-#include "support/cuda_driver.h"
 #include "support/failing_allocator.h"
+#include "support/hardware/cuda_driver.h"
 
 /* Checks that starting fails with this code. The message follows the library's name. */
 static void assert_closed(const struct cuda_world *world, int code, const char *message)

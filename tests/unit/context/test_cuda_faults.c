@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/cuda_driver.h"
+#include "support/hardware/cuda_driver.h"
 
 /* Every number up to 999 that is not DRIVER_UNSURE, independent of the table. */
 static const short fine[] = {0,   1,   5,   6,   7,   8,   36,  101, 200, 202, 205, 206, 207, 208,

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "support/cuda_driver.h"
+#include "support/hardware/cuda_driver.h"
 
 static void what_a_fault_broke_is_made_anew(void **state)
 {

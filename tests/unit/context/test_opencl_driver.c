@@ -2,7 +2,7 @@
  *
  * The OpenCL driver with the double: failures, parts of a CPU, memory, contexts.
  */
-#include "support/opencl_world.h"
+#include "support/hardware/opencl_world.h"
 
 #include <pthread.h>
 

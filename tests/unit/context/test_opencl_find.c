@@ -3,7 +3,7 @@
  * Finding OpenCL's device: by UUID, by each vendor's form of the address, in several platforms, and
  * with impossible answers.
  */
-#include "support/opencl_world.h"
+#include "support/hardware/opencl_world.h"
 
 #include "support/failing_allocator.h"
 

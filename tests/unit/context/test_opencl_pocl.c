@@ -7,7 +7,7 @@
 
 #ifdef HAVE_OPENCL
 
-#include "support/opencl_adder.h"
+#include "support/hardware/opencl_adder.h"
 
 #include <CL/cl_egl.h>
 #include <CL/cl_ext.h>

@@ -5,7 +5,7 @@
 #include "support/unit.h"
 
 #include "base/count.h"
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 static uint64_t given_slots(struct world *world, const char *words, const uint32_t *slots,
                             size_t count)

@@ -3,7 +3,7 @@
 
 #include "engine/engine.h"
 
-#include "support/engines.h"
+#include "support/engine/engines.h"
 
 static void claims_are_served_in_turn(void **state)
 {

@@ -7,7 +7,7 @@
 #include "engine/engine.h"
 
 #include "engine/journal/journal.h"
-#include "support/engines.h"
+#include "support/engine/engines.h"
 
 /* Opens a request for this user, makes a claim, and closes the request. */
 static uint64_t claim_by(struct world *world, uint32_t uid, const char *words, int wanted)

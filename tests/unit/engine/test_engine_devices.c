@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 /* Adds a device with only an id. Returns its slot. */
 static uint32_t device_added(struct world *world, const char *id)

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/engine_history.h"
+#include "support/engine/engine_history.h"
 #include "support/failing_allocator.h"
 
 static bool same_bytes(const struct text *one, const struct text *other)

@@ -2,7 +2,7 @@
  *
  * Claims in an engine with several nodes, by each policy that rates nodes.
  */
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 enum { HOSTS = 3, DEVICES = 4 };
 

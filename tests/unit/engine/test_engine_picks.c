@@ -5,7 +5,7 @@
 #include "support/unit.h"
 
 #include "engine/policy/policies.h"
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 /* Picks a device, which must be in this slot. */
 #define check_pick(world, request, wanted)                                             \

@@ -10,7 +10,7 @@
 
 #include "base/count.h"
 #include "support/assert_error.h"
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 enum { ALL_LISTED = 0x1f };
 

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 /* A device with 80 bytes, all free. */
 static void sampled(struct world *world, uint32_t slot, int64_t free_bytes)

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 #define returned(world, lease, arrived, deadline) \
     assert_int_equal(engine_return((world)->engine, (lease), (arrived), (deadline), NULL), 0)

@@ -5,7 +5,7 @@
 #include "support/unit.h"
 
 #include "engine/policy/policies.h"
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 /* Changes the rules, for which there is no event. */
 static void rule(struct world *world, const struct engine_settings *settings)

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 /* One device with this many bytes of memory. */
 static void world_init_memory(struct world *world, uint64_t bytes)

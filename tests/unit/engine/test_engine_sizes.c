@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 /* Makes a machine of these devices, each on its NUMA node. */
 static void world_init_numa(struct world *world, const char *ids, const unsigned *nodes)

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 /* Checks that no request is opened, because there is no such lease. */
 #define check_no_lease(world, words, wanted)                                                       \

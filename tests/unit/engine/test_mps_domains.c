@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/count.h"
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 static void tenants_have_the_same_directories(void **state)
 {

@@ -11,7 +11,7 @@
 #include "base/text/quantity.h"
 #include "engine/engine.h"
 #include "engine/policy/policies.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 #include "support/random.h"
 #include "support/steps.h"
 

@@ -5,7 +5,7 @@
 #include "support/unit.h"
 
 #include "base/count.h"
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 #include "support/failing_allocator.h"
 
 static const uint32_t alice[] = {5};

@@ -7,8 +7,8 @@
 #include <sqlite3.h>
 
 #include "base/count.h"
-#include "support/history_files.h"
 #include "support/temporary_directory.h"
+#include "support/views/history_files.h"
 
 static const struct written_lease some[] = {
     {1, "ann", "train", "nvidia0", AT(0), AT(10), AT(20), "released", .exit_code = 3},

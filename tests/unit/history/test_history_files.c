@@ -18,8 +18,8 @@
 #include "base/count.h"
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
-#include "support/history_files.h"
 #include "support/temporary_directory.h"
+#include "support/views/history_files.h"
 
 static const struct written_lease some[] = {
     {1, "ann", "train", "nvidia0", AT(0), AT(10), AT(20), .end = "released"},

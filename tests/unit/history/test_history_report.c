@@ -6,8 +6,8 @@
 
 #include "base/count.h"
 #include "history/history_csv.h"
-#include "support/history_files.h"
 #include "support/temporary_directory.h"
+#include "support/views/history_files.h"
 
 #define HOURS(number) AT((number)*3600.0)
 

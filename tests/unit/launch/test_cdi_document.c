@@ -10,8 +10,8 @@
 
 #include "launch/cdi_document.h"
 #include "support/assert_error.h"
+#include "support/engine/machines.h"
 #include "support/failing_allocator.h"
-#include "support/machines.h"
 #include "support/temporary_directory.h"
 
 static void give_node(struct machine *machine, const char *id, const char *node)

@@ -3,7 +3,7 @@
  * How a lease of each vendor changes each GPU variable, alone and beside each other vendor: one
  * table that must be complete.
  */
-#include "support/launch_environments.h"
+#include "support/programs/launch_environments.h"
 
 #include "base/count.h"
 #include "base/text/text.h"

@@ -10,7 +10,7 @@
 
 #include "base/count.h"
 #include "support/assert_error.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 
 enum { CPUS_MAX = 65536 };
 

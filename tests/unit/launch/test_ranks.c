@@ -5,7 +5,7 @@
 
 #include "base/count.h"
 #include "base/text/text.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 
 /* Appends the ids of the devices. */
 static void append_ids(const struct device *devices, size_t count, struct text *out)

@@ -11,7 +11,7 @@
 
 #include "base/text/quantity.h"
 #include "support/assert_error.h"
-#include "support/child_output.h"
+#include "support/programs/child_output.h"
 #include "support/temporary_directory.h"
 
 static void check_code(const char *part, const char *argument, int code)

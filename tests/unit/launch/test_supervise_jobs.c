@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "support/child_output.h"
+#include "support/programs/child_output.h"
 
 /* Runs a supervisor in its own process: runs copies of a part until all have ended, prints "turn"
  * after each dispatch, and exits with their code. */

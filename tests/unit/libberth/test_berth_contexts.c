@@ -4,7 +4,7 @@
  */
 #include "base/count.h"
 #include "support/assert_error.h"
-#include "support/cuda_pool.h"
+#include "support/hardware/cuda_pool.h"
 
 /* ---- Creating sets ---- */
 

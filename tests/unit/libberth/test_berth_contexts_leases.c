@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "support/assert_error.h"
-#include "support/cuda_pool.h"
 #include "support/failing_allocator.h"
+#include "support/hardware/cuda_pool.h"
 
 static struct berth_lease claim(struct cuda_pool *world, const char *gpus)
 {

@@ -7,14 +7,14 @@
 
 #ifdef HAVE_OPENCL
 
-#include "support/opencl_adder.h"
+#include "support/hardware/opencl_adder.h"
 
 #include <berth/context.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "support/pools.h"
+#include "support/programs/pools.h"
 #include "support/temporary_directory.h"
 
 enum { DEVICES = 3, THREADS = 4, ROUNDS = 3 };

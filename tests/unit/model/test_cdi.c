@@ -9,8 +9,8 @@
 
 #include "base/count.h"
 #include "model/cdi.h"
+#include "support/engine/machines.h"
 #include "support/failing_allocator.h"
-#include "support/machines.h"
 
 #define UUID "GPU-5a3f7c1e-0000-1111-2222-333344445555"
 

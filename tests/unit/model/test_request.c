@@ -8,9 +8,9 @@
 
 #include "base/count.h"
 #include "support/assert_error.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 #include "support/random.h"
-#include "support/request_fixture.h"
+#include "support/spec/request_fixture.h"
 #include "support/steps.h"
 
 static void check_good(const struct request *request)

@@ -8,7 +8,7 @@
 
 #include "base/count.h"
 #include "support/failing_allocator.h"
-#include "support/requests.h"
+#include "support/spec/requests.h"
 #include "support/steps.h"
 
 static void check_copied(const struct request *request)

@@ -6,9 +6,9 @@
 #include <berth/error.h>
 
 #include "base/text/quantity.h"
+#include "support/engine/machines.h"
 #include "support/failing_allocator.h"
-#include "support/machines.h"
-#include "support/request_fixture.h"
+#include "support/spec/request_fixture.h"
 
 static void check_described(const struct request *request, const char *wanted)
 {

@@ -8,8 +8,8 @@
 
 #include "base/system/clock.h"
 #include "support/assert_error.h"
-#include "support/pools.h"
-#include "support/scripted_probe.h"
+#include "support/hardware/scripted_probe.h"
+#include "support/programs/pools.h"
 #include "support/temporary_directory.h"
 
 #define ONE_DEVICE "{\"devices\": [{\"id\": \"nvidia0\", \"name\": \"A\"}]}"

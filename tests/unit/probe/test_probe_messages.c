@@ -9,8 +9,8 @@
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
 #include "support/random.h"
-#include "support/sample_reports.h"
 #include "support/steps.h"
+#include "support/wire/sample_reports.h"
 
 static struct text packet_of(const struct probe_answer *answer)
 {

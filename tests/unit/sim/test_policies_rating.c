@@ -3,7 +3,7 @@
  * Properties of every policy that rates nodes, both of the engine and of the simulator, on made-up
  * nodes.
  */
-#include "support/rated_nodes.h"
+#include "support/engine/rated_nodes.h"
 
 #include "engine/policy/node_rating.h"
 #include "sim/baselines/baselines.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "support/documents.h"
 #include "support/failing_allocator.h"
+#include "support/spec/documents.h"
 #include "support/temporary_directory.h"
 
 /* A text and the expected document. */

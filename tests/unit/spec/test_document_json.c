@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "support/documents.h"
 #include "support/failing_allocator.h"
 #include "support/random.h"
+#include "support/spec/documents.h"
 
 static void what_yaml_refuses_is_read(void **state)
 {

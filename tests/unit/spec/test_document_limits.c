@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/count.h"
-#include "support/documents.h"
+#include "support/spec/documents.h"
 
 /* A text and the expected message after the file's name. */
 struct refusal {

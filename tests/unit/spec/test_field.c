@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/optional.h"
 #include "base/string_list.h"
-#include "support/documents.h"
 #include "support/failing_allocator.h"
+#include "support/spec/documents.h"
 
 /* A made-up record with a field of every type. */
 enum colour { COLOUR_NONE, COLOUR_RED, COLOUR_GREEN };

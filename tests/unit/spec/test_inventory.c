@@ -11,8 +11,8 @@
 
 #include "base/count.h"
 #include "support/failing_allocator.h"
-#include "support/inventories.h"
 #include "support/source_root.h"
+#include "support/spec/inventories.h"
 #include "support/units.h"
 
 static const char contract_example[] =

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "support/source_root.h"
-#include "support/wanted_files.h"
+#include "support/spec/wanted_files.h"
 
 static void describe(const struct machine *machine, struct text *out)
 {

@@ -15,8 +15,8 @@
 
 #include "base/count.h"
 #include "base/text/quantity.h"
-#include "support/documents.h"
 #include "support/random.h"
+#include "support/spec/documents.h"
 #include "support/temporary_directory.h"
 
 static struct request_options parse(const char *text)

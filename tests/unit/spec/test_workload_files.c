@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "support/failing_allocator.h"
 #include "support/source_root.h"
-#include "support/wanted_files.h"
-#include "support/workload_text.h"
+#include "support/spec/wanted_files.h"
+#include "support/spec/workload_text.h"
 #include "write_spec.h"
 
 #define GOOD "tests/data/spec/good"

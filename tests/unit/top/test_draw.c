@@ -8,7 +8,7 @@
 
 #include "base/text/utf8.h"
 #include "support/failing_allocator.h"
-#include "support/top_screens.h"
+#include "support/views/top_screens.h"
 
 static void all_is_there_where_there_is_room(void **state)
 {

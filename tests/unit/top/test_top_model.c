@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "support/failing_allocator.h"
-#include "support/top_screens.h"
+#include "support/views/top_screens.h"
 
 /* Returns the rows of devices by index; a minus is a further line of a device. */
 static void check_devices(const struct top_screen *shown, const char *wanted)

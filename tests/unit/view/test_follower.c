@@ -11,7 +11,7 @@
 
 #include "base/system/clock.h"
 #include "support/assert_error.h"
-#include "support/pool_views.h"
+#include "support/views/pool_views.h"
 #include "view/follower.h"
 
 /* The daemon's end of a connection, and its follower. */

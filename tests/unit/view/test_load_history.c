@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text/text.h"
-#include "support/pool_views.h"
+#include "support/views/pool_views.h"
 #include "view/load_history.h"
 
 #define LENGTH   72

@@ -2,7 +2,7 @@
  *
  * Fingerprints: which changes of a pool they show, and which they ignore.
  */
-#include "support/pool_views.h"
+#include "support/views/pool_views.h"
 
 #include "view/pool_fingerprint.h"
 

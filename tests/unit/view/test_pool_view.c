@@ -3,7 +3,7 @@
  * Looks at a pool through a connection, page by page, also where the other side is no daemon of
  * ours.
  */
-#include "support/pool_views.h"
+#include "support/views/pool_views.h"
 
 #include <pthread.h>
 #include <stdio.h>

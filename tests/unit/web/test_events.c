@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "support/pool_views.h"
+#include "support/views/pool_views.h"
 #include "web/events.h"
 
 static void index_view(struct pool_view *view)

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/system/clock.h"
-#include "support/pool_views.h"
+#include "support/views/pool_views.h"
 #include "web/event_clients.h"
 #include "web/http_server.h"
 

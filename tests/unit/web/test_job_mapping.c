@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 
 #include "base/system/file.h"
-#include "support/pool_views.h"
 #include "support/temporary_directory.h"
+#include "support/views/pool_views.h"
 #include "web/job_mapping.h"
 
 static void index_view(struct pool_view *view)

@@ -9,7 +9,7 @@
 
 #include "base/count.h"
 #include "support/failing_allocator.h"
-#include "support/pool_views.h"
+#include "support/views/pool_views.h"
 #include "web/metrics.h"
 
 static void check_escaped(const char *value, const char *wanted)

@@ -16,10 +16,10 @@
 #include "support/assert_hex.h"
 #include "support/exact_copy.h"
 #include "support/failing_allocator.h"
-#include "support/sample_messages.h"
 #include "support/source_root.h"
 #include "support/steps.h"
-#include "support/wire_messages.h"
+#include "support/wire/sample_messages.h"
+#include "support/wire/wire_messages.h"
 
 static struct text encoded(const struct wire_message *message)
 {

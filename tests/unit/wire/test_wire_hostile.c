@@ -15,9 +15,9 @@
 #include "codec/request_tags.h"
 #include "support/assert_error.h"
 #include "support/exact_copy.h"
-#include "support/sample_messages.h"
-#include "support/tagged_bytes.h"
-#include "support/wire_messages.h"
+#include "support/wire/sample_messages.h"
+#include "support/wire/tagged_bytes.h"
+#include "support/wire/wire_messages.h"
 #include "wire/wire_tables.h"
 
 /* Returns a packet of these fields, which begin at byte 16, and finishes the fields. */

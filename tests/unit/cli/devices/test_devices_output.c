@@ -11,8 +11,8 @@
 
 #include "base/count.h"
 #include "base/text/quantity.h"
-#include "support/check_lines.h"
 #include "support/failing_allocator.h"
+#include "support/views/check_lines.h"
 
 /* 2026-11-16T12:00:00Z */
 #define NOW (INT64_C(1794830400) * DURATION_SECOND)

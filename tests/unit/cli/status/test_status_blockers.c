@@ -9,7 +9,7 @@
 
 #include "base/count.h"
 #include "cli/devices/devices_output.h"
-#include "support/pool_pictures.h"
+#include "support/views/pool_pictures.h"
 #include "view/pool_fingerprint.h"
 
 static struct device_process *add_process(struct slot_info *slot, uint64_t pid)

@@ -11,7 +11,7 @@
 #include "cli/status/status_output.h"
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
-#include "support/pool_pictures.h"
+#include "support/views/pool_pictures.h"
 #include "view/pool_fingerprint.h"
 
 static void an_empty_pool_is_short(void **state)

@@ -8,10 +8,10 @@
 
 #include "base/count.h"
 #include "support/assert_hex.h"
-#include "support/events.h"
+#include "support/engine/events.h"
+#include "support/engine/sample_events.h"
 #include "support/exact_copy.h"
 #include "support/failing_allocator.h"
-#include "support/sample_events.h"
 #include "support/steps.h"
 
 static struct text encoded(const struct engine_event *event)

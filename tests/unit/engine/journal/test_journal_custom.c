@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "support/assert_error.h"
-#include "support/events.h"
+#include "support/engine/events.h"
 #include "support/failing_allocator.h"
-#include "support/tagged_whole.h"
+#include "support/wire/tagged_whole.h"
 
 static struct text door_record(unsigned type, const struct whole *whole)
 {

@@ -5,7 +5,7 @@
 
 #include "base/text/quantity.h"
 #include "model/machine/device.h"
-#include "support/sample_events.h"
+#include "support/engine/sample_events.h"
 
 static void check_described(const struct engine_event *event, const char *wanted)
 {

@@ -14,8 +14,8 @@
 #include "base/count.h"
 #include "codec/request_tags.h"
 #include "support/assert_error.h"
+#include "support/engine/journal_records.h"
 #include "support/exact_copy.h"
-#include "support/journal_records.h"
 
 /* Decodes the record, which must be valid, and finishes the bytes. */
 static struct journal_record taken(struct text *bytes)

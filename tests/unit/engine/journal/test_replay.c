@@ -6,7 +6,7 @@
 #include "support/unit.h"
 
 #include "base/count.h"
-#include "support/engine_history.h"
+#include "support/engine/engine_history.h"
 
 static void a_long_history_is_restored_from_its_events_at_every_step(void **state)
 {

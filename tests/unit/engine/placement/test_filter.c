@@ -4,10 +4,10 @@
 #include "engine/placement/filter.h"
 
 #include "base/count.h"
+#include "support/engine/machines.h"
 #include "support/failing_allocator.h"
-#include "support/machines.h"
 #include "support/random.h"
-#include "support/request_fixture.h"
+#include "support/spec/request_fixture.h"
 #include "support/steps.h"
 
 /* Returns a healthy device with all facts known. The device does not own its name. */

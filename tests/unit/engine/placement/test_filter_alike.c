@@ -2,10 +2,10 @@
  *
  * filter_is_alike() for every pair of a few hundred kinds of devices.
  */
-#include "support/request_fixture.h"
+#include "support/spec/request_fixture.h"
 
 #include "engine/placement/filter.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 
 /* Builds one kind of device from the bits of a number. */
 static struct device device_of(unsigned bits)

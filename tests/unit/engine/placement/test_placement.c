@@ -3,8 +3,8 @@
 
 #include "engine/placement/placement.h"
 
-#include "support/placement_cases.h"
-#include "support/placement_checks.h"
+#include "support/engine/placement_cases.h"
+#include "support/engine/placement_checks.h"
 
 static void without_a_device_there_is_an_immediate_answer(void **state)
 {

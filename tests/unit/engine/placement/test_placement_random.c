@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "engine/placement/filter.h"
-#include "support/placement_cases.h"
+#include "support/engine/placement_cases.h"
 #include "support/random.h"
 #include "support/steps.h"
 

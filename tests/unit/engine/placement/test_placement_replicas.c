@@ -8,9 +8,9 @@
 
 #include "base/count.h"
 #include "support/assert_error.h"
+#include "support/engine/placement_cases.h"
+#include "support/engine/placement_checks.h"
 #include "support/failing_allocator.h"
-#include "support/placement_cases.h"
-#include "support/placement_checks.h"
 
 #define FOUR "nvidia0,nvidia1,nvidia2,nvidia3"
 

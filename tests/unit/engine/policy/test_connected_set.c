@@ -2,7 +2,7 @@
  *
  * The choice of connected devices by hand-made cases, and its limit of steps.
  */
-#include "support/topology_graphs.h"
+#include "support/engine/topology_graphs.h"
 
 #include <berth/error.h>
 #include <stdbool.h>

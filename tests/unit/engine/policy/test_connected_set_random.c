@@ -3,7 +3,7 @@
  * Compares the choice of connected devices with its definition, by trying every partition and every
  * choice of units.
  */
-#include "support/topology_graphs.h"
+#include "support/engine/topology_graphs.h"
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
  *
  * The order in which each policy takes devices, case by case.
  */
-#include "support/policy_world.h"
+#include "support/engine/policy_world.h"
 
 enum { SLOTS = 5 };
 

@@ -2,7 +2,7 @@
  *
  * pack: choices computed by hand, and a check that no other choice packs better.
  */
-#include "support/rated_nodes.h"
+#include "support/engine/rated_nodes.h"
 
 #include "engine/policy/node_rating.h"
 #include "support/random.h"

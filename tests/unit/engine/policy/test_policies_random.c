@@ -3,7 +3,7 @@
  * Compares policies with a slow and simple model on random pools. In the model a policy is a list
  * of numbers for each slot; the lowest is the best.
  */
-#include "support/policy_world.h"
+#include "support/engine/policy_world.h"
 
 #include <string.h>
 

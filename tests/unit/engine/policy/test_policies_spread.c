@@ -2,7 +2,7 @@
  *
  * spread: choices computed by hand, and a check that no other choice is more even.
  */
-#include "support/rated_nodes.h"
+#include "support/engine/rated_nodes.h"
 
 #include "engine/policy/node_rating.h"
 #include "support/random.h"

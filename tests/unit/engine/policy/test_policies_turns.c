@@ -3,7 +3,7 @@
  * Turns over a long time: round-robin is even although devices come and go, and weighted follows
  * the weights.
  */
-#include "support/policy_world.h"
+#include "support/engine/policy_world.h"
 
 #include "support/random.h"
 #include "support/steps.h"

@@ -2,7 +2,7 @@
  *
  * frag: prices of parts, the worth of free capacity, and the choices that follow.
  */
-#include "support/rated_nodes.h"
+#include "support/engine/rated_nodes.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "engine/placement/placement.h"
 #include "engine/policy/policies.h"
 #include "support/assert_error.h"
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 #include "support/failing_allocator.h"
 
 static void add_link(struct machine *machine, size_t one, size_t other, enum link_kind kind,

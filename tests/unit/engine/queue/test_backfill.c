@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 static void a_claim_that_ends_exactly_at_the_reserved_start_goes_first(void **state)
 {

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 static void a_claim_gives_up_exactly_at_its_deadline(void **state)
 {

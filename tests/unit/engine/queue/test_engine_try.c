@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 /* Checks that engine_would_grant() and engine_try() change nothing and send no event. */
 static void check_only_waits(struct world *world, struct engine_request *request)

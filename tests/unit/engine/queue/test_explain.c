@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 static void the_first_is_told_what_is_in_its_way_and_until_when(void **state)
 {

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "base/count.h"
-#include "support/amd_machine.h"
 #include "support/failing_allocator.h"
+#include "support/hardware/amd_machine.h"
 
 #define HOST "/sys/devices/pci0000:00"
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "base/count.h"
-#include "support/amd_machine.h"
+#include "support/hardware/amd_machine.h"
 
 #define HOST "/sys/devices/pci0000:00"
 

@@ -4,7 +4,7 @@
  */
 #include "base/count.h"
 #include "base/system/clock.h"
-#include "support/amd_machine.h"
+#include "support/hardware/amd_machine.h"
 
 #define GPU   "/sys/devices/pci0000:00/0000:03:00.0"
 #define HWMON GPU "/hwmon/hwmon4"

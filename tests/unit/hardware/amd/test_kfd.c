@@ -4,8 +4,8 @@
 #include <inttypes.h>
 
 #include "base/count.h"
-#include "support/amd_machine.h"
 #include "support/failing_allocator.h"
+#include "support/hardware/amd_machine.h"
 
 static void properties_are_read_by_name(void **state)
 {

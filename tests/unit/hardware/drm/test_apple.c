@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/vendor_looks.h"
+#include "support/hardware/vendor_looks.h"
 
 #define GPU  "/sys/devices/platform/soc/406400000.gpu"
 #define NODE "/sys/firmware/devicetree/base/soc/gpu@406400000"

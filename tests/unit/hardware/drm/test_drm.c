@@ -3,7 +3,7 @@
 
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
-#include "support/made_up_machine.h"
+#include "support/hardware/made_up_machine.h"
 
 #define HOST "/sys/devices/pci0000:00"
 #define IGPU HOST "/0000:00:02.0"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/vendor_looks.h"
+#include "support/hardware/vendor_looks.h"
 
 #include "support/assert_error.h"
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "support/failing_allocator.h"
-#include "support/made_up_machine.h"
+#include "support/hardware/made_up_machine.h"
 
 #define GIB (UINT64_C(1) << 30)
 

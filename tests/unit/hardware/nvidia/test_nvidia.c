@@ -6,7 +6,7 @@
 
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
-#include "support/nvidia_world.h"
+#include "support/hardware/nvidia_world.h"
 
 static void all_is_read(void **state)
 {

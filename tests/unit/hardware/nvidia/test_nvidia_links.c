@@ -6,7 +6,7 @@
 
 #include "base/system/clock.h"
 #include "base/text/quantity.h"
-#include "support/nvidia_world.h"
+#include "support/hardware/nvidia_world.h"
 
 /* Lists and reads the GPUs, then finds their links. */
 static void look_at_links(struct nvidia_world *world)

@@ -4,7 +4,7 @@
  */
 #include "support/unit.h"
 
-#include "support/nvidia_world.h"
+#include "support/hardware/nvidia_world.h"
 
 /* An A100 with three instances whose numbers have a gap, as nvidia-smi shows it. */
 static const char partitioned[] = "gpu\n"

@@ -10,7 +10,7 @@
 #include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "support/assert_error.h"
-#include "support/nvidia_world.h"
+#include "support/hardware/nvidia_world.h"
 
 #define INFORMATION                                           \
     "Model: \t\t NVIDIA GeForce RTX 4070 Laptop GPU\n"        \

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "base/system/clock.h"
-#include "support/process_tree.h"
+#include "support/hardware/process_tree.h"
 #include "support/temporary_directory.h"
 
 #define RENDER "/dev/dri/renderD128"

@@ -4,7 +4,7 @@
 #include "hardware/proc/device_users.h"
 
 #include "support/failing_allocator.h"
-#include "support/process_tree.h"
+#include "support/hardware/process_tree.h"
 #include "support/temporary_directory.h"
 
 #define RENDER "/dev/dri/renderD128"

@@ -13,7 +13,7 @@
 #include "base/text/utf8.h"
 #include "codec/device_tags.h"
 #include "support/failing_allocator.h"
-#include "support/process_tree.h"
+#include "support/hardware/process_tree.h"
 #include "support/temporary_directory.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/supervised_vendors.h"
+#include "support/hardware/supervised_vendors.h"
 
 static void all_is_well(void **state)
 {

@@ -3,7 +3,7 @@
 
 #include "base/count.h"
 #include "base/system/clock.h"
-#include "support/made_up_machine.h"
+#include "support/hardware/made_up_machine.h"
 
 #define GPU   "/sys/devices/pci0000:00/0000:03:00.0"
 #define NVME  GPU "/hwmon/hwmon0"

@@ -3,7 +3,7 @@
 
 #include "base/count.h"
 #include "support/failing_allocator.h"
-#include "support/made_up_machine.h"
+#include "support/hardware/made_up_machine.h"
 
 static const char sample[] = "# a comment\n"
                              "\n"

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "support/failing_allocator.h"
-#include "support/made_up_machine.h"
+#include "support/hardware/made_up_machine.h"
 
 static void the_machine_itself_has_no_prefix(void **state)
 {

@@ -10,8 +10,8 @@
 #include "base/count.h"
 #include "base/text/text.h"
 #include "launch/environment.h"
+#include "support/engine/machines.h"
 #include "support/failing_allocator.h"
-#include "support/machines.h"
 
 #define COMPOSITE "ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE"
 

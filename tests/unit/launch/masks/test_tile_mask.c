@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/launch_environments.h"
+#include "support/programs/launch_environments.h"
 
 #include "launch/masks/tile_mask.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/count.h"
 #include "support/assert_error.h"
-#include "support/pools.h"
+#include "support/programs/pools.h"
 
 enum { SLOTS = 4 };
 

@@ -10,7 +10,7 @@
 
 #include "base/count.h"
 #include "support/assert_error.h"
-#include "support/pools.h"
+#include "support/programs/pools.h"
 
 /* The results that callbacks have received. */
 struct diary {

@@ -10,7 +10,7 @@
 #include "base/count.h"
 #include "spec/request_options.h"
 #include "support/assert_error.h"
-#include "support/pools.h"
+#include "support/programs/pools.h"
 
 static void every_property_of_the_command_line_is_there(void **state)
 {

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/pools.h"
+#include "support/programs/pools.h"
 
 /* The objects that the child inherits. */
 struct heritage {

@@ -10,7 +10,7 @@
 
 #include "base/count.h"
 #include "support/assert_error.h"
-#include "support/pools.h"
+#include "support/programs/pools.h"
 #include "support/units.h"
 
 static size_t pick_one(struct berth_pool *pool, const struct berth_request *request)

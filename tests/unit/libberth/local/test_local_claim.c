@@ -11,7 +11,7 @@
 
 #include "base/count.h"
 #include "support/assert_error.h"
-#include "support/pools.h"
+#include "support/programs/pools.h"
 
 static void a_second_release_is_not_found(void **state)
 {

@@ -11,7 +11,7 @@
 #include "base/count.h"
 #include "model/machine/vendor.h"
 #include "support/assert_error.h"
-#include "support/pools.h"
+#include "support/programs/pools.h"
 #include "support/temporary_directory.h"
 
 static void devices_are_what_they_were_given_as(void **state)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "support/failing_allocator.h"
-#include "support/pools.h"
+#include "support/programs/pools.h"
 
 static int open_and_close(void *context)
 {

@@ -6,8 +6,8 @@
 
 #include <berth/berth.h>
 
-#include "support/many_claimers.h"
-#include "support/pools.h"
+#include "support/programs/many_claimers.h"
+#include "support/programs/pools.h"
 
 enum { THREADS = 64 };
 

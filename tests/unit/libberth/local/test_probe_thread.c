@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 
 #include "support/assert_error.h"
-#include "support/pools.h"
-#include "support/scripted_probe.h"
+#include "support/hardware/scripted_probe.h"
+#include "support/programs/pools.h"
 #include "support/temporary_directory.h"
 
 /* A sample interval that is short for a test, but long enough to start a probe. */

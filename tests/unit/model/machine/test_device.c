@@ -7,7 +7,7 @@
 
 #include "base/count.h"
 #include "model/machine/machine.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 #include "support/random.h"
 #include "support/steps.h"
 

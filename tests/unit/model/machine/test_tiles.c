@@ -3,7 +3,7 @@
 
 #include "model/machine/tiles.h"
 
-#include "support/machines.h"
+#include "support/engine/machines.h"
 
 static void unknown_counts_as_one(void **state)
 {

@@ -3,7 +3,7 @@
  * The policies of the openb study: finding them by name, and their scores, computed by hand from
  * the study's definitions.
  */
-#include "support/rated_nodes.h"
+#include "support/engine/rated_nodes.h"
 
 #include "engine/policy/node_rating.h"
 #include "sim/baselines/baselines.h"

@@ -2,7 +2,7 @@
  *
  * Claims of an engine with several nodes by policies of the simulator: what the engine shows them.
  */
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 #include "sim/baselines/baselines.h"
 

@@ -2,7 +2,7 @@
  *
  * fgd compared with the definition of fragmentation, summed request by request without tables.
  */
-#include "support/rated_nodes.h"
+#include "support/engine/rated_nodes.h"
 
 #include "engine/policy/node_rating.h"
 #include "sim/baselines/baselines.h"

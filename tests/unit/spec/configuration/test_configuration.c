@@ -11,7 +11,7 @@
 
 #include "base/count.h"
 #include "base/text/quantity.h"
-#include "support/documents.h"
+#include "support/spec/documents.h"
 #include "support/temporary_directory.h"
 
 /* Root exists everywhere, by name and as 0. */

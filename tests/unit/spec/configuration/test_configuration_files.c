@@ -15,8 +15,8 @@
 #include "base/text/quantity.h"
 #include "support/failing_allocator.h"
 #include "support/source_root.h"
+#include "support/spec/wanted_files.h"
 #include "support/temporary_directory.h"
-#include "support/wanted_files.h"
 
 /* ---- Values other than the defaults, as text ---- */
 

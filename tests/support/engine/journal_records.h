@@ -9,7 +9,7 @@
 
 #include "base/crc32c.h"
 #include "base/text/text.h"
-#include "support/tagged_bytes.h"
+#include "support/wire/tagged_bytes.h"
 
 /* Returns a whole record: a header that gives the length as `length`, and these bytes. */
 static inline struct text record_of_length(unsigned type, const void *bytes, size_t size,

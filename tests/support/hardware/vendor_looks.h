@@ -5,7 +5,7 @@
 #ifndef TESTS_VENDOR_LOOKS_H
 #define TESTS_VENDOR_LOOKS_H
 
-#include "support/made_up_machine.h"
+#include "support/hardware/made_up_machine.h"
 
 #include "hardware/vendors.h"
 #include "support/failing_allocator.h"

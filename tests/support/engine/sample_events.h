@@ -9,7 +9,7 @@
 
 #include "engine/event.h"
 #include "support/random.h"
-#include "support/requests.h"
+#include "support/spec/requests.h"
 
 enum { SAMPLE_ITEMS = 8 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "support/pool_views.h"
+#include "support/views/pool_views.h"
 #include "top/control.h"
 #include "top/draw.h"
 

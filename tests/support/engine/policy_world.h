@@ -9,7 +9,7 @@
 
 #include "base/count.h"
 #include "engine/policy/policies.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 
 enum { POLICY_WORLD_MAX = 200 };
 

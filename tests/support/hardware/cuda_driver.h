@@ -5,7 +5,7 @@
 #ifndef TESTS_CUDA_DRIVER_H
 #define TESTS_CUDA_DRIVER_H
 
-#include "support/cuda_world.h"
+#include "support/hardware/cuda_world.h"
 
 #include "context/cuda.h"
 #include "model/machine/device_id.h"

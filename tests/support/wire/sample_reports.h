@@ -8,8 +8,8 @@
 #include "support/unit.h"
 
 #include "probe/probe_messages.h"
-#include "support/sample_messages.h"
-#include "support/wire_messages.h"
+#include "support/wire/sample_messages.h"
+#include "support/wire/wire_messages.h"
 
 /* Returns an answer with every member set. The caller finishes its report. */
 static inline struct probe_answer answer_fill(void)

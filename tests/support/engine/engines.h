@@ -13,7 +13,7 @@
 #include "base/text/quantity.h"
 #include "engine/engine.h"
 #include "engine/journal/journal.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 
 struct world {
     struct engine *engine;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads what the children of a supervisor print (support/child_process.h), with a timeout.
+ * Reads what the children of a supervisor print (support/programs/child_process.h), with a timeout.
  */
 #ifndef TESTS_CHILD_OUTPUT_H
 #define TESTS_CHILD_OUTPUT_H
@@ -15,7 +15,7 @@
 #include "base/text/quantity.h"
 #include "base/text/text.h"
 #include "launch/supervise.h"
-#include "support/child_process.h"
+#include "support/programs/child_process.h"
 
 #define CHILD_OUTPUT_TIMEOUT (30 * DURATION_SECOND)
 

@@ -10,7 +10,7 @@
 
 #include "base/count.h"
 #include "engine/policy/policies.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 
 enum {
     RATED_DEVICES = 128,

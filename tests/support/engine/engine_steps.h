@@ -8,7 +8,7 @@
 
 #include "support/unit.h"
 
-#include "support/engines.h"
+#include "support/engine/engines.h"
 
 #define SECOND INT64_C(1000000000)
 #define HOUR   (3600 * SECOND)

@@ -8,7 +8,7 @@
 #include "support/unit.h"
 
 #include "base/error.h"
-#include "support/engine_steps.h"
+#include "support/engine/engine_steps.h"
 
 /* Fills a machine with two hosts, two vendors and some facts. */
 static inline void history_machine(struct machine *machine)

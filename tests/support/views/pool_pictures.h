@@ -6,9 +6,9 @@
 #define TESTS_POOL_PICTURES_H
 
 #include "cli/status/status_output.h"
-#include "support/check_lines.h"
 #include "support/failing_allocator.h"
-#include "support/pool_views.h"
+#include "support/views/check_lines.h"
+#include "support/views/pool_views.h"
 #include "view/pool_json.h"
 
 static const struct terminal narrow = {.width = 80, .unicode = true};

@@ -11,9 +11,9 @@
 
 #include "base/count.h"
 #include "codec/tagged.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 #include "support/random.h"
-#include "support/requests.h"
+#include "support/spec/requests.h"
 #include "wire/wire.h"
 #include "wire/wire_tables.h"
 

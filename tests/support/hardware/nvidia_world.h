@@ -5,7 +5,7 @@
 #ifndef TESTS_NVIDIA_WORLD_H
 #define TESTS_NVIDIA_WORLD_H
 
-#include "support/double_log.h"
+#include "support/hardware/double_log.h"
 #include "support/unit.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #include "base/text/text.h"
 #include "hardware/vendors.h"
-#include "support/made_up_machine.h"
+#include "support/hardware/made_up_machine.h"
 
 struct nvidia_world {
     void *directory;

@@ -13,7 +13,7 @@
 #include "base/string_list.h"
 #include "codec/tagged.h"
 #include "model/machine/device.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 
 struct part {
     uint32_t count;

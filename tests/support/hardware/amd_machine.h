@@ -5,7 +5,7 @@
 #ifndef TESTS_AMD_MACHINE_H
 #define TESTS_AMD_MACHINE_H
 
-#include "support/made_up_machine.h"
+#include "support/hardware/made_up_machine.h"
 
 #include "hardware/sysfs/pci_names.h"
 #include "hardware/vendors.h"

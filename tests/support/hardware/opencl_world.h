@@ -5,7 +5,7 @@
 #ifndef TESTS_OPENCL_WORLD_H
 #define TESTS_OPENCL_WORLD_H
 
-#include "support/double_log.h"
+#include "support/hardware/double_log.h"
 #include "support/unit.h"
 
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "spec/inventory.h"
-#include "support/documents.h"
+#include "support/spec/documents.h"
 
 /* Parses an inventory, which must be valid. The caller finishes the machine. */
 static inline struct machine parse_inventory(const char *string)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "model/request.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 #include "support/random.h"
 
 /* Fills a request. Every member differs from request_init(). The caller finishes it. */

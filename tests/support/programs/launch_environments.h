@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "launch/environment.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 
 #define NVIDIA (UINT32_C(1) << VENDOR_NVIDIA)
 #define AMD    (UINT32_C(1) << VENDOR_AMD)

@@ -10,7 +10,7 @@
 
 #include "engine/placement/placement.h"
 #include "engine/policy/policies.h"
-#include "support/machines.h"
+#include "support/engine/machines.h"
 
 struct placement_case {
     struct machine machine;

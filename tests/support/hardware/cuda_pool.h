@@ -9,8 +9,8 @@
 
 #include <berth/context.h>
 
-#include "support/cuda_world.h"
-#include "support/pools.h"
+#include "support/hardware/cuda_world.h"
+#include "support/programs/pools.h"
 
 #define GIBIBYTE (UINT64_C(1) << 30)
 

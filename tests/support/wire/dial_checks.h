@@ -5,7 +5,7 @@
 #ifndef TESTS_DIAL_CHECKS_H
 #define TESTS_DIAL_CHECKS_H
 
-#include "support/fake_daemon.h"
+#include "support/wire/fake_daemon.h"
 
 #include "support/assert_error.h"
 

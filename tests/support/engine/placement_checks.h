@@ -7,7 +7,7 @@
 
 #include "support/unit.h"
 
-#include "support/placement_cases.h"
+#include "support/engine/placement_cases.h"
 
 static inline void set_count(struct placement_case *asked, uint32_t min, uint32_t max)
 {
