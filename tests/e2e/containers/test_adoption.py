@@ -113,7 +113,7 @@ def test_adopt_turns_a_squatter_into_a_lease(shared_machine):
     shared_machine.gpus.leave(1, process.pid)
     shared_machine.end(process)
     assert waits.wait() == 0
-    assert not shared_machine.look()["leases"]
+    until(lambda: not shared_machine.look()["leases"], "the end of all leases")
 
 
 def test_adopt_takes_all_that_the_process_and_its_children_use(shared_machine):

@@ -459,7 +459,7 @@ def test_a_client_that_does_not_wait_for_the_prolog(pool_of, site, how, hold):
     site.until("end", "epilog", "nvidia0", str(id))
     assert is_ended(int(begun[4]), 10)
     assert not site.lines("end", "prolog")
-    assert not leases(pool)
+    until(lambda: not leases(pool), "the end of the lease")
     site.let_go("prolog")
     assert pool.berth("run", "true").code == 0
 

@@ -125,7 +125,8 @@ def test_ends_with_the_parent(pool_of, options, how):
         assert pool.berth("release", program.lease).code == 0
     program.wait()
     assert pool.berth("run", "--wait", "10", "-n2", "true").code == 0
-    assert look(pool)["leases"] == [] and look(pool)["claims"] == []
+    until(lambda: look(pool)["leases"] == [], "the end of all leases")
+    assert look(pool)["claims"] == []
     for pid in pids.read_text().split():
         processes.wait_for_end(int(pid))
     assert pids.read_text().count("\n") == 1, "the waiting command has run"

@@ -8,6 +8,7 @@ import unicodedata
 from programs import TIMEOUT
 from tmux_screen import Screen
 from users import user_name
+from waiting import until
 
 
 USER = user_name()
@@ -79,7 +80,7 @@ def test_holders_and_queue(pool_of):
         assert 3500 < claim["estimate_s"] <= 3600
         pool.let_go(holder)
         assert waiting.wait() == 0
-    assert document(pool)["leases"] == []
+    until(lambda: document(pool)["leases"] == [], "the end of all leases")
 
 
 def test_plan_for_a_running_pool(pool_of):
