@@ -14,13 +14,14 @@ from pathlib import Path
 from harness import Skipped
 
 HERE = Path(__file__).resolve().parent
-PATIENCE_SECONDS = 10
+TIMEOUT_SECONDS = 10
 
 
 @contextlib.contextmanager
 def directory():
-    """Make a private directory. Its path is short, because it must fit into socket addresses."""
-    with tempfile.TemporaryDirectory(prefix="berth-bench-") as path:
+    """Make a private directory. Its path is short, because it must fit into socket addresses. A daemon
+    that is about to end may still write there while it is removed."""
+    with tempfile.TemporaryDirectory(prefix="berth-bench-", ignore_cleanup_errors=True) as path:
         yield Path(os.path.realpath(path))
 
 
@@ -33,7 +34,7 @@ def running(command, **options):
         finally:
             process.terminate()
             try:
-                process.wait(PATIENCE_SECONDS)
+                process.wait(TIMEOUT_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
 
@@ -143,8 +144,8 @@ def redis():
 
 
 def wait_until(is_so, what):
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not is_so():
         if time.monotonic() > deadline:
-            raise RuntimeError(f"{what}: timeout after {PATIENCE_SECONDS} s")
+            raise RuntimeError(f"{what}: timeout after {TIMEOUT_SECONDS} s")
         time.sleep(0.001)

@@ -18,10 +18,10 @@
  *
  * Any thread may make any call, also from a callback, unless the call's comment says otherwise.
  * Callbacks run without the pool's lock. They run in a thread that is inside a call on the pool, or
- * in one of the pool's own threads: "berth-keeper" handles timers and starts with the first timer,
- * "berth-looker" queries the hardware. Both threads block all signals. If a callback causes another
- * callback, that one runs after the first one ends or blocks, so callbacks do not nest. After
- * fork() the child has no leases: every call there except berth_pool_close fails with
+ * in one of the pool's own threads: "berth-timer" handles timers and starts with the first timer,
+ * "berth-probing" queries the hardware. Both threads block all signals. If a callback causes
+ * another callback, that one runs after the first one ends or blocks, so callbacks do not nest.
+ * After fork() the child has no leases: every call there except berth_pool_close fails with
  * BERTH_ERROR_FORKED. The parent's pool is not affected.
  *
  * A call returns 0 (or the value its comment names) on success and a negative code of berth/error.h

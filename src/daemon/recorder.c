@@ -413,12 +413,12 @@ void recorder_hung_up(struct pool *pool)
 
 static int64_t read_timeout(struct pool *pool)
 {
-    const char *given = getenv("BERTH_RECORDER_PATIENCE");
+    const char *given = getenv("BERTH_RECORDER_TIMEOUT");
     struct berth_error error = BERTH_ERROR_INIT;
     int64_t timeout = RECORDER_TIMEOUT;
 
     if (given != NULL && *given != '\0' && quantity_parse_duration(given, &timeout, &error) < 0)
-        log_line(&pool->log, pool_now(pool), "error", "what=BERTH_RECORDER_PATIENCE reason=%s",
+        log_line(&pool->log, pool_now(pool), "error", "what=BERTH_RECORDER_TIMEOUT reason=%s",
                  log_quote(error.message).text);
     return timeout;
 }

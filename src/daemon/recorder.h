@@ -12,7 +12,7 @@
 #include "daemon/pool.h"
 
 /* The pauses before it is started again, the time after which a life counts as a good one, and how
- * long it may take to ask again after it was answered: BERTH_RECORDER_PATIENCE if that is set. */
+ * long it may take to ask again after it was answered: BERTH_RECORDER_TIMEOUT if that is set. */
 #define RECORDER_RESTART_FIRST (DURATION_SECOND / 10)
 #define RECORDER_RESTART_LAST  (60 * DURATION_SECOND)
 #define RECORDER_GOOD_LIFE     (10 * DURATION_SECOND)

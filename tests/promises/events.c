@@ -40,7 +40,7 @@ static struct model_lease *lease_of(struct run *run, const struct engine_event *
     return lease;
 }
 
-static void engine_notify_request(struct run *run, const struct engine_event *event)
+static void handle_request(struct run *run, const struct engine_event *event)
 {
     static const char lead[] = "operation ";
     unsigned long operation = 0;
@@ -58,7 +58,7 @@ static void engine_notify_request(struct run *run, const struct engine_event *ev
     }
 }
 
-static void tell_forgotten(struct run *run, const struct engine_event *event)
+static void handle_forgotten(struct run *run, const struct engine_event *event)
 {
     struct run_request *request = run_request_of(run, event->request);
 
@@ -70,7 +70,7 @@ static void tell_forgotten(struct run *run, const struct engine_event *event)
         request->number = 0;
 }
 
-static void tell_queued(struct run *run, const struct engine_event *event)
+static void handle_queued(struct run *run, const struct engine_event *event)
 {
     const struct run_request *request = run_request_of(run, event->request);
     struct model_claim *claim;
@@ -135,7 +135,7 @@ static void excuse_after(struct model *model, const struct model_claim *granted)
     }
 }
 
-static void engine_notify_granted(struct run *run, const struct engine_event *event)
+static void handle_granted(struct run *run, const struct engine_event *event)
 {
     const struct run_request *request = run_request_of(run, event->request);
     struct model_claim *waiting = model_claim(&run->model, event->claim);
@@ -198,7 +198,7 @@ static bool is_refusal_right(struct run *run, const struct model_claim *claim, e
     return false;
 }
 
-static void tell_refused(struct run *run, const struct engine_event *event)
+static void handle_refused(struct run *run, const struct engine_event *event)
 {
     const struct model_claim *claim = model_claim(&run->model, event->claim);
 
@@ -221,7 +221,7 @@ static int64_t grace_of(const struct run *run)
     return run->model.rules.grace == 0 ? INT64_C(10000000000) : run->model.rules.grace;
 }
 
-static void tell_notice(struct run *run, const struct engine_event *event)
+static void handle_notice(struct run *run, const struct engine_event *event)
 {
     struct model_lease *lease = lease_of(run, event);
 
@@ -243,7 +243,7 @@ static void tell_notice(struct run *run, const struct engine_event *event)
     run->tally->notices++;
 }
 
-static void tell_revoked(struct run *run, const struct engine_event *event)
+static void handle_revoked(struct run *run, const struct engine_event *event)
 {
     struct model_lease *lease = lease_of(run, event);
 
@@ -257,7 +257,7 @@ static void tell_revoked(struct run *run, const struct engine_event *event)
     run->tally->revoked++;
 }
 
-static void tell_expired(struct run *run, const struct engine_event *event)
+static void handle_expired(struct run *run, const struct engine_event *event)
 {
     struct model_lease *lease = lease_of(run, event);
 
@@ -271,7 +271,7 @@ static void tell_expired(struct run *run, const struct engine_event *event)
     run->tally->expired++;
 }
 
-static void tell_ended(struct run *run, const struct engine_event *event)
+static void handle_ended(struct run *run, const struct engine_event *event)
 {
     struct model_lease *lease = lease_of(run, event);
     bool draining = event->type == EVENT_DRAINING;
@@ -288,7 +288,7 @@ static void tell_ended(struct run *run, const struct engine_event *event)
         model_remove_lease(&run->model, lease->id);
 }
 
-static void tell_extended(struct run *run, const struct engine_event *event)
+static void handle_extended(struct run *run, const struct engine_event *event)
 {
     struct model_lease *lease = lease_of(run, event);
 
@@ -299,7 +299,7 @@ static void tell_extended(struct run *run, const struct engine_event *event)
     lease->expires = event->expires;
 }
 
-static void tell_returned(struct run *run, const struct engine_event *event)
+static void handle_returned(struct run *run, const struct engine_event *event)
 {
     const struct model_lease *lease = lease_of(run, event);
     const struct run_request *request = run_request_of(run, event->request);
@@ -328,7 +328,7 @@ static void tell_returned(struct run *run, const struct engine_event *event)
     model_add_claim(&run->model, &claim);
 }
 
-static void tell_device(struct run *run, const struct engine_event *event)
+static void handle_device(struct run *run, const struct engine_event *event)
 {
     const struct model_device *device = &run->model.devices[event->slot];
 
@@ -351,31 +351,24 @@ static void check_time(struct run *run, const struct engine_event *event)
         run->model.now = event->time;
 }
 
-static void take_event(struct run *run, const struct engine_event *event)
+static void handle_event(struct run *run, const struct engine_event *event)
 {
-    static void (*const tellers[])(struct run *, const struct engine_event *) = {
-        [EVENT_REQUEST] = engine_notify_request,
-        [EVENT_FORGOTTEN] = tell_forgotten,
-        [EVENT_QUEUED] = tell_queued,
-        [EVENT_GRANTED] = engine_notify_granted,
-        [EVENT_REFUSED] = tell_refused,
-        [EVENT_NOTICE] = tell_notice,
-        [EVENT_REVOKED] = tell_revoked,
-        [EVENT_EXPIRED] = tell_expired,
-        [EVENT_DRAINING] = tell_ended,
-        [EVENT_RELEASED] = tell_ended,
-        [EVENT_EXTENDED] = tell_extended,
-        [EVENT_DEVICE] = tell_device,
-        [EVENT_RETURNED] = tell_returned,
-        [EVENT_TYPES] = NULL,
+    static void (*const handlers[])(struct run *, const struct engine_event *) = {
+        [EVENT_REQUEST] = handle_request,   [EVENT_FORGOTTEN] = handle_forgotten,
+        [EVENT_QUEUED] = handle_queued,     [EVENT_GRANTED] = handle_granted,
+        [EVENT_REFUSED] = handle_refused,   [EVENT_NOTICE] = handle_notice,
+        [EVENT_REVOKED] = handle_revoked,   [EVENT_EXPIRED] = handle_expired,
+        [EVENT_DRAINING] = handle_ended,    [EVENT_RELEASED] = handle_ended,
+        [EVENT_EXTENDED] = handle_extended, [EVENT_DEVICE] = handle_device,
+        [EVENT_RETURNED] = handle_returned, [EVENT_TYPES] = NULL,
     };
 
     run_log(run, event);
     if (run->verdict.promise != 0)
         return;
     check_time(run, event);
-    if (run->verdict.promise == 0 && event->type < EVENT_TYPES && tellers[event->type] != NULL)
-        tellers[event->type](run, event);
+    if (run->verdict.promise == 0 && event->type < EVENT_TYPES && handlers[event->type] != NULL)
+        handlers[event->type](run, event);
 }
 
 void run_tell(void *context, const struct engine_event *event)
@@ -383,7 +376,7 @@ void run_tell(void *context, const struct engine_event *event)
     struct run *run = context;
 
     if (!run->holding_back)
-        take_event(run, event);
+        handle_event(run, event);
     else if (journal_encode(event, &run->held_back) < 0)
         run_blame(run, 9, "cannot encode event %d", event->type);
 }
@@ -398,8 +391,8 @@ void run_hold_back(struct run *run)
 
 static void make_up_release(struct run *run, uint64_t lease)
 {
-    take_event(run, &(struct engine_event){
-                        .type = EVENT_RELEASED, .time = run->model.now, .lease = lease});
+    handle_event(run, &(struct engine_event){
+                          .type = EVENT_RELEASED, .time = run->model.now, .lease = lease});
 }
 
 static void make_up_grant(struct run *run, uint64_t lease)
@@ -410,16 +403,16 @@ static void make_up_grant(struct run *run, uint64_t lease)
         run_blame(run, 6, "lease %" PRIu64 " was granted, but does not exist", lease);
         return;
     }
-    take_event(run, &(struct engine_event){
-                        .type = EVENT_GRANTED,
-                        .time = run->model.now,
-                        .lease = lease,
-                        .request = run->asker->number,
-                        .slots = view.slots,
-                        .slot_count = view.slot_count,
-                        .replicas = view.replicas,
-                        .expires = view.expires,
-                    });
+    handle_event(run, &(struct engine_event){
+                          .type = EVENT_GRANTED,
+                          .time = run->model.now,
+                          .lease = lease,
+                          .request = run->asker->number,
+                          .slots = view.slots,
+                          .slot_count = view.slot_count,
+                          .replicas = view.replicas,
+                          .expires = view.expires,
+                      });
 }
 
 void run_let_go(struct run *run, enum event_type untold, uint64_t lease)
@@ -442,7 +435,7 @@ void run_let_go(struct run *run, enum event_type untold, uint64_t lease)
             run_blame(run, 9, "cannot decode an event");
             return;
         }
-        take_event(run, &record.event);
+        handle_event(run, &record.event);
         journal_record_finish(&record);
         at += used;
     }

@@ -79,7 +79,6 @@ struct run {
     struct engine *engine;
     struct event_sink sink;
     struct model model;
-    struct model before; /* the model at the beginning of the step, where a check wants it */
     struct verdict verdict;
     struct tally *tally;
     struct run_request requests[REQUESTS_MAX];
@@ -192,8 +191,6 @@ void check_grant_order(struct run *run, const struct model_claim *claim,
 void check_devices(struct run *run);
 /* Checks that no claim waits that may start. Checks the engine's reports about waiting claims. */
 void check_queue(struct run *run);
-/* Copies the reservations of all waiting claims into the model. */
-void check_reservations(struct run *run);
 /* Checks that leases are preempted where that helps, and only there. */
 void check_giving_way(struct run *run);
 /* Checks that the leases, claims and slots that the engine shows agree with its events. */

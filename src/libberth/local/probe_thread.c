@@ -137,7 +137,7 @@ static void *run_probe_thread(void *argument)
     int64_t pause = 0;
     int64_t next = clock_after(clock_now(), pool->sample_interval);
 
-    pthread_setname_np(pthread_self(), "berth-looker");
+    pthread_setname_np(pthread_self(), "berth-probing");
     for (;;) {
         int64_t began;
 

@@ -19,7 +19,7 @@ static void *run_timer_thread(void *argument)
     struct timer_thread *timer_thread = &pool->timer_thread;
     int64_t sampled_at = clock_now();
 
-    pthread_setname_np(pthread_self(), "berth-keeper");
+    pthread_setname_np(pthread_self(), "berth-timer");
     lock_take(&pool->lock);
     while (!timer_thread->must_end) {
         unsigned word = atomic_load_explicit(&timer_thread->word, memory_order_relaxed);

@@ -275,7 +275,7 @@ def check_quick(pool, usual):
 def test_hanging_disk(pool):
     """A stopped recorder behaves as one with a hanging disk: leasing stays fast, and status
     reports the problem."""
-    env = {"BERTH_RECORDER_PATIENCE": f"{PATIENCE}s"}
+    env = {"BERTH_RECORDER_TIMEOUT": f"{PATIENCE}s"}
     assert pool.berth("run", "true", env=env).code == 0
     recorder = the_recorder(pool)
     until_past(pool, 1)
