@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "spec/workload.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +207,7 @@ static int read_root(const struct field_reading *reading, const struct document_
         code = find_gpu_block(reading, root, &gpu);
     if (code < 0)
         return code;
+    assert(gpu != NULL);
     apply_vendor(workload);
     code = validate_workload(reading, root, gpu, workload);
     return code < 0 ? code : add_notes(reading, gpu, workload);

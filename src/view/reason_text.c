@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,16 +17,13 @@ static size_t append_time(struct text *out, const char *words)
 {
     struct tm parts = {0};
     char local[32];
-    int length = 0;
+    const char *end;
     time_t now = time(NULL);
     time_t then;
 
-    if (sscanf(words, "until %4d-%2d-%2dT%2d:%2dZ%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
-               &parts.tm_hour, &parts.tm_min, &length) != 5 ||
-        length == 0)
+    end = strptime(words, "until %Y-%m-%dT%H:%MZ", &parts);
+    if (end == NULL)
         return 0;
-    parts.tm_year -= 1900;
-    parts.tm_mon--;
     then = timegm(&parts);
     if (localtime_r(&then, &parts) == NULL ||
         strftime(local, sizeof(local),
@@ -37,7 +33,7 @@ static size_t append_time(struct text *out, const char *words)
                  &parts) == 0)
         return 0;
     text_append_format(out, "until %s", local);
-    return (size_t)length;
+    return (size_t)(end - words);
 }
 
 void reason_text_append(struct text *out, const char *reason, struct user_names *users)

@@ -13,8 +13,8 @@
 #include "libberth/local/local_query.h"
 #include "spec/inventory.h"
 
-/* The default intervals of a program's own sampling function and of hardware queries. */
-enum { SAMPLE_INTERVAL = 250000000, PROBE_INTERVAL = 1000000000 };
+/* The default interval of a program's own sampling function. */
+enum { SAMPLE_INTERVAL = 250000000 };
 
 /* Pools are numbered, so that a lease names its pool. */
 static atomic_uint_least32_t last_serial;
@@ -239,7 +239,7 @@ static int read_options(struct berth_pool *pool, const struct berth_pool_options
     pool->sample_data = options.sample_data;
     pool->sample_interval = options.sample_interval;
     if (pool->sample_interval == 0)
-        pool->sample_interval = pool->sample == NULL ? PROBE_INTERVAL : SAMPLE_INTERVAL;
+        pool->sample_interval = pool->sample == NULL ? PROBE_THREAD_INTERVAL : SAMPLE_INTERVAL;
     pool->expired = options.expired;
     pool->expired_data = options.expired_data;
     pool->choose = options.choose;

@@ -15,6 +15,9 @@
 #include "model/machine/machine.h"
 #include "probe/probe.h"
 
+/* The default time between two queries, in nanoseconds. */
+#define PROBE_THREAD_INTERVAL INT64_C(1000000000)
+
 /* A lost probe is restarted after the minimum time, then after twice that time, and so on up to the
  * maximum. */
 #define PROBE_THREAD_BACKOFF_MIN INT64_C(1000000000)
