@@ -491,7 +491,7 @@ def test_closed_directory(sandbox, inventory):
     place = sandbox.directory / "closed"
     place.mkdir(mode=0o500)
     done = cdi(sandbox, "--output", place, "--inventory", inventory)
-    assert done == (125, "", f"{LEFT_OUT}berth: cdi: {place}: Permission denied\n")
+    assert done == (125, "", f"{LEFT_OUT}berth: cdi: cannot write into {place}: Permission denied\n")
     assert os.listdir(place) == []
 
 
