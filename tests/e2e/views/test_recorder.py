@@ -319,7 +319,7 @@ def on_disk(pool_of):
     configure(pool, f"history: {disk.path}/deep/history.db\n")
     pool.disk = disk
     pool.berth = lambda *args, **options: pool.sandbox.run([*disk.inside, "berth", *args], **options)
-    pool.mount = lambda options: pool.sandbox.run([*disk.inside, "mount", "-o", f"remount,{options}", str(disk.path)])
+    pool.mount = lambda options: pool.sandbox.run([*disk.inside, "mount", "-t", "tmpfs", "-o", f"remount,{options}", "none", disk.path])
     yield pool
     pool.end_daemon()
     until(lambda: not recorders(pool), "the recorder's end")
