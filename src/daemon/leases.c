@@ -28,7 +28,7 @@ static void done(struct connection *connection, const struct wire_message *messa
                                 });
 }
 
-/* What the message asks for, in words that the id follows. */
+/* Returns the action that the message requests, as the start of an error text; the id follows. */
 static const char *describe_act(enum wire_type type)
 {
     switch (type) {
