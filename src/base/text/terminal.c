@@ -58,6 +58,13 @@ static bool knows_unicode(void)
     return false;
 }
 
+const char *terminal_clear_line(int descriptor)
+{
+    const char *kind = getenv("TERM");
+
+    return isatty(descriptor) == 1 && kind != NULL && strcmp(kind, "dumb") != 0 ? "\r\033[K" : "";
+}
+
 struct terminal terminal_detect(int descriptor)
 {
     bool is_terminal = isatty(descriptor) == 1;

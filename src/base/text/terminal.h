@@ -23,6 +23,10 @@ struct terminal {
  *     unicode  the first of LC_ALL, LC_CTYPE and LANG that is set and not empty names UTF-8 */
 struct terminal terminal_detect(int descriptor);
 
+/* Returns the sequence that clears the line of the cursor and moves to its start, or "" when the
+ * descriptor is not a terminal that can do this. */
+const char *terminal_clear_line(int descriptor);
+
 enum style {
     STYLE_PLAIN,
     STYLE_STRONG,

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Subordinate uids: each user may have ranges of further uids for containers (subuid(5)). A process
+ * with such a uid acts for the owner of the range, also where the kernel reports its uid.
+ */
+#ifndef BASE_SYSTEM_SUBORDINATE_UIDS_H
+#define BASE_SYSTEM_SUBORDINATE_UIDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/text/span.h"
+#include "base/vector.h"
+
+struct subordinate_range {
+    uint32_t owner;
+    uint32_t first;
+    uint32_t last;
+};
+
+/* Zeroed memory: no ranges, and no file was read. */
+struct subordinate_uids {
+    VECTOR_OF(struct subordinate_range);
+    struct timespec changed; /* of the file that was read */
+};
+
+/* Finds the uid of a user's name. Returns false if there is none. */
+typedef bool subordinate_uids_resolver(void *context, const char *name, uint32_t *ret_uid);
+
+/* Appends the ranges of a text: lines NAME:FIRST:COUNT, where NAME may be a uid. Invalid lines,
+ * unknown names, and what does not fit into memory are left out. */
+void subordinate_uids_parse(struct subordinate_uids *uids, struct span text,
+                            subordinate_uids_resolver *resolve, void *context);
+
+/* Reads the file (usually /etc/subuid) if it has changed since the last call. Without a file there
+ * are no ranges. Asks the user database for names then, which may block. */
+void subordinate_uids_refresh(struct subordinate_uids *uids, const char *path);
+
+/* Returns the owner of a uid; the uid itself if it is in no range. */
+uint32_t subordinate_uids_owner(const struct subordinate_uids *uids, uint32_t uid);
+
+void subordinate_uids_finish(struct subordinate_uids *uids);
+
+#endif
