@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proc_reader/proc_index.h"
+
+#include <berth/error.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/clock.h"
+#include "base/text/quantity.h"
+
+enum {
+    STEP = 256,          /* processes that are looked up between two looks for a question */
+    NUMBERS_MAX = 16384, /* looked up one by one; if more were given out, a sweep finds them */
+    PID_FIRST = 300,     /* where the numbers start again */
+    PID_MAX_DEFAULT = 32768,
+    FORKS_PER_SECOND = 20000,
+    COUNT_SPARE = 16384, /* entries of ended processes that are no reason for a sweep */
+};
+
+#define APPEARS_WITHIN (DURATION_SECOND / 50) /* a process, after its number was given out */
+#define SWEEP_PERIOD   (60 * DURATION_SECOND)
+
+int proc_index_init(struct proc_index *index, const struct proc_files *files)
+{
+    *index = (struct proc_index){.files = files};
+    list_init(&index->users);
+    list_init(&index->unsettled);
+    if (id_map_init(&index->entries) == 0 && id_map_init(&index->users_by_uid) == 0)
+        return 0;
+    id_map_finish(&index->entries);
+    return BERTH_ERROR_MEMORY;
+}
+
+/* ---- Entries ---- */
+
+struct proc_entry *proc_index_find(const struct proc_index *index, pid_t pid)
+{
+    struct id_link *link = id_map_find(&index->entries, (uint64_t)pid);
+
+    return link == NULL ? NULL : container_of(link, struct proc_entry, by_pid);
+}
+
+static struct proc_user *find_user(struct proc_index *index, uint32_t uid)
+{
+    struct id_link *link = id_map_find(&index->users_by_uid, uid);
+    struct proc_user *user;
+
+    if (link != NULL)
+        return container_of(link, struct proc_user, by_uid);
+    user = calloc(1, sizeof(*user));
+    if (user == NULL)
+        return NULL;
+    user->by_uid.id = uid;
+    list_init(&user->processes);
+    id_map_add(&index->users_by_uid, &user->by_uid);
+    list_append(&index->users, &user->in_index);
+    return user;
+}
+
+/* Frees a user that has no other process. */
+static void leave_user(struct proc_index *index, struct proc_entry *entry)
+{
+    struct proc_user *user = entry->user;
+
+    list_remove(&entry->in_user);
+    if (!list_is_empty(&user->processes))
+        return;
+    id_map_remove(&index->users_by_uid, &user->by_uid);
+    list_unlink(&user->in_index);
+    free(user);
+}
+
+static void join_user(struct proc_index *index, struct proc_entry *entry, struct proc_user *user)
+{
+    entry->user = user;
+    entry->joined = clock_read(CLOCK_BOOTTIME);
+    list_append(&user->processes, &entry->in_user);
+    list_remove(&entry->in_unsettled);
+    if (user->by_uid.id == 0)
+        list_append(&index->unsettled, &entry->in_unsettled);
+}
+
+void proc_index_set_unmarked(struct proc_entry *entry)
+{
+    entry->is_unmarked = true;
+    list_remove(&entry->in_user);
+    list_insert_before(entry->user->processes.ends.next, &entry->in_user);
+}
+
+void proc_index_remove(struct proc_index *index, struct proc_entry *entry)
+{
+    leave_user(index, entry);
+    list_remove(&entry->in_unsettled);
+    id_map_remove(&index->entries, &entry->by_pid);
+    index->count--;
+    free(entry);
+}
+
+static int add_entry(struct proc_index *index, pid_t pid, uint64_t identity, uint32_t uid)
+{
+    struct proc_entry *entry = calloc(1, sizeof(*entry));
+    struct proc_user *user = entry == NULL ? NULL : find_user(index, uid);
+
+    if (user == NULL) {
+        free(entry);
+        return BERTH_ERROR_MEMORY;
+    }
+    *entry = (struct proc_entry){
+        .by_pid.id = (uint64_t)pid,
+        .identity = identity,
+        .seen = clock_read(CLOCK_BOOTTIME),
+        .sweep = index->sweep,
+    };
+    id_map_reserve(&index->entries, ++index->count);
+    id_map_add(&index->entries, &entry->by_pid);
+    join_user(index, entry, user);
+    return 0;
+}
+
+int proc_index_set(struct proc_index *index, int process, pid_t pid)
+{
+    struct proc_entry *entry = proc_index_find(index, pid);
+    uint64_t identity = proc_files_identity(index->files, process);
+    struct proc_user *user;
+    uint32_t uid;
+    bool is_there = proc_files_uid(index->files, process, pid, &uid);
+
+    if (entry != NULL && (!is_there || entry->identity != identity)) {
+        proc_index_remove(index, entry);
+        entry = NULL;
+    }
+    if (!is_there)
+        return 0;
+    if (entry == NULL)
+        return add_entry(index, pid, identity, uid);
+    entry->sweep = index->sweep;
+    if (entry->user->by_uid.id == uid)
+        return 0;
+    user = find_user(index, uid);
+    if (user == NULL)
+        return BERTH_ERROR_MEMORY;
+    leave_user(index, entry);
+    join_user(index, entry, user);
+    entry->is_unmarked = false;
+    return 0;
+}
+
+/* Removes the entries that the sweep `sweep` has not found. */
+static void remove_others(struct proc_index *index, uint32_t sweep)
+{
+    list_for_each (user_link, &index->users) {
+        struct proc_user *user = container_of(user_link, struct proc_user, in_index);
+        bool is_last = false; /* the user is freed with its last process */
+
+        for (struct list_link *link = user->processes.ends.next; !is_last;) {
+            struct proc_entry *entry = container_of(link, struct proc_entry, in_user);
+
+            link = link->next;
+            is_last = link == &user->processes.ends;
+            if (entry->sweep != sweep)
+                proc_index_remove(index, entry);
+        }
+    }
+}
+
+static void stop_sweep(struct proc_index *index)
+{
+    if (index->directory != NULL)
+        closedir(index->directory);
+    index->directory = NULL;
+}
+
+void proc_index_finish(struct proc_index *index)
+{
+    remove_others(index, index->sweep + 1);
+    stop_sweep(index);
+    id_map_finish(&index->entries);
+    id_map_finish(&index->users_by_uid);
+    text_finish(&index->text);
+}
+
+/* ---- Looking up ---- */
+
+/* Looks up whose a process is. `is_new`: the number was given out since the last time. Returns 0 or
+ * BERTH_ERROR_MEMORY. */
+static int look_up(struct proc_index *index, pid_t pid, bool is_new)
+{
+    struct proc_entry *entry = proc_index_find(index, pid);
+    int process = proc_files_open(index->files, pid);
+    int code;
+
+    if (entry != NULL && (process < 0 || (is_new && entry->identity == 0)))
+        proc_index_remove(index, entry);
+    if (process < 0)
+        return 0;
+    code = proc_index_set(index, process, pid);
+    close(process);
+    return code;
+}
+
+/* Looks up root's processes that are not settled, at most `max`, the oldest first. Returns 0 or
+ * BERTH_ERROR_MEMORY. */
+static int settle_entries(struct proc_index *index, size_t max)
+{
+    int64_t now = clock_read(CLOCK_BOOTTIME);
+    size_t count = 0;
+
+    list_for_each (link, &index->unsettled) {
+        struct proc_entry *entry = container_of(link, struct proc_entry, in_unsettled);
+        bool is_old = now - entry->seen >= PROC_INDEX_SETTLED;
+        pid_t pid = (pid_t)entry->by_pid.id;
+
+        if (count++ >= max)
+            break;
+        if (look_up(index, pid, false) < 0)
+            return BERTH_ERROR_MEMORY;
+        entry = proc_index_find(index, pid);
+        if (entry != NULL && is_old)
+            list_remove(&entry->in_unsettled);
+    }
+    return 0;
+}
+
+/* ---- Numbers that were given out ---- */
+
+/* Returns the number after `key` in a file of /proc, 0: unknown. */
+static uint64_t read_number(struct proc_index *index, const char *name, const char *key)
+{
+    const char *found;
+
+    if (proc_files_read_common(index->files, name, &index->text) < 0)
+        return 0;
+    found = strstr(text_string(&index->text), key);
+    return found == NULL ? 0 : strtoull(found + strlen(key), NULL, 10);
+}
+
+/* Returns the number that was given out last, 0: unknown. */
+static pid_t read_newest(struct proc_index *index)
+{
+    const char *last;
+
+    if (proc_files_read_common(index->files, "loadavg", &index->text) < 0)
+        return 0;
+    last = strrchr(text_string(&index->text), ' ');
+    return last == NULL ? 0 : (pid_t)strtol(last + 1, NULL, 10);
+}
+
+static uint64_t read_forks(struct proc_index *index)
+{
+    return read_number(index, "stat", "\nprocesses ");
+}
+
+/* Returns whether so many numbers may have been given out since the last time that they started
+ * again. The forks are counted only if that decides, because it is slow on large machines. */
+static bool may_have_gone_round(struct proc_index *index, int64_t now)
+{
+    uint64_t seconds = (uint64_t)(now - index->refreshed_at) / DURATION_SECOND;
+    uint64_t used = PID_FIRST + index->count;
+    uint64_t unused = (uint64_t)index->pid_max > used ? (uint64_t)index->pid_max - used : 0;
+    uint64_t before = index->forks;
+
+    if ((seconds + 1) * FORKS_PER_SECOND < unused)
+        return false;
+    index->forks = read_forks(index);
+    return index->forks == 0 || index->forks - before >= unused / 2;
+}
+
+/* Returns how many numbers are to be looked up to get to `newest`. */
+static int64_t count_numbers(const struct proc_index *index, pid_t newest)
+{
+    if (newest >= index->checked)
+        return newest - index->checked;
+    return (int64_t)index->pid_max - 1 - index->checked + newest - PID_FIRST + 1;
+}
+
+/* Looks up the numbers from `checked` to `newest`. Returns 0 or BERTH_ERROR_MEMORY. */
+static int look_up_numbers(struct proc_index *index, pid_t newest, int64_t count, int64_t now)
+{
+    bool is_new = index->checked == index->newest;
+    pid_t pid = index->checked;
+
+    for (int64_t i = 0; i < count; i++) {
+        pid = pid + 1 >= index->pid_max ? PID_FIRST : pid + 1;
+        if ((is_new || proc_index_find(index, pid) == NULL) && look_up(index, pid, is_new) < 0)
+            return BERTH_ERROR_MEMORY;
+        is_new = is_new || pid == index->newest;
+    }
+    index->newest = newest;
+    index->refreshed_at = now;
+    if (now - index->pending_at >= APPEARS_WITHIN) {
+        index->checked = index->pending;
+        index->pending = newest;
+        index->pending_at = now;
+    }
+    return 0;
+}
+
+/* ---- Sweeps ---- */
+
+static int begin_sweep(struct proc_index *index)
+{
+    int again = openat(index->files->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    stop_sweep(index);
+    index->directory = again < 0 ? NULL : fdopendir(again);
+    if (index->directory == NULL) {
+        if (again >= 0)
+            close(again);
+        return BERTH_ERROR_IO;
+    }
+    index->sweep++;
+    return 0;
+}
+
+/* Returns 1 if there is more, 0 after the last process, or BERTH_ERROR_MEMORY. */
+static int step_sweep(struct proc_index *index)
+{
+    proc_files_touch(index->files, 0);
+    for (int i = 0; i < STEP; i++) {
+        const struct dirent *found = readdir(index->directory);
+        long pid = found == NULL ? 0 : strtol(found->d_name, NULL, 10);
+
+        if (found == NULL) {
+            stop_sweep(index);
+            remove_others(index, index->sweep);
+            index->swept_at = clock_read(CLOCK_BOOTTIME);
+            index->count_swept = index->count;
+            return 0;
+        }
+        if (pid > 0 && look_up(index, (pid_t)pid, index->is_stale) < 0)
+            return BERTH_ERROR_MEMORY;
+    }
+    return 1;
+}
+
+/* Looks up all processes. Returns 0, BERTH_ERROR_IO or _MEMORY. */
+static int sweep_all(struct proc_index *index)
+{
+    uint64_t pid_max = read_number(index, "sys/kernel/pid_max", "");
+    pid_t newest = read_newest(index);
+    int code = begin_sweep(index);
+
+    index->pid_max = pid_max == 0 || pid_max > INT32_MAX ? PID_MAX_DEFAULT : (pid_t)pid_max;
+    index->forks = read_forks(index);
+    index->is_stale = true;
+    while (code == 0) {
+        code = step_sweep(index);
+        if (code <= 0)
+            break;
+        code = 0;
+    }
+    stop_sweep(index);
+    if (code < 0)
+        return code;
+    index->is_stale = false;
+    /* Processes that began meanwhile have later numbers. */
+    index->checked = index->pending = index->newest = newest;
+    index->pending_at = clock_read(CLOCK_BOOTTIME);
+    return 0;
+}
+
+/* ---- Calls ---- */
+
+int proc_index_refresh(struct proc_index *index)
+{
+    int64_t now = clock_read(CLOCK_BOOTTIME);
+    bool is_whole = index->newest == 0 || index->is_stale || may_have_gone_round(index, now);
+    pid_t newest = read_newest(index);
+    int64_t count = is_whole ? 0 : count_numbers(index, newest);
+    int code = 0;
+
+    proc_files_touch(index->files, 0);
+    if (is_whole || newest <= 0 || count < 0 || count > NUMBERS_MAX) {
+        code = sweep_all(index);
+        newest = read_newest(index);
+        count = count_numbers(index, newest);
+        if (code < 0 || count < 0 || count > NUMBERS_MAX)
+            return code;
+    }
+    code = look_up_numbers(index, newest, count, now);
+    return code < 0 ? code : settle_entries(index, index->count);
+}
+
+static bool is_sweep_due(const struct proc_index *index, int64_t now)
+{
+    return now - index->swept_at >= SWEEP_PERIOD ||
+           index->count > 2 * index->count_swept + COUNT_SPARE;
+}
+
+int proc_index_work(struct proc_index *index)
+{
+    int64_t now = clock_read(CLOCK_BOOTTIME);
+    const struct list_link *oldest = list_first(&index->unsettled);
+    int64_t due;
+
+    if (index->directory == NULL && is_sweep_due(index, now) && begin_sweep(index) < 0)
+        return -1;
+    if (index->directory != NULL) {
+        if (step_sweep(index) < 0)
+            stop_sweep(index);
+        return 0;
+    }
+    if (oldest == NULL)
+        return -1;
+    due = container_of(oldest, const struct proc_entry, in_unsettled)->seen + PROC_INDEX_SETTLED;
+    if (due > now)
+        return (int)((due - now) / 1000000 + 1);
+    return settle_entries(index, STEP) < 0 ? -1 : 0;
+}

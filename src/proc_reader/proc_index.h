@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Knows which process ids exist, and whose they are, so that a question about one user costs
+ * nothing for the processes of others.
+ *
+ * The kernel gives out process ids in sequence, so a refresh asks only for the numbers that were
+ * given out since the last one. A full sweep through /proc is needed at the start, when the numbers
+ * may have gone round, and from time to time to forget processes that have ended. It runs in steps,
+ * while there is no question.
+ *
+ * A process of root may still become a user's, as a login does. So it is looked up again until it
+ * is PROC_INDEX_SETTLED old.
+ */
+#ifndef PROC_READER_PROC_INDEX_H
+#define PROC_READER_PROC_INDEX_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/id_map.h"
+#include "base/list.h"
+#include "proc_reader/proc_files.h"
+
+#define PROC_INDEX_SETTLED INT64_C(2000000000)
+
+/* All processes of one uid: first those that are unmarked, then the others in the order in which
+ * they joined. */
+struct proc_user {
+    struct id_link by_uid;
+    struct list_link in_index;
+    struct list processes;
+};
+
+struct proc_entry {
+    struct id_link by_pid;
+    struct list_link in_user;
+    struct list_link in_unsettled; /* only root's processes that are not settled */
+    struct proc_user *user;
+    uint64_t identity; /* the kernel gives it to one process only; 0: unknown, on an old kernel */
+    int64_t seen;      /* first; CLOCK_BOOTTIME. The process started before that */
+    int64_t joined;    /* its user */
+    uint32_t sweep;
+
+    /* For the questions. */
+    bool is_unmarked;  /* carries no mark of a lease, and will not get one */
+    bool is_leftover;  /* of the leases of question `reported` */
+    uint64_t reported; /* the number of the last question whose answer has it */
+    uint64_t round;    /* which found `parent` */
+    pid_t parent;
+};
+
+struct proc_index {
+    const struct proc_files *files;
+    struct id_map entries;
+    struct id_map users_by_uid;
+    struct list users;
+    struct list unsettled; /* the one that was seen first comes first */
+    size_t count;
+    struct text text;
+
+    /* The process ids that were looked at. A number is given out shortly before its process can be
+     * found, so the numbers from `checked` to `newest` are looked at again. */
+    pid_t checked;
+    pid_t pending; /* becomes `checked` some time after `pending_at` */
+    pid_t newest;
+    int64_t pending_at;
+    int64_t refreshed_at;
+    uint64_t forks; /* of the machine since its boot, at the last time that they were counted */
+    pid_t pid_max;
+
+    /* The sweep. */
+    DIR *directory; /* NULL: none runs */
+    uint32_t sweep; /* its number */
+    bool is_stale;  /* the numbers have gone round: the entries' processes may be others */
+    int64_t swept_at;
+    size_t count_swept;
+};
+
+/* Makes an empty index, which is filled by the first refresh. Returns 0 or BERTH_ERROR_MEMORY. */
+int proc_index_init(struct proc_index *index, const struct proc_files *files);
+void proc_index_finish(struct proc_index *index);
+
+/* Learns about all processes that exist now. Returns 0, BERTH_ERROR_MEMORY or _IO. */
+int proc_index_refresh(struct proc_index *index);
+
+/* Does a part of the work that is due while there is no question. Returns when it should be called
+ * again, in ms for poll(): 0 at once, -1 not before the next question. */
+int proc_index_work(struct proc_index *index);
+
+/* Returns the entry of a process, or NULL. */
+struct proc_entry *proc_index_find(const struct proc_index *index, pid_t pid);
+
+/* Puts a process, opened as a pidfd, into the index or updates its uid. Returns 0, or
+ * BERTH_ERROR_MEMORY. Afterwards proc_index_find() finds it unless it is gone. An earlier entry
+ * with this number may be freed. */
+int proc_index_set(struct proc_index *index, int process, pid_t pid);
+
+/* Says that the process carries no mark of a lease, and will not get one. */
+void proc_index_set_unmarked(struct proc_entry *entry);
+
+/* Removes and frees the entry. */
+void proc_index_remove(struct proc_index *index, struct proc_entry *entry);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/unit.h"
+
+#include "proc_reader/proc_index.h"
+
+#include "support/failing_allocator.h"
+#include "support/hardware/made_up_processes.h"
+#include "support/temporary_directory.h"
+
+enum { MANY = 1000, FIRST = 300, SOMEBODY = 1000 };
+
+static _Atomic uint64_t progress;
+
+static void begin(struct proc_files *files, struct proc_index *index)
+{
+    *files = (struct proc_files){
+        .directory = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+        .progress = &progress,
+        .is_old_kernel = true,
+        .open_process = made_up_open,
+    };
+    assert_true(files->directory >= 0);
+    assert_int_equal(proc_index_init(index, files), 0);
+    assert_int_equal(proc_index_refresh(index), 0);
+}
+
+static void end(struct proc_files *files, struct proc_index *index)
+{
+    proc_index_finish(index);
+    close(files->directory);
+}
+
+/* The uid of made-up processes. */
+static uid_t owner(void)
+{
+    return geteuid() == 0 ? SOMEBODY : geteuid();
+}
+
+static void make_processes(int first, int count)
+{
+    for (int pid = first; pid < first + count; pid++)
+        made_up_process(pid, owner());
+}
+
+static unsigned long count_opened(struct proc_index *index)
+{
+    made_up_opened = 0;
+    assert_int_equal(proc_index_refresh(index), 0);
+    return made_up_opened;
+}
+
+static void a_look_costs_nothing_for_processes_that_are_known(void **state)
+{
+    struct proc_files files;
+    struct proc_index index;
+
+    (void)state;
+    make_processes(FIRST, MANY);
+    made_up_machine(FIRST + MANY - 1, 100000);
+    begin(&files, &index);
+    assert_int_equal(index.count, MANY);
+    assert_int_equal(count_opened(&index), 0);
+    make_processes(FIRST + MANY, 2);
+    made_up_machine(FIRST + MANY + 1, 100002);
+    assert_int_equal(count_opened(&index), 2);
+    assert_int_equal(index.count, MANY + 2);
+    assert_non_null(proc_index_find(&index, FIRST + MANY + 1));
+    assert_int_equal(proc_index_find(&index, FIRST)->user->by_uid.id, owner());
+    end(&files, &index);
+}
+
+static void a_number_that_is_not_a_process_yet_is_looked_at_again(void **state)
+{
+    struct proc_files files;
+    struct proc_index index;
+
+    (void)state;
+    made_up_machine(FIRST, 100);
+    begin(&files, &index);
+    made_up_machine(FIRST + 1, 101);
+    assert_int_equal(proc_index_refresh(&index), 0);
+    assert_null(proc_index_find(&index, FIRST + 1));
+    made_up_process(FIRST + 1, owner());
+    assert_int_equal(proc_index_refresh(&index), 0);
+    assert_non_null(proc_index_find(&index, FIRST + 1));
+    end(&files, &index);
+}
+
+static void numbers_start_again(void **state)
+{
+    struct proc_files files;
+    struct proc_index index;
+
+    (void)state;
+    make_processes(32760, 8);
+    make_processes(FIRST + 1, 1);
+    made_up_machine(32767, 1000);
+    begin(&files, &index);
+    proc_index_set_unmarked(proc_index_find(&index, FIRST + 1));
+    made_up_process(FIRST + 2, owner());
+    made_up_machine(FIRST + 2, 1003);
+    assert_int_equal(count_opened(&index), 3);
+    assert_non_null(proc_index_find(&index, FIRST + 2));
+    /* It is another process now. */
+    assert_false(proc_index_find(&index, FIRST + 1)->is_unmarked);
+    end(&files, &index);
+}
+
+static void after_many_forks_all_are_looked_at(void **state)
+{
+    struct proc_files files;
+    struct proc_index index;
+
+    (void)state;
+    make_processes(FIRST, 10);
+    made_up_machine(FIRST + 9, 1000);
+    begin(&files, &index);
+    proc_index_set_unmarked(proc_index_find(&index, FIRST + 3));
+    made_up_end(FIRST + 5);
+    made_up_machine(FIRST + 9, 1000 + 40000);
+    index.refreshed_at -= INT64_C(100000000000); /* as if that had taken 100 s */
+    assert_int_equal(proc_index_refresh(&index), 0);
+    assert_null(proc_index_find(&index, FIRST + 5));
+    assert_false(proc_index_find(&index, FIRST + 3)->is_unmarked);
+    assert_int_equal(index.count, 9);
+    /* Few forks in a long time are no reason. */
+    made_up_end(FIRST + 6);
+    made_up_machine(FIRST + 9, 1000 + 40001);
+    index.refreshed_at -= INT64_C(100000000000);
+    assert_int_equal(count_opened(&index), 0);
+    assert_int_equal(index.count, 9);
+    end(&files, &index);
+}
+
+static void processes_that_ended_are_forgotten_in_time(void **state)
+{
+    struct proc_files files;
+    struct proc_index index;
+
+    (void)state;
+    make_processes(FIRST, 600);
+    made_up_machine(FIRST + 599, 1000);
+    begin(&files, &index);
+    for (int pid = FIRST; pid < FIRST + 500; pid++)
+        made_up_end(pid);
+    assert_int_equal(proc_index_work(&index), -1);
+    index.swept_at -= INT64_C(61000000000);
+    while (proc_index_work(&index) == 0)
+        continue;
+    assert_int_equal(index.count, 100);
+    end(&files, &index);
+}
+
+static void roots_process_may_become_a_users(void **state)
+{
+    struct proc_files files;
+    struct proc_index index;
+    struct proc_entry *entry;
+
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can make files of others\n");
+        skip();
+    }
+    made_up_process(FIRST, 0);
+    made_up_process(FIRST + 1, 0);
+    made_up_machine(FIRST + 1, 1000);
+    begin(&files, &index);
+    assert_int_equal(chown("300", SOMEBODY, (gid_t)-1), 0);
+    assert_int_equal(proc_index_refresh(&index), 0);
+    assert_int_equal(proc_index_find(&index, FIRST)->user->by_uid.id, SOMEBODY);
+    /* Nobody looks at one that is settled. */
+    entry = proc_index_find(&index, FIRST + 1);
+    assert_int_equal(entry->user->by_uid.id, 0);
+    entry->seen -= PROC_INDEX_SETTLED;
+    assert_int_equal(count_opened(&index), 1);
+    assert_int_equal(count_opened(&index), 0);
+    assert_int_equal(proc_index_work(&index), -1);
+    end(&files, &index);
+}
+
+static int fill(void *context)
+{
+    struct proc_files *files = context;
+    struct proc_index index;
+    int code = proc_index_init(&index, files);
+
+    if (code < 0)
+        return code;
+    code = proc_index_refresh(&index);
+    proc_index_finish(&index);
+    return code;
+}
+
+static void out_of_memory_is_reported(void **state)
+{
+    struct proc_files files = {
+        .directory = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+        .progress = &progress,
+        .is_old_kernel = true,
+        .open_process = made_up_open,
+    };
+
+    (void)state;
+    make_processes(FIRST, 3);
+    made_up_machine(FIRST + 2, 1000);
+    for (unsigned long n = 1;; n++) {
+        bool refused;
+
+        failing_allocator_start(n);
+        (void)fill(&files);
+        refused = failing_allocator_stop();
+        if (!refused)
+            break;
+    }
+    assert_int_equal(fill(&files), 0);
+    close(files.directory);
+}
+
+int main(void)
+{
+#define IN_A_DIRECTORY(test) \
+    cmocka_unit_test_setup_teardown(test, temporary_directory_enter, temporary_directory_leave)
+    const struct CMUnitTest tests[] = {
+        IN_A_DIRECTORY(a_look_costs_nothing_for_processes_that_are_known),
+        IN_A_DIRECTORY(a_number_that_is_not_a_process_yet_is_looked_at_again),
+        IN_A_DIRECTORY(numbers_start_again),
+        IN_A_DIRECTORY(after_many_forks_all_are_looked_at),
+        IN_A_DIRECTORY(processes_that_ended_are_forgotten_in_time),
+        IN_A_DIRECTORY(roots_process_may_become_a_users),
+        IN_A_DIRECTORY(out_of_memory_is_reported),
+    };
+
+    return cmocka_run_group_tests_name("proc_index", tests, NULL, NULL);
+}
