@@ -30,6 +30,10 @@ static const struct tagged_field process_fields[] = {
     [PROCESS_TAG_SAID_SOCKET] = {TAGGED_MEMBER(device_process, said_socket, text),
                                  .max = PROCESS_TEXT_MAX},
     [PROCESS_TAG_OWNER] = {TAGGED_MEMBER(device_process, owner, maybe), .max = UINT32_MAX},
+    [PROCESS_TAG_UNDECIDED] = {TAGGED_NUMBER(device_process, undecided, true)},
+    [PROCESS_TAG_ANCESTORS] = {TAGGED_MEMBER(device_process, ancestors, list),
+                               TAGGED_COUNTED_BY(device_process, ancestor_count),
+                               .max = DEVICE_ANCESTORS_MAX},
 };
 
 static const struct tagged_table process_tagged = TAGGED_TABLE(device_process, process_fields);
@@ -81,6 +85,8 @@ static const struct tagged_field device_fields[] = {
     [DEVICE_TAG_TILES] = {TAGGED_MEMBER(device, tiles, maybe), .max = UINT32_MAX},
     [DEVICE_TAG_ORDINAL] = {TAGGED_MEMBER(device, ordinal, maybe), .max = UINT32_MAX},
     [DEVICE_TAG_FIRST_TILE] = {TAGGED_MEMBER(device, first_tile, maybe), .max = UINT32_MAX},
+    [DEVICE_TAG_MEMORY_IDLE] = {TAGGED_MEMBER(device, memory_idle, maybe), .max = UINT64_MAX},
+    [DEVICE_TAG_HIDES_PROCESSES] = {TAGGED_NUMBER(device, hides_processes, true)},
 };
 _Static_assert(COUNT(device_fields) <= 64, "tags seen are bits of 64");
 

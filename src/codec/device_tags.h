@@ -9,32 +9,34 @@
 
 /* Never renumber, only append. */
 enum device_tag {
-    DEVICE_TAG_ID = 1,             /* id; required */
-    DEVICE_TAG_NAME = 2,           /* text */
-    DEVICE_TAG_UUID = 3,           /* text */
-    DEVICE_TAG_PARENT = 4,         /* text */
-    DEVICE_TAG_CPUS = 5,           /* text */
-    DEVICE_TAG_PCI = 6,            /* pci */
-    DEVICE_TAG_MEMORY_TOTAL = 7,   /* maybe: bytes */
-    DEVICE_TAG_NUMA = 8,           /* maybe */
-    DEVICE_TAG_MINOR = 9,          /* maybe */
-    DEVICE_TAG_CAP = 10,           /* maybe: major * 65536 + minor */
-    DEVICE_TAG_HEALTH = 11,        /* number: enum health; unknown ones are kept */
-    DEVICE_TAG_PARTITIONED = 12,   /* flag */
-    DEVICE_TAG_NODES = 13,         /* strings */
-    DEVICE_TAG_MEMORY_FREE = 14,   /* figure: bytes */
-    DEVICE_TAG_UTILIZATION = 15,   /* figure: thousandths */
-    DEVICE_TAG_TEMPERATURE = 16,   /* figure: thousandths of a degree Celsius */
-    DEVICE_TAG_POWER = 17,         /* figure: milliwatts */
-    DEVICE_TAG_HEALTH_REASON = 18, /* text, cut */
-    DEVICE_TAG_ASLEEP = 19,        /* flag */
-    DEVICE_TAG_OLD = 20,           /* flag */
-    DEVICE_TAG_KIND = 21,          /* number: enum device_kind; unknown ones are kept */
-    DEVICE_TAG_FREQUENCY = 22,     /* figure: hertz */
-    DEVICE_TAG_PROCESSES = 23,     /* items: enum process_tag */
-    DEVICE_TAG_TILES = 24,         /* maybe */
-    DEVICE_TAG_ORDINAL = 25,       /* maybe; only of leased devices */
-    DEVICE_TAG_FIRST_TILE = 26,    /* maybe; only of leased devices */
+    DEVICE_TAG_ID = 1,               /* id; required */
+    DEVICE_TAG_NAME = 2,             /* text */
+    DEVICE_TAG_UUID = 3,             /* text */
+    DEVICE_TAG_PARENT = 4,           /* text */
+    DEVICE_TAG_CPUS = 5,             /* text */
+    DEVICE_TAG_PCI = 6,              /* pci */
+    DEVICE_TAG_MEMORY_TOTAL = 7,     /* maybe: bytes */
+    DEVICE_TAG_NUMA = 8,             /* maybe */
+    DEVICE_TAG_MINOR = 9,            /* maybe */
+    DEVICE_TAG_CAP = 10,             /* maybe: major * 65536 + minor */
+    DEVICE_TAG_HEALTH = 11,          /* number: enum health; unknown ones are kept */
+    DEVICE_TAG_PARTITIONED = 12,     /* flag */
+    DEVICE_TAG_NODES = 13,           /* strings */
+    DEVICE_TAG_MEMORY_FREE = 14,     /* figure: bytes */
+    DEVICE_TAG_UTILIZATION = 15,     /* figure: thousandths */
+    DEVICE_TAG_TEMPERATURE = 16,     /* figure: thousandths of a degree Celsius */
+    DEVICE_TAG_POWER = 17,           /* figure: milliwatts */
+    DEVICE_TAG_HEALTH_REASON = 18,   /* text, cut */
+    DEVICE_TAG_ASLEEP = 19,          /* flag */
+    DEVICE_TAG_OLD = 20,             /* flag */
+    DEVICE_TAG_KIND = 21,            /* number: enum device_kind; unknown ones are kept */
+    DEVICE_TAG_FREQUENCY = 22,       /* figure: hertz */
+    DEVICE_TAG_PROCESSES = 23,       /* items: enum process_tag */
+    DEVICE_TAG_TILES = 24,           /* maybe */
+    DEVICE_TAG_ORDINAL = 25,         /* maybe; only of leased devices */
+    DEVICE_TAG_FIRST_TILE = 26,      /* maybe; only of leased devices */
+    DEVICE_TAG_MEMORY_IDLE = 27,     /* maybe: bytes */
+    DEVICE_TAG_HIDES_PROCESSES = 28, /* flag */
 };
 
 /* The tags of a process that uses a device. Never renumber, only append. */
@@ -51,6 +53,8 @@ enum process_tag {
     PROCESS_TAG_SAID_LEASE = 10,  /* number; only from the probe */
     PROCESS_TAG_SAID_SOCKET = 11, /* text; only from the probe */
     PROCESS_TAG_OWNER = 12,       /* maybe; only from the probe */
+    PROCESS_TAG_UNDECIDED = 13,   /* flag */
+    PROCESS_TAG_ANCESTORS = 14,   /* list: pids; only from the probe */
 };
 
 /* The tags of a link between two devices of a list. Never renumber, only append. */

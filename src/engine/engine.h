@@ -178,8 +178,8 @@ int engine_extend(struct engine *engine, uint64_t lease, int64_t expires,
 /* ---- Devices ---- */
 
 /* Makes all changes until engine_resume() count as one: until then no claim is granted or refused
- * as impossible, and no lease is given notice. Meanwhile the caller may only change devices, blocks
- * and loads, and end leases and claims. */
+ * as impossible, and no lease is given notice. Meanwhile the caller may only change devices,
+ * blocks, loads and rules, and end leases and claims. */
 void engine_pause(struct engine *engine);
 
 /* Adds a device. It gets the next slot, or its old slot if a device with this id was here before.
@@ -198,8 +198,9 @@ void engine_device_gone(struct engine *engine, uint32_t slot);
 /* Marks a device as present again, unchanged. */
 void engine_device_back(struct engine *engine, uint32_t slot);
 void engine_device_health(struct engine *engine, uint32_t slot, enum health health);
-/* Takes the members of `from` that do not influence decisions: health_reason, asleep, old and the
- * processes. They are moved out of `from`; its other members are ignored. */
+/* Takes the members of `from` that do not influence decisions: health_reason, asleep, old, the
+ * processes, and what tells whether there are more (model/machine/occupancy.h). They are moved out
+ * of `from`; its other members are ignored. */
 void engine_device_observe(struct engine *engine, uint32_t slot, struct device *from);
 /* Returns the device's processes, which the caller may complete. Valid until the next
  * engine_device_observe(). */

@@ -180,6 +180,9 @@ void engine_device_observe(struct engine *engine, uint32_t slot, struct device *
     from->processes = (struct device_process_list){0};
     device->asleep = from->asleep;
     device->old = from->old;
+    device->hides_processes = from->hides_processes;
+    if (from->memory_idle.known)
+        device->memory_idle = from->memory_idle;
 }
 
 struct device_process_list *engine_device_processes(struct engine *engine, uint32_t slot)

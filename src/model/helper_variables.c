@@ -37,8 +37,5 @@ const char *const helper_variables_dropped[] = {
 };
 
 const char *const helper_variables_paths[] = {
-    "BERTH_NVML",
-    "BERTH_PROBE",
-    "BERTH_SYSROOT",
-    NULL,
+    "BERTH_NVML", "BERTH_PROBE", "BERTH_READER", "BERTH_SYSROOT", NULL,
 };

@@ -82,6 +82,8 @@ struct slot_info {
     char *reason;         /* why it was drained; NULL: not drained, or no reason was given */
     struct optional_number reason_uid; /* the user who drained it; unknown: the pool itself */
     int64_t reason_time;               /* when it was drained; 0: it is not drained */
+    struct optional_number name_uid;   /* the other process that holds its kernel-wide name */
+    struct optional_number name_pid;
 };
 
 struct lease_info {
@@ -112,6 +114,9 @@ struct lease_info {
     uint64_t judged_time;        /* nanoseconds for which the devices' use is known */
     uint64_t idle_time;          /* the part of judged_time without use */
 };
+
+/* The bytes of an ended lease's command line that are kept. */
+#define ENDED_COMMAND_MAX 256
 
 /* A lease that has ended. */
 struct ended_lease {

@@ -46,7 +46,7 @@ int probe_deadline(int64_t *ret_deadline, struct berth_error *error)
     return code < 0 ? error_wrap(error, code, "BERTH_PROBE_DEADLINE") : 0;
 }
 
-int probe_start(struct probe *probe, struct berth_error *error)
+int probe_spawn_program(int socket, struct berth_error *error)
 {
     static char *arguments[] = {(char *)"berth-probe", NULL};
     const char *named = getenv("BERTH_PROBE");
@@ -54,14 +54,13 @@ int probe_start(struct probe *probe, struct berth_error *error)
     struct detached_program detached = {
         .program = named,
         .arguments = arguments,
+        .input = socket,
         .output = -1,
         .log = -1,
         .listening = -1,
         .dropped = helper_variables_dropped,
         .paths = helper_variables_paths,
     };
-    int ends[2];
-    int code;
 
     if (named == NULL || *named == '\0') {
         program_find("berth-probe", found, sizeof(found));
@@ -69,10 +68,24 @@ int probe_start(struct probe *probe, struct berth_error *error)
     } else if (*named != '/' && realpath(named, found) != NULL) {
         detached.program = found; /* the program starts in another directory */
     }
+    return spawn_detached(&detached, error);
+}
+
+static int spawn_here(void *context, int socket, struct berth_error *error)
+{
+    (void)context;
+    return probe_spawn_program(socket, error);
+}
+
+int probe_start_with(struct probe *probe, probe_spawn_function *spawn, void *context,
+                     struct berth_error *error)
+{
+    int ends[2];
+    int code;
+
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return error_set_errno(error, errno, "cannot create a socket pair");
-    detached.input = ends[1];
-    code = spawn_detached(&detached, error);
+    code = spawn(context, ends[1], error);
     close(ends[1]);
     if (code < 0) {
         close(ends[0]);
@@ -81,6 +94,11 @@ int probe_start(struct probe *probe, struct berth_error *error)
     probe_channel_init(&probe->channel, ends[0]);
     probe->is_open = true;
     return 0;
+}
+
+int probe_start(struct probe *probe, struct berth_error *error)
+{
+    return probe_start_with(probe, spawn_here, NULL, error);
 }
 
 void probe_finish(struct probe *probe)
@@ -152,7 +170,8 @@ static int wait_for_answer(struct probe *probe, uint64_t number, int64_t until,
         }
         if (code == 1) {
             machine_report_finish(&answer.report);
-            continue;
+            if (left > 0)
+                continue;
         }
         if (left <= 0)
             return error_set(error, BERTH_ERROR_TIMED_OUT,

@@ -32,6 +32,15 @@ struct probe {
  * Returns at once. Fails like spawn_detached(), or with BERTH_ERROR_IO. */
 int probe_start(struct probe *probe, struct berth_error *error);
 
+/* Executes the program with its end of the connection, which stays the caller's. */
+typedef int probe_spawn_function(void *context, int socket, struct berth_error *error);
+
+/* Does the same with another way to execute the program. */
+int probe_start_with(struct probe *probe, probe_spawn_function *spawn, void *context,
+                     struct berth_error *error);
+/* Executes the program as probe_start() does. */
+int probe_spawn_program(int socket, struct berth_error *error);
+
 /* Closes the connection. Allowed if the probe was never started. */
 void probe_finish(struct probe *probe);
 

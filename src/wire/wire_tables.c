@@ -26,6 +26,8 @@ static const struct tagged_field slot_fields[] = {
     [WIRE_SLOT_REASON] = {TAGGED_MEMBER(slot_info, reason, words), .max = WIRE_TEXT_MAX},
     [WIRE_SLOT_REASON_UID] = {TAGGED_MEMBER(slot_info, reason_uid, maybe), .max = UINT32_MAX},
     [WIRE_SLOT_REASON_TIME] = {TAGGED_NUMBER(slot_info, reason_time, UINT64_MAX)},
+    [WIRE_SLOT_NAME_UID] = {TAGGED_MEMBER(slot_info, name_uid, maybe), .max = UINT32_MAX},
+    [WIRE_SLOT_NAME_PID] = {TAGGED_MEMBER(slot_info, name_pid, maybe), .max = INT32_MAX},
 };
 _Static_assert(COUNT(slot_fields) <= 64, "tags seen are bits of 64");
 

@@ -74,6 +74,8 @@ enum wire_slot_tag {
     WIRE_SLOT_REASON = 8,       /* text */
     WIRE_SLOT_REASON_UID = 9,   /* maybe */
     WIRE_SLOT_REASON_TIME = 10, /* number: nanoseconds since 1970 UTC */
+    WIRE_SLOT_NAME_UID = 11,    /* maybe */
+    WIRE_SLOT_NAME_PID = 12,    /* maybe */
 };
 
 enum wire_lease_tag {

@@ -126,11 +126,22 @@ void device_process_advise(const struct device_process *process, struct text *ou
             container_shown_length(process->container), process->container);
 }
 
+void device_process_forget_hints(struct device_process *process)
+{
+    process->said_lease = 0;
+    free(process->said_socket);
+    process->said_socket = NULL;
+    process->owner = (struct optional_number){0};
+    free((void *)process->ancestors);
+    process->ancestors = NULL;
+    process->ancestor_count = 0;
+}
+
 void device_process_finish(struct device_process *process)
 {
+    device_process_forget_hints(process);
     free(process->command);
     free(process->container);
-    free(process->said_socket);
     *process = (struct device_process){0};
 }
 

@@ -38,6 +38,9 @@ extern const struct choice device_kind_names[];
 /* The maximum number of processes of one device; further processes are ignored. */
 #define DEVICE_PROCESSES_MAX 4096
 
+/* The maximum number of ancestors of a process. */
+#define DEVICE_ANCESTORS_MAX 64
+
 /* A process that uses a device. */
 struct device_process {
     uint64_t pid;
@@ -51,10 +54,16 @@ struct device_process {
     bool draws;                    /* it is only known to draw, not to compute */
     bool squats;                   /* it has no lease and keeps the device from being granted */
 
+    /* The kernel could not show it in time, so its environment, start and owner are unknown: it is
+     * inside execve(), for example. Its uid is known unless it has ended. */
+    bool undecided;
+
     /* The probe sets these for the daemon, which assigns processes to leases. */
     uint64_t said_lease;          /* the lease in its environment (model/lease_mark.h) */
     char *said_socket;            /* the socket in its environment */
     struct optional_number owner; /* of its container (base/system/process_container.h) */
+    const uint32_t *ancestors;    /* pids: its parent first, at most DEVICE_ANCESTORS_MAX */
+    uint32_t ancestor_count;
 };
 
 struct device_process_list {
@@ -89,6 +98,9 @@ struct device {
     bool old;                 /* it does not answer now; these values are from an earlier probe */
     struct string_list nodes; /* device files */
     struct load load;
+    struct optional_number memory_idle; /* bytes: the least that was seen in use while the probe ran
+                                         * (model/machine/occupancy.h) */
+    bool hides_processes;               /* the driver cannot list the processes */
     struct device_process_list processes; /* the visible processes that use the device */
 };
 
@@ -121,6 +133,9 @@ struct device_process *device_process_find_or_add(struct device_process_list *li
 /* Appends advice for a process in a container that has no lease. Appends nothing when the process
  * is in no container. */
 void device_process_advise(const struct device_process *process, struct text *out);
+
+/* Forgets what the probe has set for the daemon only. */
+void device_process_forget_hints(struct device_process *process);
 
 /* Frees what the process owns and zeroes it. */
 void device_process_finish(struct device_process *process);

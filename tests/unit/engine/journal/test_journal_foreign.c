@@ -422,5 +422,5 @@ int main(void)
         cmocka_unit_test(what_could_not_be_read_is_not_written),
     };
 
-    return cmocka_run_group_tests_name("journal_records", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("journal_foreign", tests, NULL, NULL);
 }
