@@ -86,6 +86,8 @@ extern const struct vendor_table dri_table;
 /* All tables, in the order of enum vendor; terminated by NULL. */
 extern const struct vendor_table *const vendor_tables[];
 
-enum { LANE_NVIDIA, LANE_SYSFS, LANE_PROCESSES, LANES };
+/* The last two lanes read /proc: one scans all processes, while the other one describes processes
+ * that use a device. */
+enum { LANE_NVIDIA, LANE_SYSFS, LANE_PROCESSES, LANE_DESCRIPTIONS, LANES };
 
 #endif

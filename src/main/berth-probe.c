@@ -12,6 +12,7 @@
 #include "hardware/supervisor/supervisor.h"
 #include "hardware/sysfs/sysroot.h"
 #include "hardware/vendors.h"
+#include "sandbox/sandbox.h"
 
 enum { EXIT_USAGE = 2, EXIT_BERTH = 125 };
 
@@ -49,6 +50,7 @@ int main(int argc, char **argv)
     struct sysroot root = {0};
     int code;
 
+    sandbox_hide();
     if (argc > 1)
         return print_information(argc, argv);
     if (!is_socket(STDIN_FILENO)) {
@@ -58,7 +60,9 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     signal(SIGPIPE, SIG_IGN);
-    code = sysroot_init(&root, &error);
+    code = sandbox_enter_supervisor(&error);
+    if (code == 0)
+        code = sysroot_init(&root, &error);
     if (code == 0)
         code = supervisor_run(STDIN_FILENO, &root, vendor_tables, &error);
     sysroot_finish(&root);

@@ -67,6 +67,7 @@ struct nvidia_query {
     const struct nvml *nvml;
     nvml_device handle;
     struct device *device; /* receives the facts */
+    bool lists_processes;  /* a call that lists processes has worked */
     int lost; /* the return code that reported the GPU as lost or in need of a reset; 0: none */
 };
 

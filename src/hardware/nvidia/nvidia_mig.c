@@ -141,6 +141,8 @@ static int read_instance(struct nvidia_query *query, const struct device *gpu, c
         code = add_nodes(query, &instance, error);
     if (code == 0)
         code = add_processes(query, &instance, of_gpu, error);
+    /* Where the library does not list them for an instance, it lists them for the GPU. */
+    query->device->hides_processes &= gpu->hides_processes;
     if (code == 0 && path != NULL)
         code = locality_read(query->root, path, query->device, error);
     if (code == 0 && query->lost != 0)

@@ -80,6 +80,7 @@ static int try_listing(struct nvidia_query *query, const struct process_listing 
         return BERTH_ERROR_MEMORY;
     number = listing->call(query->handle, &count, entries);
     *ret_is_enough = number != NVML_ERROR_INSUFFICIENT_SIZE || *room >= DEVICE_PROCESSES_MAX;
+    query->lists_processes |= number == NVML_SUCCESS || number == NVML_ERROR_INSUFFICIENT_SIZE;
     if (nvidia_answered(query, number)) {
         for (unsigned i = 0; i < count && i < *room && code == 0; i++)
             code = add_use(listing, (const char *)entries + i * listing->size, uses);
@@ -158,6 +159,7 @@ int nvidia_uses_read(struct nvidia_query *query, struct nvidia_use_list *uses,
         code = list_processes(query, &listings[i], uses);
     if (code < 0)
         return error_set_memory(error);
+    query->device->hides_processes = !query->lists_processes && query->lost == 0;
     merge_entries(uses);
     return 0;
 }

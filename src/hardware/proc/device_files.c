@@ -199,12 +199,13 @@ int device_file_add_device(const struct device_file *node, struct pci_address pc
 {
     /* The file that has this name here is not the one that was opened. */
     bool is_misnamed = pci.known && node->pci.known && pci_compare(pci, node->pci) != 0;
+    bool has_name = !is_misnamed && *node->name != '\0';
     char file[sizeof(NODE_DIRECTORY) + DEVICE_FILE_NAME_SIZE];
     char *files[] = {file};
     struct used_device known = {
         .pci = pci.known ? pci : node->pci,
         .path = is_misnamed ? NULL : node->path,
-        .nodes = {.items = files, .count = is_misnamed ? 0 : COUNT(files)},
+        .nodes = {.items = files, .count = has_name ? COUNT(files) : 0},
     };
     size_t place;
 

@@ -128,10 +128,11 @@ static void keep_scan(struct device_users *uses, struct proc_scan *scan)
 }
 
 int device_users_scan(struct device_users *uses, const struct sysroot *root,
-                      struct findings *findings, struct berth_error *error)
+                      const struct proc_watch *watch, struct findings *findings,
+                      struct berth_error *error)
 {
     struct proc_scan scan = {0};
-    int code = proc_scan_run(&scan, root, error);
+    int code = proc_scan_run(&scan, root, watch, error);
     size_t use = 0;
 
     for (size_t i = 0; code == 0 && i < scan.devices.count; i++) {

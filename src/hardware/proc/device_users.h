@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include "hardware/findings.h"
+#include "hardware/proc/proc_ancestors.h"
+#include "hardware/proc/proc_watch.h"
 #include "hardware/sysfs/sysroot.h"
 
 /* The state kept from scan to scan: the busy time of each engine. */
@@ -35,19 +37,28 @@ void device_users_destroy(struct device_users *uses);
  *    ended is not included.
  *
  * Names of files prove nothing: a descriptor counts if the kernel says that it is a DRM device, or
- * if it is the same device file that has its name here. Fails with BERTH_ERROR_MEMORY, or another
- * code if /proc cannot be read. */
+ * if it is the same device file that has its name here.
+ *
+ * For the processes to avoid (`watch`, NULL: none), only what the kernel says of the descriptors
+ * counts, in fdinfo. They count as computing.
+ *
+ * Fails with BERTH_ERROR_MEMORY, or another code if /proc cannot be read. */
 int device_users_scan(struct device_users *uses, const struct sysroot *root,
-                      struct findings *findings, struct berth_error *error);
+                      const struct proc_watch *watch, struct findings *findings,
+                      struct berth_error *error);
 
-/* Fills in the known facts about the process with this pid: uid, command, container, start, and the
- * lease that its environment names. The command is the command line with blanks between its
- * arguments; control characters and invalid UTF-8 are replaced, and it has at most PROCESS_TEXT_MAX
- * bytes. A process without a command line has its name instead. The container is the id that
- * docker, containerd, podman, CRI-O, LXC or systemd-nspawn put into the path of its cgroup. The uid
- * is the effective one. Fails with BERTH_ERROR_NOT_FOUND if there is no such process, or _MEMORY.
- */
-int proc_describe_process(const struct sysroot *root, struct device_process *process,
+/* Fills in the known facts about the process with this pid: uid, command, container, start, the
+ * lease that its environment names, and its ancestors. The command is the command line with blanks
+ * between its arguments; control characters and invalid UTF-8 are replaced, and it has at most
+ * PROCESS_TEXT_MAX bytes. A process without a command line has its name instead. The container is
+ * the id that docker, containerd, podman, CRI-O, LXC or systemd-nspawn put into the path of its
+ * cgroup. The uid is the effective one.
+ *
+ * If the process is undecided, only the kernel's own figures are read: uid, name, container and
+ * ancestors. May block otherwise; `watch` tells at which process (NULL: nobody watches). Fails with
+ * BERTH_ERROR_NOT_FOUND if there is no such process, or _MEMORY. */
+int proc_describe_process(const struct sysroot *root, const struct proc_watch *watch,
+                          struct ancestor_budget *budget, struct device_process *process,
                           struct berth_error *error);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/text/span.h"
 #include "base/text/utf8.h"
 #include "codec/device_tags.h"
+#include "hardware/proc/proc_ancestors.h"
 #include "model/lease_mark.h"
 
 enum {
@@ -223,13 +224,49 @@ static int describe_lease(const struct sysroot *root, struct device_process *pro
     return code == -ENOMEM ? BERTH_ERROR_MEMORY : 0;
 }
 
-int proc_describe_process(const struct sysroot *root, struct device_process *process,
+/* Returns the pid of the parent; 0: unknown. */
+static uint64_t parent_of(const struct text *status)
+{
+    struct span line = find_line(status, "PPid");
+    uint64_t parent;
+
+    return span_read_number(&line, &parent) && parent <= INT32_MAX ? parent : 0;
+}
+
+static int copy_name(struct span name, struct device_process *process)
+{
+    char *plain = plain_text(name);
+
+    if (plain == NULL)
+        return BERTH_ERROR_MEMORY;
+    free(process->command);
+    process->command = plain;
+    return 0;
+}
+
+/* Adds the facts that only the process itself shows. They come last: it may be slow to show them,
+ * or not show them at all. */
+static int ask_process(const struct sysroot *root, const struct text *status,
+                       struct device_process *process)
+{
+    process->started = start_time(root, process->pid);
+    describe_owner(root, process);
+    if (describe_lease(root, process) < 0 ||
+        describe_command(root, find_line(status, "Name"), process) < 0)
+        return BERTH_ERROR_MEMORY;
+    return 0;
+}
+
+int proc_describe_process(const struct sysroot *root, const struct proc_watch *watch,
+                          struct ancestor_budget *budget, struct device_process *process,
                           struct berth_error *error)
 {
     struct text status = {0};
-    int code = sysroot_read_text(root, STATUS_MAX, &status, "/proc/%llu/status",
-                                 (unsigned long long)process->pid);
+    int code;
 
+    proc_watch_touch(watch, process->pid);
+    code = sysroot_read_text(root, STATUS_MAX, &status, "/proc/%llu/status",
+                             (unsigned long long)process->pid);
     if (code == -ENOMEM)
         code = error_set_memory(error);
     else if (code < 0)
@@ -237,14 +274,18 @@ int proc_describe_process(const struct sysroot *root, struct device_process *pro
                          (unsigned long long)process->pid);
     else {
         process->uid = effective_uid(find_line(&status, "Uid"));
-        process->started = start_time(root, process->pid);
-        describe_owner(root, process);
-        /* The environment and the command come last: they are the process's own memory, which may
-         * be slow to read. */
-        if (describe_container(root, process) < 0 || describe_lease(root, process) < 0 ||
-            describe_command(root, find_line(&status, "Name"), process) < 0)
-            code = error_set_memory(error);
+        code = describe_container(root, process);
+        if (code == 0)
+            code =
+                proc_ancestors_find(root, watch, budget, parent_of(&status), clock_now(), process);
+        proc_watch_touch(watch, process->pid);
+        if (code == 0)
+            code = process->undecided ? copy_name(find_line(&status, "Name"), process)
+                                      : ask_process(root, &status, process);
+        if (code < 0)
+            error_set_memory(error);
     }
+    proc_watch_leave(watch);
     text_finish(&status);
     return code;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -26,6 +27,7 @@ enum {
 struct proc_walk {
     struct proc_scan *scan;
     const struct sysroot *root;
+    const struct proc_watch *watch;
     struct device_file_list nodes;
     int processes; /* an open descriptor of /proc */
     bool saw_first;
@@ -99,7 +101,7 @@ static int add_engines(struct proc_scan *scan, const struct use *use, const stru
     return 0;
 }
 
-static int add_use(struct proc_walk *walk, struct device_file *node, uint64_t pid,
+static int add_use(struct proc_walk *walk, const struct device_file *node, uint64_t pid,
                    const struct fdinfo *fdinfo)
 {
     struct proc_scan *scan = walk->scan;
@@ -128,18 +130,25 @@ static int add_use(struct proc_walk *walk, struct device_file *node, uint64_t pi
     return add_engines(scan, use, fdinfo);
 }
 
+/* Finds the file that a link of /proc leads to. Does not ask a server of the file's file system,
+ * which may not answer: an old answer is good enough to recognise a device or a program. */
+static bool find_target(int directory, const char *path, struct statx *ret_status)
+{
+    return statx(directory, path, AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, ret_status) == 0;
+}
+
 /* Returns whether this descriptor is open on the device file `node`. If the kernel calls it a DRM
  * device, it is. Otherwise the device numbers must agree: any user could have a file with that name
  * in a mount namespace. */
 static bool is_device_file(const struct proc_walk *walk, int descriptors, const char *name,
                            const struct device_file *node, const struct fdinfo *fdinfo)
 {
-    struct stat status;
+    struct statx status;
 
     if (fdinfo->is_drm || walk->root->recorded)
         return true;
-    return node->is_there && fstatat(descriptors, name, &status, 0) == 0 &&
-           S_ISCHR(status.st_mode) && status.st_rdev == node->number;
+    return node->is_there && find_target(descriptors, name, &status) && S_ISCHR(status.stx_mode) &&
+           makedev(status.stx_rdev_major, status.stx_rdev_minor) == node->number;
 }
 
 /* Returns whether this process and the other one are both probes, of any user. A probe
@@ -148,17 +157,18 @@ static bool is_probe(const struct proc_walk *walk, uint64_t pid)
 {
     static const char program[] = "/berth-probe";
     char path[PATH_MAX];
-    struct stat theirs;
-    struct stat own;
+    struct statx theirs;
+    struct statx own;
     ssize_t length = readlinkat(walk->processes, "self/exe", path, sizeof(path));
 
     if (length < (ssize_t)strlen(program) ||
         memcmp(path + length - strlen(program), program, strlen(program)) != 0)
         return false;
     snprintf(path, sizeof(path), "%llu/exe", (unsigned long long)pid);
-    return fstatat(walk->processes, "self/exe", &own, 0) == 0 &&
-           fstatat(walk->processes, path, &theirs, 0) == 0 && own.st_dev == theirs.st_dev &&
-           own.st_ino == theirs.st_ino;
+    return find_target(walk->processes, "self/exe", &own) &&
+           find_target(walk->processes, path, &theirs) &&
+           own.stx_dev_major == theirs.stx_dev_major && own.stx_dev_minor == theirs.stx_dev_minor &&
+           own.stx_ino == theirs.stx_ino;
 }
 
 static int scan_descriptor(struct proc_walk *walk, int descriptors, uint64_t pid, const char *name)
@@ -186,16 +196,53 @@ static int scan_descriptor(struct proc_walk *walk, int descriptors, uint64_t pid
     return add_use(walk, node, pid, &fdinfo);
 }
 
+/* Does the same without the link, from what the kernel says of the descriptor alone. */
+static int scan_avoided_descriptor(struct proc_walk *walk, uint64_t pid, const char *name)
+{
+    static const struct device_file unnamed = {0};
+    ssize_t length = read_fdinfo(walk, pid, name);
+    struct fdinfo fdinfo;
+
+    walk->computes = true;
+    if (length <= 0)
+        return 0;
+    fdinfo_parse(walk->content, (size_t)length, &fdinfo);
+    return fdinfo.is_drm && fdinfo.pci.known ? add_use(walk, &unnamed, pid, &fdinfo) : 0;
+}
+
+/* Returns whether only the kernel's own figures of the process are read. */
+static bool is_avoided(const struct proc_walk *walk, uint64_t pid)
+{
+    struct stat status;
+    char name[24];
+
+    if (proc_watch_find_avoided(walk->watch, pid) != NULL)
+        return true;
+    if (!proc_watch_avoids_users(walk->watch))
+        return false;
+    snprintf(name, sizeof(name), "%llu", (unsigned long long)pid);
+    return fstatat(walk->processes, name, &status, 0) == 0 &&
+           proc_watch_avoids_user(walk->watch, status.st_uid);
+}
+
 static int scan_process(struct proc_walk *walk, uint64_t pid)
 {
+    const struct avoided_process *avoided = proc_watch_find_avoided(walk->watch, pid);
     char path[sizeof("18446744073709551615/fd")];
     size_t first = walk->scan->uses.count;
+    bool is_known_to_stall = is_avoided(walk, pid);
     struct dirent *entry;
     DIR *directory;
     int code = 0;
 
+    if (avoided != NULL && avoided->wholly) {
+        walk->scan->is_whole = false;
+        return 0;
+    }
     snprintf(path, sizeof(path), "%llu/fd", (unsigned long long)pid);
+    proc_watch_touch(walk->watch, pid);
     directory = open_directory(walk->processes, path);
+    proc_watch_leave(walk->watch);
     if (directory == NULL) {
         walk->scan->is_whole &= errno == ENOENT || errno == ESRCH || errno == ENOTDIR;
         return errno == ENOMEM ? BERTH_ERROR_MEMORY : 0;
@@ -209,7 +256,10 @@ static int scan_process(struct proc_walk *walk, uint64_t pid)
             walk->scan->is_whole = false;
             break;
         }
-        code = scan_descriptor(walk, dirfd(directory), pid, entry->d_name);
+        proc_watch_touch(walk->watch, pid);
+        code = is_known_to_stall ? scan_avoided_descriptor(walk, pid, entry->d_name)
+                                 : scan_descriptor(walk, dirfd(directory), pid, entry->d_name);
+        proc_watch_leave(walk->watch);
     }
     closedir(directory);
     for (size_t i = first; i < walk->scan->uses.count; i++)
@@ -332,7 +382,8 @@ static void merge_engines(struct proc_scan *scan)
     scan->engines.count = kept;
 }
 
-int proc_scan_run(struct proc_scan *scan, const struct sysroot *root, struct berth_error *error)
+int proc_scan_run(struct proc_scan *scan, const struct sysroot *root,
+                  const struct proc_watch *watch, struct berth_error *error)
 {
     struct proc_walk *walk = calloc(1, sizeof(*walk));
     int code;
@@ -342,6 +393,7 @@ int proc_scan_run(struct proc_scan *scan, const struct sysroot *root, struct ber
     *scan = (struct proc_scan){.began_at = clock_now(), .is_whole = true};
     walk->scan = scan;
     walk->root = root;
+    walk->watch = watch;
     code = device_files_are_absent(root) ? 0 : scan_all_processes(walk, error);
     if (code == 0 && device_file_list_add_present(&walk->nodes, root, scan) < 0)
         code = error_set_memory(error);

@@ -14,6 +14,7 @@
 #include "base/string_list.h"
 #include "base/vector.h"
 #include "hardware/proc/fdinfo.h"
+#include "hardware/proc/proc_watch.h"
 #include "hardware/sysfs/sysroot.h"
 #include "model/machine/load.h"
 
@@ -62,9 +63,10 @@ struct proc_scan {
     bool is_whole;    /* every process was visible */
 };
 
-/* Fills in an empty scan. Fails with BERTH_ERROR_MEMORY, or _IO if there is no /proc. The caller
- * finishes the scan, also on failure. */
-int proc_scan_run(struct proc_scan *scan, const struct sysroot *root, struct berth_error *error);
+/* Fills in an empty scan. `watch` is NULL if nobody watches. Fails with BERTH_ERROR_MEMORY, or _IO
+ * if there is no /proc. The caller finishes the scan, also on failure. */
+int proc_scan_run(struct proc_scan *scan, const struct sysroot *root,
+                  const struct proc_watch *watch, struct berth_error *error);
 void proc_scan_finish(struct proc_scan *scan);
 
 /* Returns the position of a device in another scan; that scan's number of devices if it is missing.
@@ -81,7 +83,7 @@ bool proc_scan_utilization(struct proc_scan *now, size_t device, const struct pr
 #define DEVICE_FILE_NAME_SIZE 32
 
 struct device_file {
-    char name[DEVICE_FILE_NAME_SIZE]; /* renderD128 */
+    char name[DEVICE_FILE_NAME_SIZE]; /* renderD128; empty: unknown */
     char *path;                       /* the resolved directory of its device; NULL: unknown */
     struct pci_address pci;           /* of the device */
     bool is_there;                    /* a character device with this name exists here */

@@ -241,6 +241,27 @@ static int add_use(struct device *device, const struct device *used)
     return 0;
 }
 
+static int copy_ancestors(struct device_process *process, const struct device_process *from)
+{
+    size_t size = from->ancestor_count * sizeof(*from->ancestors);
+    uint32_t *copy = size == 0 ? NULL : malloc(size);
+
+    if (size != 0 && copy == NULL)
+        return BERTH_ERROR_MEMORY;
+    if (copy != NULL)
+        memcpy(copy, from->ancestors, size);
+    free((void *)process->ancestors);
+    process->ancestors = copy;
+    process->ancestor_count = from->ancestor_count;
+    return 0;
+}
+
+/* Returns whether the process has not been described by the time of the report. */
+static bool is_late(const struct cached_process *cached)
+{
+    return !cached->one.items[0].uid.known && (cached->describe.waits || cached->describe.runs);
+}
+
 static int describe_process(const struct device_cache *cache, struct device_process *process)
 {
     int code;
@@ -251,12 +272,19 @@ static int describe_process(const struct device_cache *cache, struct device_proc
         if (known->pid != process->pid)
             continue;
         process->uid = known->uid;
+        process->undecided = known->undecided;
+        if (is_late(cache->processes.items[i])) {
+            process->undecided = true;
+            process->uid = stalled_uid(process->pid);
+        }
         process->started = known->started;
         process->said_lease = known->said_lease;
         process->owner = known->owner;
         code = copy_text(&process->command, known->command);
         if (code == 0)
             code = copy_text(&process->said_socket, known->said_socket);
+        if (code == 0)
+            code = copy_ancestors(process, known);
         return code < 0 ? code : copy_text(&process->container, known->container);
     }
     return 0;

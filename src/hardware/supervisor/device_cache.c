@@ -128,8 +128,8 @@ struct cached_process *device_cache_get_process(struct device_cache *cache, uint
         free(process);
         return NULL;
     }
-    process->describe =
-        (struct task){.kind = STEP_DESCRIBE, .lane = LANE_PROCESSES, .timeout = PROCESSES_TIMEOUT};
+    process->describe = (struct task){
+        .kind = STEP_DESCRIBE, .lane = LANE_DESCRIPTIONS, .timeout = PROCESSES_TIMEOUT};
     place = vector_append(&cache->processes);
     if (place == NULL) {
         device_cache_free_process(process);

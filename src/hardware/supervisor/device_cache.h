@@ -63,6 +63,7 @@ struct cached_process {
     struct task describe;
     struct device_process_list one; /* has one item */
     uint64_t requested;             /* serial of the last request that it was described for */
+    unsigned attempts;              /* to describe it for that request */
 };
 
 /* The whole cache. Zeroed memory is an empty cache without vendors. */

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "hardware/supervisor/device_cache.h"
+#include "hardware/supervisor/stalled.h"
 #include "hardware/supervisor/workers.h"
 #include "hardware/sysfs/sysroot.h"
 #include "hardware/vendors.h"
@@ -23,6 +24,8 @@
 struct task_flow {
     struct workers workers;
     struct device_cache cache;
+    struct stalled_list stalled;  /* processes that readers of /proc do not ask */
+    unsigned scans;               /* of the current request */
     struct probe_request request; /* the current one */
     uint64_t serial;              /* counts the requests */
     int64_t now;                  /* clock_now() of this turn, set by the caller */

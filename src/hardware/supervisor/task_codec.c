@@ -6,7 +6,13 @@
 #include "base/error.h"
 #include "codec/device_tags.h"
 
-enum { FOUND_MAX = 65536, LINKS_MAX = 1 << 20, PATH_LENGTH_MAX = 4096, MESSAGE_MAX = 1024 };
+enum {
+    FOUND_MAX = 65536,
+    LINKS_MAX = 1 << 20,
+    PATH_LENGTH_MAX = 4096,
+    MESSAGE_MAX = 1024,
+    AVOIDED_MAX = 4096
+};
 
 enum found_tag {
     FOUND_DEVICE = 1,
@@ -23,10 +29,27 @@ static const struct tagged_field found_fields[] = {
 
 static const struct tagged_table found_tagged = TAGGED_TABLE(device_finding, found_fields);
 
+static const struct tagged_field avoided_process_fields[] = {
+    [1] = {TAGGED_NUMBER(avoided_process, pid, UINT64_MAX)},
+    [2] = {TAGGED_NUMBER(avoided_process, wholly, true)},
+};
+
+static const struct tagged_table avoided_process_tagged =
+    TAGGED_TABLE(avoided_process, avoided_process_fields);
+
+static const struct tagged_field avoided_user_fields[] = {
+    [1] = {TAGGED_NUMBER(avoided_user, uid, UINT32_MAX)},
+};
+
+static const struct tagged_table avoided_user_tagged =
+    TAGGED_TABLE(avoided_user, avoided_user_fields);
+
 enum step_tag {
     STEP_TAG_KIND = 1,
     STEP_TAG_VENDOR = 2,
     STEP_TAG_ABOUT = 3,
+    STEP_TAG_AVOIDED_PROCESSES = 4,
+    STEP_TAG_AVOIDED_USERS = 5,
 };
 
 static const struct tagged_field step_fields[] = {
@@ -34,6 +57,10 @@ static const struct tagged_field step_fields[] = {
     [STEP_TAG_VENDOR] = {TAGGED_NUMBER(step, vendor, VENDOR_DRI)},
     [STEP_TAG_ABOUT] = {TAGGED_MEMBER(step, about, items), .max = FOUND_MAX,
                         .inner = &found_tagged},
+    [STEP_TAG_AVOIDED_PROCESSES] = {TAGGED_MEMBER(step, avoided.processes, items),
+                                    .max = AVOIDED_MAX, .inner = &avoided_process_tagged},
+    [STEP_TAG_AVOIDED_USERS] = {TAGGED_MEMBER(step, avoided.users, items), .max = AVOIDED_MAX,
+                                .inner = &avoided_user_tagged},
 };
 
 static const struct tagged_table step_tagged = TAGGED_TABLE(step, step_fields);
@@ -62,6 +89,7 @@ static const struct tagged_table result_tagged = TAGGED_TABLE(step_result, resul
 void task_codec_finish_step(struct step *step)
 {
     finding_list_finish(&step->about);
+    proc_watch_finish_avoided(&step->avoided);
 }
 
 void task_codec_finish_result(struct step_result *result)

@@ -11,6 +11,7 @@
 
 #include "base/text/text.h"
 #include "hardware/findings.h"
+#include "hardware/proc/proc_watch.h"
 #include "model/machine/vendor.h"
 
 enum step_kind {
@@ -20,19 +21,22 @@ enum step_kind {
     STEP_READ,                /* read one device */
     STEP_LINKS,               /* find the links between devices; `about`: these devices */
     STEP_SCAN,                /* find the processes that use a device */
-    STEP_DESCRIBE,            /* describe a process; `about`: a device with only this process */
+    STEP_DESCRIBE, /* describe a process; `about`: a device with only this process, undecided if it
+                    * must not be asked */
 };
 
 struct step {
     enum step_kind kind;
     enum vendor vendor;
     struct finding_list about;
+    struct avoided avoided; /* STEP_SCAN */
 };
 
 struct step_result {
     int code; /* 0, or a negative code; the message has the reason */
     char *message;
     bool lost; /* there is no answer, because the worker hung or died; not in the packet */
+    uint64_t stalled_at; /* the process that the worker hung at; 0: none; not in the packet */
     struct findings findings;
 };
 

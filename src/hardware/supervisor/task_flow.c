@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/supervisor/supervisor_internal.h"
 
+#include "model/machine/occupancy.h"
+
 /* A device that hung or crashed its worker is read again after this time. */
 #define RETRY_AFTER INT64_C(30000000000)
+
+enum {
+    SCANS_MAX = 32,   /* for one request; each one but the last was stalled by another process */
+    ATTEMPTS_MAX = 3, /* to describe a process for one request */
+};
 
 static void note_error(struct task_flow *flow, int code)
 {
@@ -135,12 +142,45 @@ static void start_links(struct task_flow *flow, struct cached_vendor *vendor)
     vector_finish(&step.about);
 }
 
+/* Returns whether only the kernel's own figures of the process are read. */
+static bool is_avoided(const struct task_flow *flow, uint64_t pid)
+{
+    struct optional_number uid;
+
+    if (stalled_list_find(&flow->stalled, pid) != NULL)
+        return true;
+    if (flow->stalled.count <= STALLED_OF_USER_MAX)
+        return false;
+    uid = stalled_uid(pid);
+    return uid.known && stalled_list_is_full_of(&flow->stalled, (uint32_t)uid.value);
+}
+
+/* Starts to describe a process, unless not even the kernel can without stalling. */
+static void start_description(struct task_flow *flow, struct cached_process *process)
+{
+    struct device_process one = {.pid = process->one.items[0].pid};
+    struct device device = {
+        .id = {.vendor = VENDOR_DRI, .mig = DEVICE_NO_MIG},
+        .processes = {.items = &one, .count = 1},
+    };
+    struct device_finding about = {.device = &device};
+    const struct step step = {.kind = STEP_DESCRIBE, .about = {.items = &about, .count = 1}};
+    const struct stalled_process *stalled = stalled_list_find(&flow->stalled, one.pid);
+
+    if ((stalled != NULL && stalled->wholly) || process->attempts >= ATTEMPTS_MAX) {
+        device_process_finish(&process->one.items[0]);
+        process->one.items[0] =
+            (struct device_process){.pid = one.pid, .uid = stalled_uid(one.pid), .undecided = true};
+        return;
+    }
+    process->attempts++;
+    one.undecided = is_avoided(flow, one.pid);
+    start_task(flow, &process->describe, &step);
+}
+
 static void start_describe(struct task_flow *flow, uint64_t pid)
 {
     struct cached_process *process = device_cache_get_process(&flow->cache, pid);
-    struct device device = {.id = {.vendor = VENDOR_DRI, .mig = DEVICE_NO_MIG}};
-    struct device_finding about = {.device = &device};
-    struct step step = {.kind = STEP_DESCRIBE, .about = {.items = &about, .count = 1}};
 
     if (process == NULL) {
         flow->lost = true;
@@ -149,8 +189,19 @@ static void start_describe(struct task_flow *flow, uint64_t pid)
     if (process->requested == flow->serial)
         return;
     process->requested = flow->serial;
-    device.processes = process->one;
-    start_task(flow, &process->describe, &step);
+    process->attempts = 0;
+    if (!process->describe.waits && !process->describe.runs)
+        start_description(flow, process);
+}
+
+static void start_scan(struct task_flow *flow)
+{
+    struct step step = {.kind = STEP_SCAN};
+
+    flow->scans++;
+    note_error(flow, stalled_list_avoid(&flow->stalled, &step.avoided));
+    start_task(flow, &flow->cache.scan, &step);
+    proc_watch_finish_avoided(&step.avoided);
 }
 
 static void describe_users(struct task_flow *flow, const struct finding_list *list)
@@ -277,6 +328,22 @@ static bool is_valid_answer(const struct finding_list *list, const struct cached
            device_id_equals(list->items[0].device->id, cached->listed.device->id);
 }
 
+/* Keeps the least memory that was seen in use, for the device and each of its partitions. */
+static void carry_idle_memory(const struct finding_list *from, struct finding_list *to)
+{
+    struct device_finding *found;
+
+    vector_for_each (found, to) {
+        struct optional_number before = {0};
+
+        for (size_t i = 0; i < from->count; i++) {
+            if (device_id_equals(from->items[i].device->id, found->device->id))
+                before = from->items[i].device->memory_idle;
+        }
+        occupancy_note_idle(found->device, before);
+    }
+}
+
 static void apply_read(struct task_flow *flow, struct cached_vendor *vendor,
                        struct cached_device *cached, struct step_result *result)
 {
@@ -286,6 +353,7 @@ static void apply_read(struct task_flow *flow, struct cached_vendor *vendor,
         failure = "gave an invalid answer";
     note_error(flow, device_cache_set_failure(&cached->failure, failure));
     if (failure == NULL) {
+        carry_idle_memory(&cached->last, &result->findings.found);
         finding_list_finish(&cached->last);
         cached->last = result->findings.found;
         result->findings.found = (struct finding_list){0};
@@ -326,6 +394,13 @@ static void apply_scan(struct task_flow *flow, struct step_result *result)
 {
     struct device_cache *cache = &flow->cache;
 
+    if (result->stalled_at != 0) {
+        stalled_list_add(&flow->stalled, result->stalled_at);
+        if (flow->scans < SCANS_MAX) {
+            start_scan(flow);
+            return;
+        }
+    }
     note_error(flow, device_cache_set_failure(&cache->scan_failure,
                                               result->code < 0 ? result->message : NULL));
     if (result->code < 0)
@@ -336,14 +411,28 @@ static void apply_scan(struct task_flow *flow, struct step_result *result)
     describe_users(flow, &cache->scanned.found);
 }
 
-static void apply_description(struct task *task, struct step_result *result)
+/* Returns whether earlier facts about the process are better than the kernel's own figures. They
+ * are not of another user, so what they say of a lease is no worse than an environment. */
+static bool knows_more(const struct device_process *before, const struct device_process *now)
+{
+    return now->undecided && !before->undecided && before->started != 0 && before->uid.known &&
+           now->uid.known && before->uid.value == now->uid.value;
+}
+
+static void apply_description(struct task_flow *flow, struct task *task, struct step_result *result)
 {
     struct cached_process *process = container_of(task, struct cached_process, describe);
     struct device *device =
         result->findings.found.count == 1 ? result->findings.found.items[0].device : NULL;
 
+    if (result->stalled_at != 0) {
+        stalled_list_add(&flow->stalled, result->stalled_at);
+        start_description(flow, process);
+        return;
+    }
     if (result->code < 0 || device == NULL || device->processes.count != 1 ||
-        device->processes.items[0].pid != process->one.items[0].pid)
+        device->processes.items[0].pid != process->one.items[0].pid ||
+        knows_more(&process->one.items[0], &device->processes.items[0]))
         return;
     device_process_list_finish(&process->one);
     process->one = device->processes;
@@ -375,7 +464,7 @@ static void handle_done_task(void *context, struct task *task, struct step_resul
         apply_scan(flow, result);
         break;
     case STEP_DESCRIBE:
-        apply_description(task, result);
+        apply_description(flow, task, result);
         break;
     }
 }
@@ -434,15 +523,15 @@ static void start_vendor_tasks(struct task_flow *flow, struct cached_vendor *ven
 
 void task_flow_start_request(struct task_flow *flow)
 {
-    const struct step scan = {.kind = STEP_SCAN};
-
     forget_processes(flow);
+    stalled_list_forget_ended(&flow->stalled);
     flow->serial++;
+    flow->scans = 0;
     device_cache_each_task(&flow->cache, mark_carried, NULL);
     for (size_t i = 0; i < flow->cache.vendor_count; i++)
         start_vendor_tasks(flow, &flow->cache.vendors[i]);
     if (!flow->request.without_processes)
-        start_task(flow, &flow->cache.scan, &scan);
+        start_scan(flow);
 }
 
 static void note_awaited(void *context, struct task *task)
@@ -480,5 +569,6 @@ void task_flow_finish(struct task_flow *flow)
 {
     workers_finish(&flow->workers);
     device_cache_finish(&flow->cache);
+    stalled_list_finish(&flow->stalled);
     vector_finish(&flow->request.only);
 }

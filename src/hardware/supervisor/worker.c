@@ -17,6 +17,7 @@
 #include "hardware/proc/device_users.h"
 #include "hardware/supervisor/task_codec.h"
 #include "probe/probe_channel.h"
+#include "sandbox/sandbox.h"
 
 enum { OUR_SOCKET = 3 };
 
@@ -25,6 +26,8 @@ struct worker {
     const struct vendor_table *const *tables;
     struct vendor_context contexts[VENDOR_DRI + 1];
     struct device_users *uses;
+    struct ancestor_budget budget;
+    proc_touched *touched;
     struct probe_channel channel;
 };
 
@@ -42,24 +45,27 @@ static int refuse_step(struct berth_error *error)
     return error_set(error, BERTH_ERROR_INVALID, "cannot execute the step: unknown kind or vendor");
 }
 
-static int scan_processes(struct worker *worker, struct findings *findings,
+static int scan_processes(struct worker *worker, const struct step *step, struct findings *findings,
                           struct berth_error *error)
 {
+    const struct proc_watch watch = {.touched = worker->touched, .avoided = &step->avoided};
     int code = worker->uses != NULL ? 0 : device_users_create(&worker->uses, error);
 
-    return code < 0 ? code : device_users_scan(worker->uses, worker->root, findings, error);
+    return code < 0 ? code : device_users_scan(worker->uses, worker->root, &watch, findings, error);
 }
 
 /* Describes the process of the step's device and returns that device. */
 static int describe_process(struct worker *worker, struct step *step, struct findings *findings,
                             struct berth_error *error)
 {
+    const struct proc_watch watch = {.touched = worker->touched};
     struct device *device = step->about.count == 1 ? step->about.items[0].device : NULL;
     int code;
 
     if (device == NULL || device->processes.count != 1)
         return refuse_step(error);
-    code = proc_describe_process(worker->root, &device->processes.items[0], error);
+    code = proc_describe_process(worker->root, &watch, &worker->budget, &device->processes.items[0],
+                                 error);
     if (code < 0)
         return code;
     findings->found = step->about;
@@ -75,7 +81,7 @@ static int do_step(struct worker *worker, struct step *step, struct findings *fi
 
     context->root = worker->root;
     if (step->kind == STEP_SCAN)
-        return scan_processes(worker, findings, error);
+        return scan_processes(worker, step, findings, error);
     if (step->kind == STEP_DESCRIBE)
         return describe_process(worker, step, findings, error);
     if (table == NULL)
@@ -163,6 +169,7 @@ static void finish_worker(struct worker *worker)
             table->close(context);
     }
     device_users_destroy(worker->uses);
+    vector_finish(&worker->budget);
     probe_channel_finish(&worker->channel);
 }
 
@@ -183,7 +190,19 @@ static void close_other_files(int socket)
     close_range(OUR_SOCKET + 1, ~0U, 0);
 }
 
-static void become_worker(struct worker *worker, int socket, pid_t supervisor)
+bool worker_reads_proc(unsigned lane)
+{
+    return lane == LANE_PROCESSES || lane == LANE_DESCRIPTIONS;
+}
+
+/* Restricts the worker before it loads a library or parses a file. Without a filter, it continues
+ * without capabilities. */
+static void restrict_worker(unsigned lane)
+{
+    sandbox_enter(worker_reads_proc(lane) ? SANDBOX_PROC : SANDBOX_DRIVER, NULL);
+}
+
+static void become_worker(struct worker *worker, unsigned lane, int socket, pid_t supervisor)
 {
     const struct rlimit no_core = {0};
 
@@ -192,6 +211,7 @@ static void become_worker(struct worker *worker, int socket, pid_t supervisor)
         _exit(EXIT_FAILURE);
     setrlimit(RLIMIT_CORE, &no_core);
     close_other_files(socket);
+    restrict_worker(lane);
     probe_channel_init(&worker->channel, OUR_SOCKET);
     run_steps(worker);
     finish_worker(worker);
@@ -199,9 +219,9 @@ static void become_worker(struct worker *worker, int socket, pid_t supervisor)
 }
 
 int worker_start(const struct sysroot *root, const struct vendor_table *const *tables,
-                 int *ret_socket)
+                 unsigned lane, proc_touched *touched, int *ret_socket)
 {
-    struct worker worker = {.root = root, .tables = tables};
+    struct worker worker = {.root = root, .tables = tables, .touched = touched};
     pid_t supervisor = getpid();
     int ends[2];
     pid_t pid;
@@ -210,7 +230,7 @@ int worker_start(const struct sysroot *root, const struct vendor_table *const *t
         return -errno;
     pid = fork();
     if (pid == 0)
-        become_worker(&worker, ends[1], supervisor);
+        become_worker(&worker, lane, ends[1], supervisor);
     close(ends[1]);
     if (pid < 0) {
         int number = errno;

@@ -3,23 +3,32 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system/process_stat.h"
 #include "probe/probe_channel.h"
 
 enum {
-    STUCK_MAX = 16,   /* stuck workers per lane; with more, the lane blocks */
+    STUCK_MAX = 16, /* stuck workers per lane; with more, the lane blocks */
+    PROCESS_STAT_SIZE = 1024,
     EXIT_TIMEOUT = 50 /* milliseconds that a worker may take to exit after it closed its socket */
 };
 
 /* A worker that is stuck for this long is killed, and its task fails. A library may take half a
  * minute to start on a machine with many GPUs. */
 #define STUCK_TIME_MAX INT64_C(60000000000)
+
+/* A reader of /proc that sleeps at one process for STALL_TIME is stalled by that process. One that
+ * is ready to run may just have no CPU, so it gets more time. */
+#define STALL_TIME     INT64_C(30000000)
+#define STALL_TIME_MAX INT64_C(300000000)
 
 struct worker_process {
     pid_t pid;
@@ -30,6 +39,12 @@ struct worker_process {
     bool replaced;     /* another worker executes the lane's tasks */
     int64_t since;     /* when it started its task */
     int64_t timeout;   /* the task's timeout */
+
+    /* Of a worker that reads /proc. */
+    proc_touched *touched; /* shared with it; NULL: it does not read /proc */
+    uint64_t last_touched; /* `*touched` at the last check */
+    int64_t touched_since; /* since when it has that value */
+    int64_t check_at;      /* when to check again */
 };
 
 void workers_init(struct workers *workers, const struct sysroot *root,
@@ -65,6 +80,8 @@ static int remove_worker(struct workers *workers, size_t place, bool by_force)
     if (by_force)
         kill(worker->pid, SIGKILL);
     probe_channel_finish(&worker->channel);
+    if (worker->touched != NULL)
+        munmap(worker->touched, sizeof(*worker->touched));
     status = by_force ? -1 : reap_process(worker->pid);
     abandoned = status == -1 ? vector_append(&workers->abandoned) : NULL;
     if (abandoned != NULL)
@@ -108,13 +125,29 @@ static struct worker_process *find_worker(const struct workers *workers, unsigne
     return NULL;
 }
 
+/* Returns memory to share with the next worker; NULL: none. */
+static proc_touched *share_memory(void)
+{
+    void *place =
+        mmap(NULL, sizeof(proc_touched), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return place == MAP_FAILED ? NULL : place;
+}
+
 static struct worker_process *start_worker(struct workers *workers, unsigned lane)
 {
     struct worker_process *worker = calloc(1, sizeof(*worker));
     struct worker_process **place = worker == NULL ? NULL : vector_append(&workers->active);
+    proc_touched *touched = worker_reads_proc(lane) ? share_memory() : NULL;
     int socket = -1;
-    int pid = place == NULL ? -ENOMEM : worker_start(workers->root, workers->tables, &socket);
+    int pid = place == NULL ? -ENOMEM
+                            : worker_start(workers->root, workers->tables, lane, touched, &socket);
 
+    /* The other workers must not write there. */
+    if (touched != NULL && pid >= 0)
+        madvise(touched, sizeof(*touched), MADV_DONTFORK);
+    else if (touched != NULL)
+        munmap(touched, sizeof(*touched));
     if (pid < 0) {
         if (place != NULL)
             workers->active.count--;
@@ -123,6 +156,7 @@ static struct worker_process *start_worker(struct workers *workers, unsigned lan
     }
     worker->pid = pid;
     worker->lane = lane;
+    worker->touched = touched;
     probe_channel_init(&worker->channel, socket);
     *place = worker;
     return worker;
@@ -189,6 +223,22 @@ static void fail_task(struct workers *workers, struct task *task, int code, cons
     task_codec_finish_result(&result);
 }
 
+/* Handles a worker that sleeps at a process. */
+static void lose_stalled_worker(struct workers *workers, size_t place, uint64_t pid)
+{
+    struct task *task = workers->active.items[place]->task;
+    struct step_result result = {.code = BERTH_ERROR_TIMED_OUT, .lost = true, .stalled_at = pid};
+
+    remove_worker(workers, place, true);
+    if (task == NULL)
+        return;
+    result.message = strdup("does not answer");
+    task->runs = task->stuck = task->waits = false;
+    text_finish(&task->packet);
+    workers->done(workers->context, task, &result);
+    task_codec_finish_result(&result);
+}
+
 /* Handles a worker that has ended, or whose answer is invalid (`by_force`). */
 static void lose_worker(struct workers *workers, size_t place, bool by_force)
 {
@@ -247,8 +297,38 @@ static size_t count_stuck(const struct workers *workers, unsigned lane)
     return count;
 }
 
+static bool is_sleeping(pid_t pid)
+{
+    char buffer[PROCESS_STAT_SIZE];
+    const char *fields = process_stat_fields(pid, buffer, sizeof(buffer));
+
+    return fields != NULL && strchr("SD", process_stat_state(fields)) != NULL;
+}
+
+/* Checks whether a process stalls the worker. Returns false if the worker was removed. */
+static bool check_touched(struct workers *workers, size_t place, int64_t now)
+{
+    struct worker_process *worker = workers->active.items[place];
+    uint64_t touched;
+
+    if (worker->touched == NULL || !worker->has_task)
+        return true;
+    touched = atomic_load(worker->touched);
+    if (touched != worker->last_touched) {
+        worker->last_touched = touched;
+        worker->touched_since = now;
+    }
+    if ((uint32_t)touched == 0 || now < worker->touched_since + STALL_TIME ||
+        (now < worker->touched_since + STALL_TIME_MAX && !is_sleeping(worker->pid))) {
+        worker->check_at = now + STALL_TIME;
+        return true;
+    }
+    lose_stalled_worker(workers, place, (uint32_t)touched);
+    return false;
+}
+
 /* Returns when check_timeout() must act on the worker; INT64_MAX: never. */
-static int64_t worker_deadline(const struct workers *workers, const struct worker_process *worker)
+static int64_t task_deadline(const struct workers *workers, const struct worker_process *worker)
 {
     if (!worker->has_task)
         return INT64_MAX;
@@ -257,13 +337,23 @@ static int64_t worker_deadline(const struct workers *workers, const struct worke
     return worker->since + worker->timeout;
 }
 
+/* Returns when the worker must be checked; INT64_MAX: never. */
+static int64_t worker_deadline(const struct workers *workers, const struct worker_process *worker)
+{
+    int64_t deadline = task_deadline(workers, worker);
+
+    return worker->touched != NULL && worker->has_task && worker->check_at < deadline
+               ? worker->check_at
+               : deadline;
+}
+
 /* Replaces or kills a worker that exceeds its time. Returns false if the worker was removed. */
 static bool check_timeout(struct workers *workers, size_t place, int64_t now)
 {
     struct worker_process *worker = workers->active.items[place];
     struct task *task = worker->task;
 
-    if (now < worker_deadline(workers, worker))
+    if (now < task_deadline(workers, worker))
         return true;
     if (now >= worker->since + STUCK_TIME_MAX) {
         remove_worker(workers, place, true);
@@ -298,7 +388,10 @@ static void start_next_task(struct workers *workers, unsigned lane, int64_t now)
         }
         worker->task = task;
         worker->has_task = task->runs = true;
-        worker->since = now;
+        worker->since = worker->touched_since = now;
+        worker->check_at = now + STALL_TIME;
+        if (worker->touched != NULL)
+            worker->last_touched = atomic_load(worker->touched);
         worker->timeout = task->timeout;
         /* If this fails, the next receive fails as well. */
         probe_channel_send(&worker->channel, task->packet.bytes, task->packet.length);
@@ -310,8 +403,10 @@ void workers_run(struct workers *workers, int64_t now)
     reap_abandoned(workers);
     for (size_t i = workers->active.count; i-- > 0;)
         receive_result(workers, i);
-    for (size_t i = workers->active.count; i-- > 0;)
-        check_timeout(workers, i, now);
+    for (size_t i = workers->active.count; i-- > 0;) {
+        if (check_touched(workers, i, now))
+            check_timeout(workers, i, now);
+    }
     for (unsigned lane = 0; lane < LANES; lane++)
         start_next_task(workers, lane, now);
 }

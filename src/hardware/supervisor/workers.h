@@ -82,14 +82,19 @@ void workers_run(struct workers *workers, int64_t now);
 /* Returns when workers_run() must be called even if poll() reports nothing; INT64_MAX: never. */
 int64_t workers_next_time(const struct workers *workers);
 
-/* A worker process (worker.c). It executes steps in order. If a driver or library hangs or crashes
- * it, the supervisor continues.
+/* A worker process (worker.c). It executes the steps of a lane in order. It is restricted
+ * (sandbox/sandbox.h): only workers that read /proc have capabilities, and those only read. If a
+ * driver or library hangs or crashes a worker, the supervisor continues. `touched` is shared memory
+ * in which a worker says which process it touches; NULL: none.
  *
  * Forks a worker that reads steps from a socket and writes results to it (probe/probe_channel.h).
  * The caller closes *ret_socket, which ends the worker. The kernel kills the worker if the caller
  * ends. `tables` ends with NULL. Returns the worker's process id, which the caller reaps, or a
  * negative errno. The caller must have only one thread. */
 int worker_start(const struct sysroot *root, const struct vendor_table *const *tables,
-                 int *ret_socket);
+                 unsigned lane, proc_touched *touched, int *ret_socket);
+
+/* Returns whether the workers of this lane read /proc. They call no driver and load no library. */
+bool worker_reads_proc(unsigned lane);
 
 #endif

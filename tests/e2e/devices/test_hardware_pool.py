@@ -6,11 +6,11 @@ import os
 import random
 import signal
 
+import processes
 import pytest
 import wire
 from daemon_log import wait_for
 from hardware_pool import HEALTHY, SICK, start_seeing
-from processes import wait_for_end
 from waiting import until, until_pending
 
 
@@ -184,8 +184,9 @@ def test_processes_name_the_lease_that_they_belong_to(hardware_of):
     holder = pool.hold("--device", "nvidia0")
     child = pool.start("run", "--device", "nvidia1", "--", "sh", "-c", "sleep 60 & echo $!; cat; kill $!")
     below = int(child.wait_for_line(r"^\d+$"))
-    processes = [{"pid": holder.process.pid, "memory": 1 << 20}, {"pid": os.getpid()}, {"pid": below}]
-    pool.says([pool.device(0, processes=processes), pool.device(1, processes=processes)])
+    found = [{"pid": holder.pid, "memory": 1 << 20}, {"pid": os.getpid()}, {"pid": below}]
+    found = [{**process, "ancestors": processes.ancestors(process["pid"])} for process in found]
+    pool.says([pool.device(0, processes=found), pool.device(1, processes=found)])
     slots = pool.until(lambda slots: "processes" in slots["nvidia1"]["device"], "the processes")
     leases = {id: [p.get("lease", 0) for p in slots[id]["device"]["processes"]] for id in slots}
     second = [lease["id"] for lease in json.loads(pool.berth("status", "--json").stdout)["leases"]][1]
@@ -275,7 +276,7 @@ def test_the_probe_ends_with_the_daemon(hardware_of):
     assert pool.berth("run", "true").code == 120
     until(pool.starts, "a probe")
     first = next(line for line in pool.probe_log.read_text().splitlines() if "start" in line)
-    wait_for_end(int(first.split()[1]))
+    processes.wait_for_end(int(first.split()[1]))
     pool.end_daemon()
 
 

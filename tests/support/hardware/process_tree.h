@@ -91,7 +91,7 @@ static inline struct findings process_tree_scan(struct device_users *uses)
     struct sysroot root = process_tree_root();
     struct findings findings = {0};
 
-    assert_int_equal(device_users_scan(uses, &root, &findings, NULL), 0);
+    assert_int_equal(device_users_scan(uses, &root, NULL, &findings, NULL), 0);
     sysroot_finish(&root);
     return findings;
 }

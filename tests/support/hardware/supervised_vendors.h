@@ -8,12 +8,16 @@
 
 #include "support/unit.h"
 
+#include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +25,7 @@
 #include "base/system/clock.h"
 #include "hardware/supervisor/supervisor.h"
 #include "probe/probe.h"
+#include "sandbox/sandbox.h"
 
 #define MILLISECOND INT64_C(1000000)
 
@@ -48,7 +53,11 @@ struct vendor_script {
     atomic_bool candidates_hang; /* listing the candidates hangs */
     atomic_int candidate_hangs;  /* reading the candidate of this index hangs */
     atomic_int candidate_slow;   /* this candidate answers after the devices were listed once */
-    atomic_int lists;            /* how often the devices were listed */
+    atomic_bool attacks;         /* reading a device attacks the supervisor */
+    atomic_int attempts;
+    atomic_int successes;
+    atomic_int memory_used; /* in GiB, of 80 */
+    atomic_int lists;       /* how often the devices were listed */
     atomic_int reads;
     atomic_int links;
 };
@@ -101,6 +110,25 @@ static int list(struct vendor_script *script, enum vendor vendor, struct finding
     return 0;
 }
 
+/* Does what a driver's library could do to the supervisor if an attacker controlled it. */
+static void attack_supervisor(struct vendor_script *script)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+    pid_t supervisor = getppid();
+    char path[64];
+    int successes;
+
+    snprintf(path, sizeof(path), "/proc/%d/mem", (int)supervisor);
+    successes = open(path, O_RDWR | O_CLOEXEC) >= 0;
+    successes += ptrace(PTRACE_ATTACH, supervisor, NULL, NULL) == 0;
+    successes += kill(supervisor, SIGCONT) == 0;
+    successes +=
+        syscall(SYS_capget, &header, data) < 0 || data[0].permitted != 0 || data[1].permitted != 0;
+    atomic_fetch_add(&script->successes, successes);
+    atomic_fetch_add(&script->attempts, 1);
+}
+
 static int read_one(struct vendor_script *script, const struct device_finding *wanted,
                     struct findings *findings, struct berth_error *error)
 {
@@ -109,6 +137,8 @@ static int read_one(struct vendor_script *script, const struct device_finding *w
     struct device_finding *found;
 
     atomic_fetch_add(&script->reads, 1);
+    if (atomic_load(&script->attacks))
+        attack_supervisor(script);
     hang(NULL, &script->hangs, index);
     if (index == atomic_load(&script->slow)) {
         atomic_store(&script->slow_reader, getpid());
@@ -129,6 +159,9 @@ static int read_one(struct vendor_script *script, const struct device_finding *w
     found->device->health = HEALTH_OK;
     found->device->load.utilization =
         load_figure_sampled(atomic_load(&script->reads), clock_read(CLOCK_REALTIME));
+    found->device->memory_total = optional_number_of(UINT64_C(80) << 30);
+    found->device->load.memory_free = load_figure_sampled(
+        (int64_t)(80 - atomic_load(&script->memory_used)) << 30, clock_read(CLOCK_REALTIME));
     device_process_find_or_add(&found->device->processes, (uint64_t)getppid());
     return 0;
 }
@@ -279,6 +312,8 @@ static void supervise(int socket)
     int code;
 
     signal(SIGSEGV, SIG_DFL); /* cmocka has installed a handler */
+    if (sandbox_enter_supervisor(NULL) < 0)
+        _exit(1);
     code = supervisor_run(socket, &root, test_tables, NULL);
 
     sysroot_finish(&root);

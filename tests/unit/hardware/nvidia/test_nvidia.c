@@ -402,6 +402,22 @@ static void an_old_library_tells_as_much(void **state)
     assert_number(device->processes.items[0].memory, 4096);
 }
 
+/* As with a vGPU: the memory is known, the processes are not. */
+static void a_driver_may_list_no_processes(void **state)
+{
+    struct nvidia_world *world = *state;
+
+    world_says("call nvmlDeviceGetComputeRunningProcesses_v3 return 3\n"
+               "call nvmlDeviceGetGraphicsRunningProcesses_v3 return 3\n"
+               "call nvmlDeviceGetMPSComputeRunningProcesses_v3 return 3\n" WORLD_TWO);
+    world_look(world);
+    assert_true(world_device(world, "nvidia0")->hides_processes);
+    assert_true(world_device(world, "nvidia0")->load.memory_free.known);
+    world_says("call nvmlDeviceGetMPSComputeRunningProcesses_v3 return 3\n" WORLD_TWO);
+    world_look(world);
+    assert_false(world_device(world, "nvidia0")->hides_processes);
+}
+
 /* Each allocation fails in turn: nothing leaks or crashes, and the failure is reported. */
 static void without_memory_it_fails_cleanly(void **state)
 {
@@ -461,6 +477,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_device_is_found_again_by_its_address, world_enter,
                                         world_leave),
         cmocka_unit_test_setup_teardown(an_old_library_tells_as_much, world_enter, world_leave),
+        cmocka_unit_test_setup_teardown(a_driver_may_list_no_processes, world_enter, world_leave),
         cmocka_unit_test_setup_teardown(without_memory_it_fails_cleanly, world_enter, world_leave),
     };
 

@@ -142,7 +142,7 @@ static void memory_may_run_out_anywhere(void **state)
         failing_allocator_start(n);
         code = device_users_create(&uses, NULL);
         if (code == 0)
-            code = device_users_scan(uses, &root, &findings, NULL);
+            code = device_users_scan(uses, &root, NULL, &findings, NULL);
         refused = failing_allocator_stop();
         assert_true(code == 0 || (refused && code == BERTH_ERROR_MEMORY));
         if (code == 0)

@@ -84,7 +84,7 @@ static int scan(pid_t same, pid_t other, pid_t file)
     int outcome = WRONG;
 
     if (device_users_create(&uses, NULL) == 0 &&
-        device_users_scan(uses, &root, &findings, NULL) == 0 && findings.found.count == 1 &&
+        device_users_scan(uses, &root, NULL, &findings, NULL) == 0 && findings.found.count == 1 &&
         find(&findings, getpid()) != NULL && !find(&findings, getpid())->memory.known &&
         find(&findings, same) != NULL && find(&findings, other) == NULL &&
         find(&findings, file) == NULL)

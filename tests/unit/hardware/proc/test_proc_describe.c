@@ -10,6 +10,7 @@
 
 #include "base/count.h"
 #include "base/system/clock.h"
+#include "base/text/quantity.h"
 #include "base/text/utf8.h"
 #include "codec/device_tags.h"
 #include "support/failing_allocator.h"
@@ -28,7 +29,7 @@ static struct device_process describe(uint64_t pid)
     struct sysroot root = process_tree_root();
     struct device_process process = {.pid = pid, .memory = {true, 5}, .lease = 7};
 
-    assert_int_equal(proc_describe_process(&root, &process, NULL), 0);
+    assert_int_equal(proc_describe_process(&root, NULL, NULL, &process, NULL), 0);
     assert_int_equal(process.pid, pid);
     assert_int_equal(process.memory.value, 5);
     assert_int_equal(process.lease, 7);
@@ -245,7 +246,8 @@ static void a_process_that_is_gone_is_not_found(void **state)
     struct device_process process = {.pid = 4711};
 
     (void)state;
-    assert_int_equal(proc_describe_process(&root, &process, &error), BERTH_ERROR_NOT_FOUND);
+    assert_int_equal(proc_describe_process(&root, NULL, NULL, &process, &error),
+                     BERTH_ERROR_NOT_FOUND);
     assert_string_equal(error.message, "no process 4711");
     sysroot_finish(&root);
 }
@@ -257,7 +259,7 @@ static void what_was_said_before_is_replaced(void **state)
 
     (void)state;
     process_tree_file("proc/2/status", "Name:\tz\n");
-    assert_int_equal(proc_describe_process(&root, &process, NULL), 0);
+    assert_int_equal(proc_describe_process(&root, NULL, NULL, &process, NULL), 0);
     assert_string_equal(process.command, "z");
     assert_null(process.container);
     finish(&process);
@@ -267,7 +269,7 @@ static void what_was_said_before_is_replaced(void **state)
 static int try_to_describe(void *context)
 {
     struct device_process process = {.pid = 12};
-    int code = proc_describe_process(context, &process, NULL);
+    int code = proc_describe_process(context, NULL, NULL, &process, NULL);
 
     finish(&process);
     return code;
@@ -291,7 +293,7 @@ static void we_know_ourselves(void **state)
     struct device_process process = {.pid = (uint64_t)getpid()};
 
     (void)state;
-    assert_int_equal(proc_describe_process(&root, &process, NULL), 0);
+    assert_int_equal(proc_describe_process(&root, NULL, NULL, &process, NULL), 0);
     assert_true(process.uid.known);
     assert_int_equal(process.uid.value, geteuid());
     assert_non_null(strstr(process.command, "test-proc_describe"));
@@ -324,10 +326,10 @@ static void a_user_namespace_has_an_owner(void **state)
         skip();
     }
     close(ready[0]);
-    assert_int_equal(proc_describe_process(&root, &process, NULL), 0);
+    assert_int_equal(proc_describe_process(&root, NULL, NULL, &process, NULL), 0);
     assert_true(process.owner.known);
     assert_int_equal(process.owner.value, geteuid());
-    assert_int_equal(proc_describe_process(&recorded, &process, NULL), 0);
+    assert_int_equal(proc_describe_process(&recorded, NULL, NULL, &process, NULL), 0);
     assert_false(process.owner.known);
     kill((pid_t)process.pid, SIGKILL);
     waitpid((pid_t)process.pid, NULL, 0);
@@ -336,6 +338,91 @@ static void a_user_namespace_has_an_owner(void **state)
 
 #define TREE_TEST(function) \
     cmocka_unit_test_setup_teardown(function, temporary_directory_enter, temporary_directory_leave)
+
+/* Makes a chain of processes: the parent of each is the one below it, down to `first`. */
+static void make_chain(int first, int last)
+{
+    for (int pid = first; pid <= last; pid++) {
+        char path[64], status[128];
+
+        snprintf(path, sizeof(path), "proc/%d/status", pid);
+        snprintf(status, sizeof(status), "Name:\ta\nPPid:\t%d\nUid:\t%d\t%d\t%d\t%d\n",
+                 pid == first ? 0 : pid - 1, first, first, first, first);
+        process_tree_file(path, status);
+    }
+}
+
+static void a_process_has_ancestors(void **state)
+{
+    struct device_process process;
+
+    (void)state;
+    make_chain(1, 4);
+    process = describe(4);
+    assert_int_equal(process.ancestor_count, 3);
+    assert_int_equal(process.ancestors[0], 3);
+    assert_int_equal(process.ancestors[1], 2);
+    assert_int_equal(process.ancestors[2], 1);
+    finish(&process);
+    process = describe(1);
+    assert_int_equal(process.ancestor_count, 0);
+    assert_null(process.ancestors);
+    finish(&process);
+    make_chain(1000, 1100);
+    process = describe(1100);
+    assert_int_equal(process.ancestor_count, DEVICE_ANCESTORS_MAX);
+    assert_int_equal(process.ancestors[DEVICE_ANCESTORS_MAX - 1], 1100 - DEVICE_ANCESTORS_MAX);
+    finish(&process);
+}
+
+/* The processes of one user cannot use up the steps of another one. */
+static void ancestors_are_limited_for_each_user(void **state)
+{
+    struct sysroot root = process_tree_root();
+    struct ancestor_budget budget = {0};
+    struct device_process deep = {.pid = 1100};
+    struct device_process other = {.pid = 2010};
+
+    (void)state;
+    make_chain(1000, 1100);
+    make_chain(2000, 2010);
+    budget.since = clock_now() + DURATION_SECOND * 3600; /* no second passes */
+    for (int i = 0; i < ANCESTOR_STEPS_MAX / (DEVICE_ANCESTORS_MAX - 1) + 2; i++)
+        assert_int_equal(proc_describe_process(&root, NULL, &budget, &deep, NULL), 0);
+    assert_int_equal(deep.ancestor_count, 1);
+    assert_int_equal(proc_describe_process(&root, NULL, &budget, &other, NULL), 0);
+    assert_int_equal(other.ancestor_count, 10);
+    /* In the next second there are more steps. */
+    budget.since = clock_now() - 2 * DURATION_SECOND;
+    assert_int_equal(proc_describe_process(&root, NULL, &budget, &deep, NULL), 0);
+    assert_int_equal(deep.ancestor_count, DEVICE_ANCESTORS_MAX);
+    finish(&deep);
+    finish(&other);
+    vector_finish(&budget);
+    sysroot_finish(&root);
+}
+
+static void an_undecided_process_is_not_asked(void **state)
+{
+    struct sysroot root = process_tree_root();
+    struct device_process process = {.pid = 12, .undecided = true};
+
+    (void)state;
+    process_tree_file("proc/12/status", "Name:\tsome thing\nPPid:\t1\nUid:\t5\t6\t7\t8\n");
+    process_tree_file("proc/12/environ", "BERTH_LEASE=12");
+    process_tree_file("proc/12/cmdline", "other words");
+    process_tree_file("proc/12/cgroup", "0::/system.slice/docker-" ID ".scope\n");
+    assert_int_equal(proc_describe_process(&root, NULL, NULL, &process, NULL), 0);
+    assert_true(process.undecided);
+    assert_int_equal(process.uid.value, 6);
+    assert_string_equal(process.command, "some thing");
+    assert_string_equal(process.container, ID);
+    assert_int_equal(process.ancestor_count, 1);
+    assert_int_equal(process.said_lease, 0);
+    assert_int_equal(process.started, 0);
+    finish(&process);
+    sysroot_finish(&root);
+}
 
 int main(void)
 {
@@ -352,6 +439,9 @@ int main(void)
         TREE_TEST(a_process_that_is_gone_is_not_found),
         TREE_TEST(what_was_said_before_is_replaced),
         TREE_TEST(no_memory_is_said),
+        TREE_TEST(a_process_has_ancestors),
+        TREE_TEST(ancestors_are_limited_for_each_user),
+        TREE_TEST(an_undecided_process_is_not_asked),
         cmocka_unit_test(we_know_ourselves),
         cmocka_unit_test(a_user_namespace_has_an_owner),
     };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/hardware/supervised_vendors.h"
 
+#include "base/count.h"
+
 static void all_is_well(void **state)
 {
     struct fixture *fixture = *state;
@@ -32,6 +34,37 @@ static void processes_are_described(void **state)
     assert_int_equal(processes->items[0].uid.value, geteuid());
     assert_non_null(strstr(processes->items[0].command, "test-supervisor"));
     machine_report_finish(&report);
+}
+
+static void a_driver_cannot_attack_the_supervisor(void **state)
+{
+    struct fixture *fixture = *state;
+    struct machine_report report;
+
+    fixture->scripts->nvidia.attacks = fixture->scripts->amd.attacks = true;
+    report = look_well(fixture);
+    assert_int_equal(fixture->scripts->nvidia.attempts, 4);
+    assert_int_equal(fixture->scripts->amd.attempts, 2);
+    assert_int_equal(fixture->scripts->nvidia.successes, 0);
+    assert_int_equal(fixture->scripts->amd.successes, 0);
+    assert_well(&report, "nvidia0");
+    machine_report_finish(&report);
+}
+
+static void the_least_memory_in_use_is_kept(void **state)
+{
+    static const int used[] = {7, 3, 9};
+    static const uint64_t wanted[] = {7, 3, 3};
+    struct fixture *fixture = *state;
+
+    for (size_t i = 0; i < COUNT(used); i++) {
+        struct machine_report report;
+
+        fixture->scripts->nvidia.memory_used = used[i];
+        report = look_well(fixture);
+        assert_int_equal(device_of(&report, "nvidia0")->memory_idle.value >> 30, wanted[i]);
+        machine_report_finish(&report);
+    }
 }
 
 static void nobody_asks_for_processes(void **state)
@@ -457,6 +490,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(all_is_well),
         TEST(processes_are_described),
+        TEST(a_driver_cannot_attack_the_supervisor),
+        TEST(the_least_memory_in_use_is_kept),
         TEST(nobody_asks_for_processes),
         TEST(a_hanging_device_costs_itself_only),
         TEST(what_was_known_of_a_hanging_device_is_old),
