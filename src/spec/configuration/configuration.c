@@ -12,9 +12,11 @@
 
 enum { TENANTS_MAX = 1024, PATH_LENGTH_MAX = 4000 };
 
-#define GRACE_MIN              (DURATION_SECOND / 1000)
-#define DEFAULT_CHECK_DEADLINE (30 * DURATION_SECOND)
-#define DEFAULT_HISTORY_KEEP   (90 * DURATION_DAY)
+#define GRACE_MIN               (DURATION_SECOND / 1000)
+#define DEFAULT_CHECK_DEADLINE  (30 * DURATION_SECOND)
+#define DEFAULT_HISTORY_KEEP    (90 * DURATION_DAY)
+#define DEFAULT_HISTORY_SIZE    (UINT64_C(1) << 30)
+#define DEFAULT_SQUATTER_MEMORY (UINT64_C(1) << 30)
 
 static int read_policy(const struct field_reading *reading, const struct field *field,
                        const struct document_node *node, void *target)
@@ -31,6 +33,12 @@ static const struct field_type type_policy = {.read = read_policy};
 static const struct choice squatting_names[] = {
     {"avoid", SQUATTING_AVOIDED},
     {"ignore", SQUATTING_IGNORED},
+    {0},
+};
+
+static const struct choice show_commands_names[] = {
+    {"owner", SHOW_COMMANDS_OWNER},
+    {"all", SHOW_COMMANDS_ALL},
     {0},
 };
 
@@ -87,6 +95,7 @@ static const struct field configuration_fields[] = {
     {"time_slice_tenants", &field_number32, MEMBER(time_slice_tenants), .min = 1,
      .max = TENANTS_MAX},
     {"mps_tenants", &field_number32, MEMBER(mps_tenants), .min = 1, .max = TENANTS_MAX},
+    {"mps", &configuration_switch, MEMBER(mps)},
     {"mps_control", &configuration_program, MEMBER(mps_control)},
     {"default_time", &field_duration, MEMBER(default_time), .min = DURATION_SECOND},
     {"longest_time", &field_duration, MEMBER(longest_time), .min = DURATION_SECOND},
@@ -98,6 +107,7 @@ static const struct field configuration_fields[] = {
     {"preferred", &configuration_device_ids, MEMBER(preferred)},
     {"reserved", &configuration_reserved, MEMBER(reserved)},
     {"squatters", &field_choice, MEMBER(squatters), .choices = squatting_names},
+    {"squatter_memory", &field_size, MEMBER(squatter_memory), .max = SQUATTER_MEMORY_MAX},
     {"squatters_except", &configuration_program_names, MEMBER(squatters_except)},
     {"idle_warning", &field_duration, MEMBER(idle_warning), .min = DURATION_SECOND},
     {"idle_reclaim", &field_duration, MEMBER(idle_reclaim), .min = DURATION_SECOND},
@@ -106,6 +116,9 @@ static const struct field configuration_fields[] = {
     {"notify", &configuration_command, MEMBER(notify)},
     {"history", &type_history, MEMBER(history)},
     {"history_keep", &field_duration, MEMBER(history_keep), .min = DURATION_SECOND},
+    {"history_size", &field_size, MEMBER(history_size), .min = HISTORY_SIZE_MIN,
+     .max = HISTORY_SIZE_MAX},
+    {"show_commands", &field_choice, MEMBER(show_commands), .choices = show_commands_names},
 };
 
 /* Refuses a default_time above the maximum: the pool would refuse every request without a time
@@ -166,6 +179,8 @@ static const struct configuration defaults = {
     .prolog = {.deadline = DEFAULT_CHECK_DEADLINE},
     .epilog = {.deadline = DEFAULT_CHECK_DEADLINE},
     .history_keep = DEFAULT_HISTORY_KEEP,
+    .squatter_memory = {.known = true, .value = DEFAULT_SQUATTER_MEMORY},
+    .history_size = {.known = true, .value = DEFAULT_HISTORY_SIZE},
 };
 
 static int build_configuration(const struct document *document,

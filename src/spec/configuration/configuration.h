@@ -7,6 +7,7 @@
  *     age_step: 1h                  # waiting time that raises a claim by one priority class
  *     time_slice_tenants: 4         # per device
  *     mps_tenants: 8                # per device
+ *     mps: yes                      # run MPS for other users than the daemon's own
  *     mps_control: /usr/bin/nvidia-cuda-mps-control # the control program of MPS, if it is not in
  *                                   # a standard directory
  *     default_time: 8h              # for requests without a time limit
@@ -22,6 +23,7 @@
  *     preferred: [nvidia4, nvidia5] # allocated first among equal devices, in this order
  *     reserved: {nvidia7: {users: [alice]}} # only for these users; nobody: for no user
  *     squatters: avoid              # do not grant a device that a squatter uses; or: ignore
+ *     squatter_memory: 1GiB         # memory in use without a process, above idle; 0: any
  *     squatters_except: [compositor] # more programs that are not squatters
  *     idle_warning: 30m             # mark a lease that is unused for this long; warn its user
  *     idle_reclaim: 2h              # end a lease that is unused for this long
@@ -30,6 +32,9 @@
  *     notify: /opt/berth-mail       # a program that gets the messages for users and admins
  *     history: yes                  # keep ended leases; no: do not; /FILE: keep them in this file
  *     history_keep: 90d             # delete ended leases this long after their end
+ *     history_size: 1GiB            # maximum size of the history file with its log
+ *     show_commands: owner          # show other users only the name and program of a lease; or:
+ *                                   # all; the default of a user's own daemon is all
  *
  * Users and groups are a mapping as above; a list means users. A limit is a number of devices or a
  * mapping. A command is a list of a program and its arguments, or a program alone. The program is
@@ -43,6 +48,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/optional.h"
 #include "base/string_list.h"
 #include "base/vector.h"
 #include "model/machine/device_id.h"
@@ -79,6 +85,13 @@ enum {
 /* The range of the deadline of a check, in nanoseconds. */
 #define CHECK_DEADLINE_MIN INT64_C(100000000)
 #define CHECK_DEADLINE_MAX INT64_C(3600000000000)
+
+/* The maximum of squatter_memory, in bytes. */
+#define SQUATTER_MEMORY_MAX (UINT64_C(1) << 50)
+
+/* The range of history_size, in bytes. */
+#define HISTORY_SIZE_MIN (UINT64_C(16) << 20)
+#define HISTORY_SIZE_MAX (UINT64_C(1) << 50)
 
 struct allowance {
     uint64_t devices;     /* millionths of devices; DEVICES_UNLIMITED */
@@ -121,6 +134,7 @@ enum squatting {
 struct check_command {
     struct string_list argv; /* empty: none */
     int64_t deadline;
+    bool may_signal; /* the program may signal all users' processes, as the daemon may */
 };
 
 /* The name of a policy and its position. The reader does not know the policies; the caller checks
@@ -137,12 +151,20 @@ struct configured_history {
     char *file; /* NULL: the default file */
 };
 
+/* The users who see the whole command line of a lease. */
+enum show_commands {
+    SHOW_COMMANDS_DEFAULT, /* owner in the machine's daemon, all in a user's own */
+    SHOW_COMMANDS_OWNER,   /* the lease's user and the admins; others see the program's name */
+    SHOW_COMMANDS_ALL,
+};
+
 struct configuration {
     struct configured_policy policy;
     int64_t grace;
     int64_t age_step;
     uint32_t time_slice_tenants;
     uint32_t mps_tenants;
+    bool mps;             /* MPS for other users than the daemon's own */
     char *mps_control;    /* NULL: search the standard directories */
     int64_t default_time; /* 0: none */
     int64_t longest_time; /* 0: no maximum */
@@ -155,15 +177,28 @@ struct configuration {
     struct device_id_list preferred;
     struct reserved_list reserved;
     enum squatting squatters;
-    struct string_list squatters_except; /* without the built-in programs */
-    int64_t idle_warning;                /* 0: never */
-    int64_t idle_reclaim;                /* 0: never */
+    struct optional_number squatter_memory; /* bytes above idle; always known; 0: off */
+    struct string_list squatters_except;    /* without the built-in programs */
+    int64_t idle_warning;                   /* 0: never */
+    int64_t idle_reclaim;                   /* 0: never */
     struct check_command prolog;
     struct check_command epilog;
     struct string_list notify; /* empty: none */
     struct configured_history history;
     int64_t history_keep;
+    struct optional_number history_size; /* bytes; always known */
+    enum show_commands show_commands;
 };
+
+/* Returns whether all users may see the command lines of all leases. `is_own`: the daemon is a
+ * user's own. */
+static inline bool configuration_shows_commands(const struct configuration *configuration,
+                                                bool is_own)
+{
+    return configuration->show_commands == SHOW_COMMANDS_DEFAULT
+               ? is_own
+               : configuration->show_commands == SHOW_COMMANDS_ALL;
+}
 
 /* Returns whether the number is in the list. */
 bool configuration_number_list_has(const struct number_list *list, uint32_t number);

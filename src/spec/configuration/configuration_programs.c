@@ -48,6 +48,21 @@ const struct field_type configuration_program_names = {.read = read_names};
 
 /* ---- Commands ---- */
 
+static int parse_switch(const struct field *field, const char *text, void *target,
+                        struct berth_error *error)
+{
+    bool *is_on = target;
+
+    (void)field;
+    if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+        return error_set(error, BERTH_ERROR_INVALID, "expected yes or no, got %s",
+                         quote(text).text);
+    *is_on = strcmp(text, "yes") == 0;
+    return 0;
+}
+
+const struct field_type configuration_switch = {.wanted = "yes or no", .parse = parse_switch};
+
 static int parse_program(const struct field *field, const char *text, void *target,
                          struct berth_error *error)
 {
@@ -107,6 +122,7 @@ static const struct field check_fields[] = {
      .required = true},
     {"deadline", &field_duration, .offset = offsetof(struct check_command, deadline),
      .min = CHECK_DEADLINE_MIN, .max = CHECK_DEADLINE_MAX},
+    {"rights", &configuration_switch, .offset = offsetof(struct check_command, may_signal)},
 };
 
 const struct record configuration_prolog = {

@@ -27,6 +27,9 @@ extern const struct field_type configuration_reserved;
 /* struct string_list: names of programs. */
 extern const struct field_type configuration_program_names;
 
+/* bool: yes or no. */
+extern const struct field_type configuration_switch;
+
 /* char *: the absolute path of a program. */
 extern const struct field_type configuration_program;
 

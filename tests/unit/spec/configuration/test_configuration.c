@@ -15,37 +15,42 @@
 #include "support/temporary_directory.h"
 
 /* Root exists everywhere, by name and as 0. */
-static const char every_key[] = "policy: round-robin\n"
-                                "grace: 1m30s\n"
-                                "age_step: 2h\n"
-                                "time_slice_tenants: 2\n"
-                                "mps_tenants: 1024\n"
-                                "mps_control: /opt/mps-control\n"
-                                "default_time: 8h\n"
-                                "longest_time: 2-00:00:00\n"
-                                "time_warning: 0s\n"
-                                "admins: {users: [root], groups: [0, root, 27]}\n"
-                                "high: [root, 1001, 4294967294]\n"
-                                "limits:\n"
-                                "  each_user: {devices: 4, longest_time: 1d}\n"
-                                "  users: {root: 2, 1001: {devices: 0.5}, 7: {longest_time: 4h}}\n"
-                                "  groups: {root: 0, 100: 1000000}\n"
-                                "bounds: {connections: 10, messages: 1000000, waiting: 1}\n"
-                                "preferred: [nvidia4, nvidia0.3, amd0]\n"
-                                "reserved:\n"
-                                "  nvidia7: {users: [root, 5], groups: [100]}\n"
-                                "  nvidia6: {}\n"
-                                "  nvidia5: nobody\n"
-                                "  amd1: [1001]\n"
-                                "squatters: ignore\n"
-                                "squatters_except: [Xorg, gnome-shell]\n"
-                                "idle_warning: 30m\n"
-                                "idle_reclaim: 2h\n"
-                                "prolog: {command: [/opt/check, --quick], deadline: 100ms}\n"
-                                "epilog: {command: /opt/clean}\n"
-                                "notify: [/opt/mail, -s, GPUs]\n"
-                                "history: /srv/berth/past.db\n"
-                                "history_keep: 365d\n";
+static const char every_key[] =
+    "policy: round-robin\n"
+    "grace: 1m30s\n"
+    "age_step: 2h\n"
+    "time_slice_tenants: 2\n"
+    "mps_tenants: 1024\n"
+    "mps: yes\n"
+    "mps_control: /opt/mps-control\n"
+    "default_time: 8h\n"
+    "longest_time: 2-00:00:00\n"
+    "time_warning: 0s\n"
+    "admins: {users: [root], groups: [0, root, 27]}\n"
+    "high: [root, 1001, 4294967294]\n"
+    "limits:\n"
+    "  each_user: {devices: 4, longest_time: 1d}\n"
+    "  users: {root: 2, 1001: {devices: 0.5}, 7: {longest_time: 4h}}\n"
+    "  groups: {root: 0, 100: 1000000}\n"
+    "bounds: {connections: 10, messages: 1000000, waiting: 1}\n"
+    "preferred: [nvidia4, nvidia0.3, amd0]\n"
+    "reserved:\n"
+    "  nvidia7: {users: [root, 5], groups: [100]}\n"
+    "  nvidia6: {}\n"
+    "  nvidia5: nobody\n"
+    "  amd1: [1001]\n"
+    "squatters: ignore\n"
+    "squatters_except: [Xorg, gnome-shell]\n"
+    "idle_warning: 30m\n"
+    "idle_reclaim: 2h\n"
+    "prolog: {command: [/opt/check, --quick], deadline: 100ms, rights: yes}\n"
+    "epilog: {command: /opt/clean}\n"
+    "notify: [/opt/mail, -s, GPUs]\n"
+    "history: /srv/berth/past.db\n"
+    "history_keep: 365d\n"
+    "squatter_memory: 4GiB\n"
+    "history_size: 200MiB\n"
+    "show_commands: all\n";
 
 /* Reads a configuration, which must be valid; the caller finishes it. */
 static struct configuration parse(const char *string)
@@ -106,9 +111,16 @@ static void check_defaults(struct configuration *configuration)
     assert_int_equal(configuration->epilog.deadline, 30 * DURATION_SECOND);
     assert_int_equal(configuration->notify.count, 0);
     assert_null(configuration->mps_control);
+    assert_false(configuration->mps);
+    assert_false(configuration->prolog.may_signal || configuration->epilog.may_signal);
     assert_false(configuration->history.is_off);
     assert_null(configuration->history.file);
     assert_int_equal(configuration->history_keep, 90 * DURATION_DAY);
+    assert_int_equal(configuration->history_size.value, UINT64_C(1) << 30);
+    assert_int_equal(configuration->squatter_memory.value, UINT64_C(1) << 30);
+    assert_int_equal(configuration->show_commands, SHOW_COMMANDS_DEFAULT);
+    assert_true(configuration_shows_commands(configuration, true));
+    assert_false(configuration_shows_commands(configuration, false));
     configuration_finish(configuration);
 }
 
@@ -242,7 +254,14 @@ static void programs_are_read(void **state)
     assert_false(configuration.history.is_off);
     assert_string_equal(configuration.history.file, "/srv/berth/past.db");
     assert_int_equal(configuration.history_keep, 365 * DURATION_DAY);
+    assert_int_equal(configuration.history_size.value, UINT64_C(200) << 20);
+    assert_int_equal(configuration.squatter_memory.value, UINT64_C(4) << 30);
+    assert_int_equal(configuration.show_commands, SHOW_COMMANDS_ALL);
+    assert_true(configuration_shows_commands(&configuration, false));
     assert_string_equal(configuration.mps_control, "/opt/mps-control");
+    assert_true(configuration.mps);
+    assert_true(configuration.prolog.may_signal);
+    assert_false(configuration.epilog.may_signal);
     configuration_finish(&configuration);
 }
 
@@ -269,8 +288,8 @@ static void what_is_left_out_is_as_usual(void **state)
         "limits: {each_user: , users: ~, groups: {}}\nhigh: []\nadmins: {}\n",
         "bounds: {}\npreferred: []\nreserved: {}\nsquatters: avoid\nsquatters_except: []\n",
         "bounds: {waiting: ~}\nhigh: {users: ~, groups: []}\nprolog: ~\nnotify:\n",
-        "history: yes\nhistory_keep: 90d\n",
-        "history:\nhistory_keep: ~\n",
+        "history: yes\nhistory_keep: 90d\nhistory_size: 1GiB\n",
+        "history:\nhistory_keep: ~\nhistory_size: ~\nshow_commands:\n",
     };
 
     (void)state;
@@ -340,6 +359,9 @@ static const struct {
      "1:18: users: expected a user, got a list of 1"},
     {"preferred: [nvidia0, nvidia0]", BERTH_ERROR_INVALID,
      "1:22: preferred: 'nvidia0' is given twice"},
+    {"mps: true", BERTH_ERROR_INVALID, "1:6: mps: expected yes or no, got 'true'"},
+    {"epilog: {command: /opt/x, rights: kill}", BERTH_ERROR_INVALID,
+     "1:35: rights: expected yes or no, got 'kill'"},
     {"history: maybe", BERTH_ERROR_INVALID,
      "1:10: history: expected yes, no or the absolute path of a file, got 'maybe'"},
     {"history: past.db", BERTH_ERROR_INVALID,
@@ -349,6 +371,10 @@ static const struct {
     {"history: []", BERTH_ERROR_SYNTAX,
      "1:10: history: expected yes, no or the absolute path of a file, got a list of 0"},
     {"history_keep: 0s", BERTH_ERROR_RANGE, "1:15: history_keep: expected at least 1s, got '0s'"},
+    {"history_size: 15MiB", BERTH_ERROR_RANGE,
+     "1:15: history_size: expected a size from 16 MiB to 1 PiB, got '15MiB'"},
+    {"show_commands: mine", BERTH_ERROR_INVALID,
+     "1:16: show_commands: expected one of owner, all, got 'mine'"},
     {"notify: berth-mail", BERTH_ERROR_INVALID,
      "1:9: notify: expected an absolute path, got 'berth-mail'"},
     {"squatters: avoidd", BERTH_ERROR_INVALID,
