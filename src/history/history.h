@@ -43,7 +43,19 @@ struct history_lease {
     struct optional_number exit_code;
     uint64_t judged_time; /* nanoseconds for which the lease's use is known */
     uint64_t idle_time;   /* the part of judged_time without use */
+    /* Short leases of one user, name, set of devices and minute can share a record: the other
+     * members are then the first lease's, but `ended`, `end` are the last one's, and judged_time
+     * and idle_time are sums. */
+    uint64_t leases;    /* how many leases this record stands for; 0 means 1 */
+    uint64_t held_time; /* if more than one: the sums of their times, nanoseconds */
+    uint64_t waited_time;
 };
+
+/* Returns whether the record stands for several leases. */
+static inline bool history_lease_is_sum(const struct history_lease *lease)
+{
+    return lease->leases > 1;
+}
 
 /* Return how long the lease waited and was held so far, in nanoseconds; never negative. */
 int64_t history_lease_waited(const struct history_lease *lease);
@@ -93,7 +105,7 @@ extern const struct choice history_by_names[];
  * inside other leases are left out: the outer one has the devices. */
 struct history_row {
     char *key;         /* NULL: leases without a name */
-    uint64_t leases;   /* leases that overlap the period */
+    uint64_t leases;   /* leases that overlap the period; of a sum, all of its leases */
     uint64_t gpu_time; /* nanoseconds; half a device for two hours is one hour */
     uint64_t waited;   /* nanoseconds, summed over all leases */
     uint64_t judged;   /* nanoseconds for which their use is known */

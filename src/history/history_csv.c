@@ -81,7 +81,7 @@ static void add_comma(struct text *out)
 void history_csv_begin(struct text *out)
 {
     text_append(out, "id,name,user,uid,command,devices,share,parent,waited_s,held_s,claimed_at,"
-                     "granted_at,ended_at,end,exit_code,idle_share,pool\r\n");
+                     "granted_at,ended_at,end,exit_code,idle_share,pool,leases\r\n");
 }
 
 void history_csv_lease(const struct history_lease *lease, int64_t now, struct text *out)
@@ -120,6 +120,8 @@ void history_csv_lease(const struct history_lease *lease, int64_t now, struct te
     add_idle(out, lease->idle_time, lease->judged_time);
     add_comma(out);
     add_text(out, lease->pool);
+    add_comma(out);
+    text_append_number(out, lease->leases == 0 ? 1 : lease->leases);
     text_append(out, "\r\n");
 }
 

@@ -49,6 +49,9 @@ static const char *const migrations[HISTORY_VERSION] = {
     /* A view for users' own queries: a row for each device of each lease. */
     "CREATE VIEW lease_device AS SELECT device.value AS device, lease.*"
     " FROM lease, json_each('[\"' || replace(devices, ',', '\",\"') || '\"]') AS device;",
+    "ALTER TABLE lease ADD COLUMN leases INTEGER NOT NULL DEFAULT 1;"
+    "ALTER TABLE lease ADD COLUMN held INTEGER;"
+    "ALTER TABLE lease ADD COLUMN waited INTEGER;",
 };
 
 /* ---- Failures ---- */
@@ -144,8 +147,8 @@ int history_database_step(struct history_database *database, sqlite3_stmt *state
     return failed;
 }
 
-static int query_number(struct history_database *database, const char *query, int64_t *ret_number,
-                        struct berth_error *error)
+int history_database_query(struct history_database *database, const char *query,
+                           int64_t *ret_number, struct berth_error *error)
 {
     sqlite3_stmt *statement = NULL;
     int code = history_database_prepare(database, query, &statement, error);
@@ -206,11 +209,12 @@ static int read_version(struct history_database *database, int64_t *ret_version,
 
     if (code < 0)
         return code;
-    code = query_number(database, "PRAGMA application_id", &application, error);
+    code = history_database_query(database, "PRAGMA application_id", &application, error);
     if (code == 0)
-        code = query_number(database, "PRAGMA user_version", &version, error);
+        code = history_database_query(database, "PRAGMA user_version", &version, error);
     if (code == 0)
-        code = query_number(database, "SELECT count(*) FROM sqlite_master", &tables, error);
+        code =
+            history_database_query(database, "SELECT count(*) FROM sqlite_master", &tables, error);
     if (code < 0)
         return code;
     code = history_database_run(database, "COMMIT", error);
@@ -319,6 +323,7 @@ static int open_for_reading(struct history_database *database, struct berth_erro
     if (version == 0)
         return error_set(error, BERTH_ERROR_NOT_FOUND, "%s: nothing was recorded yet",
                          database->path);
+    database->version = version;
     return 0;
 }
 

@@ -6,7 +6,8 @@
  *     pool   number, name; epoch, known: how many of the leases that ended since the daemon started
  *            are in the file; seen: when the held leases were last known
  *     lease  one row for each lease of each pool; times and durations in nanoseconds; ended is NULL
- *            while the lease is held
+ *            while the lease is held. Several short leases can share a row: `leases` is their
+ *            number, `held` and `waited` are sums, which are NULL for a single lease
  *
  * application_id marks berth's files, user_version is the version of the schema. A later version
  * adds a step to `migrations`, which run in order when a file is opened for writing. Readers can
@@ -22,7 +23,7 @@
 #include "base/text/text.h"
 
 #define HISTORY_APPLICATION_ID 0x42525448 /* BRTH */
-#define HISTORY_VERSION        1
+#define HISTORY_VERSION        2
 
 /* How long to wait for other readers and writers, in milliseconds. */
 enum { HISTORY_TIMEOUT = 2000 };
@@ -30,6 +31,7 @@ enum { HISTORY_TIMEOUT = 2000 };
 struct history_database {
     sqlite3 *connection;
     char *path;
+    int64_t version; /* of the schema, when the file was opened for reading */
 };
 
 /* Opens the file for reading. Fails like history_open_read and needs no clean-up then. */
@@ -54,6 +56,10 @@ int history_database_run(struct history_database *database, const char *statemen
 /* Prepares a statement; the caller finalizes it. */
 int history_database_prepare(struct history_database *database, const char *words,
                              sqlite3_stmt **ret_statement, struct berth_error *error);
+
+/* Runs a query, and returns the first number of its first row. */
+int history_database_query(struct history_database *database, const char *query,
+                           int64_t *ret_number, struct berth_error *error);
 
 /* Runs a statement without a result, and resets it. */
 int history_database_step(struct history_database *database, sqlite3_stmt *statement,

@@ -72,6 +72,7 @@ void history_json_lease(struct json *json, const struct history_lease *lease, in
     json_number_member(json, "exit_code", lease->exit_code.known, lease->exit_code.value);
     write_idle(json, lease->idle_time, lease->judged_time);
     json_string_member(json, "pool", lease->pool);
+    json_number_member(json, "leases", true, lease->leases == 0 ? 1 : lease->leases);
     json_object_end(json);
 }
 

@@ -56,8 +56,15 @@ static int64_t time_between(int64_t from, int64_t to)
     return __builtin_sub_overflow(to, from, &between) ? INT64_MAX : between;
 }
 
+static int64_t clip_time(uint64_t time)
+{
+    return time > INT64_MAX ? INT64_MAX : (int64_t)time;
+}
+
 int64_t history_lease_waited(const struct history_lease *lease)
 {
+    if (history_lease_is_sum(lease))
+        return clip_time(lease->waited_time);
     return time_between(lease->claimed, lease->granted);
 }
 
@@ -70,6 +77,8 @@ int64_t history_lease_last(const struct history_lease *lease, int64_t now)
 
 int64_t history_lease_held(const struct history_lease *lease, int64_t now)
 {
+    if (history_lease_is_sum(lease))
+        return clip_time(lease->held_time);
     return time_between(lease->granted, history_lease_last(lease, now));
 }
 
@@ -99,13 +108,21 @@ enum lease_column {
     COLUMN_JUDGED,
     COLUMN_IDLE,
     COLUMN_SEEN,
+    COLUMN_LEASES,
+    COLUMN_HELD,
+    COLUMN_WAITED,
 };
+
+/* The columns of sums, in files with and without them. */
+static const char sum_columns[] = ", lease.leases, lease.held, lease.waited";
+static const char no_sum_columns[] = ", 1, NULL, NULL";
 
 static const char question[] =
     "SELECT pool.name, lease.id, lease.parent, lease.name, lease.user, lease.uid, lease.command,"
     " lease.devices, lease.share, lease.claimed, lease.granted, lease.ended, lease.end,"
-    " lease.exit_code, lease.judged, lease.idle, pool.seen"
-    " FROM lease LEFT JOIN pool ON pool.number = lease.pool WHERE 1";
+    " lease.exit_code, lease.judged, lease.idle, pool.seen";
+
+static const char tables[] = " FROM lease LEFT JOIN pool ON pool.number = lease.pool WHERE 1";
 
 static bool is_number(const char *string)
 {
@@ -118,11 +135,13 @@ static bool is_number(const char *string)
 
 /* Appends the statement. The plus signs keep SQLite from scanning every lease ever granted when the
  * query is about the last days. */
-static void write_query(const struct history_query *query, struct text *out)
+static void write_query(const struct history_query *query, int64_t version, struct text *out)
 {
     const char *plus = query->since != 0 ? "+" : "";
 
     text_append(out, question);
+    text_append(out, version < 2 ? no_sum_columns : sum_columns);
+    text_append(out, tables);
     if (query->since != 0)
         text_append(out, " AND (lease.ended IS NULL OR lease.ended >= :since)"
                          " AND NOT (ifnull(lease.ended, 0) = :since AND lease.granted < :since)");
@@ -163,7 +182,7 @@ static int run_query(struct history *history, const struct history_query *query,
     sqlite3_stmt *statement = NULL;
     int code;
 
-    write_query(query, &words);
+    write_query(query, history->database.version, &words);
     code = text_failed(&words) ? error_set_memory(error)
                                : history_database_prepare(&history->database, text_string(&words),
                                                           &statement, error);
@@ -274,6 +293,9 @@ static int read_row(const struct history *history, sqlite3_stmt *statement,
         .judged_time = count_of(statement, COLUMN_JUDGED),
         .idle_time = count_of(statement, COLUMN_IDLE),
         .seen = sqlite3_column_int64(statement, COLUMN_SEEN),
+        .leases = count_of(statement, COLUMN_LEASES),
+        .held_time = count_of(statement, COLUMN_HELD),
+        .waited_time = count_of(statement, COLUMN_WAITED),
     };
     if (lease->ended != 0)
         lease->seen = lease->ended;

@@ -12,6 +12,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "history/history_database.h"
+#include "history/history_trim.h"
 
 /* The maximum numbers of rows and pages that one call of history_record_delete_old deletes. */
 #define ROWS_AT_ONCE  "500"
@@ -25,6 +26,7 @@ enum statement {
     STATEMENT_POSITION,
     STATEMENT_COMMIT,
     STATEMENT_FORGET,
+    STATEMENT_REMOVE,
     STATEMENT_COUNT,
 };
 
@@ -32,10 +34,12 @@ static const char *const statements[STATEMENT_COUNT] = {
     [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
     [STATEMENT_PUT] =
         "INSERT INTO lease (pool, id, parent, name, user, uid, command, devices, share, claimed,"
-        " granted, ended, end, exit_code, judged, idle)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
-        " ON CONFLICT (pool, id) DO UPDATE SET ended = ?12, end = ?13, exit_code = ?14,"
-        " judged = ?15, idle = ?16 WHERE ended IS NULL OR end = 'lost'",
+        " granted, ended, end, exit_code, judged, idle, leases, held, waited)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
+        " ?18, ?19)"
+        " ON CONFLICT (pool, id) DO UPDATE SET devices = ?8, share = ?9, ended = ?12, end = ?13,"
+        " exit_code = ?14, judged = ?15, idle = ?16, leases = ?17, held = ?18, waited = ?19"
+        " WHERE ended IS NULL OR end = 'lost' OR leases < ?17",
     [STATEMENT_OPEN] = "SELECT id FROM lease WHERE ended IS NULL AND pool = ?1 ORDER BY id",
     [STATEMENT_LOSE] = "UPDATE lease SET end = 'lost', ended = max(granted,"
                        " (SELECT seen FROM pool WHERE number = ?1)) WHERE pool = ?1 AND id = ?2",
@@ -44,6 +48,7 @@ static const char *const statements[STATEMENT_COUNT] = {
     [STATEMENT_FORGET] =
         "DELETE FROM lease WHERE rowid IN (SELECT rowid FROM lease WHERE ended < ?1"
         " LIMIT " ROWS_AT_ONCE ")",
+    [STATEMENT_REMOVE] = "DELETE FROM lease WHERE pool = ?1 AND id = ?2 AND ended IS NULL",
 };
 
 struct history_record {
@@ -54,6 +59,7 @@ struct history_record {
     ino_t inode;
     int64_t pool; /* the pool's row number */
     struct history_position place;
+    struct history_trim trim;
     struct text devices; /* buffer of history_record_put */
     struct {
         VECTOR_OF(uint64_t);
@@ -231,6 +237,7 @@ void history_record_close(struct history_record *record)
         return;
     for (size_t i = 0; i < COUNT(record->statements); i++)
         sqlite3_finalize(record->statements[i]);
+    history_trim_finish(&record->trim);
     history_database_close(&record->database);
     if (record->lock >= 0)
         close(record->lock);
@@ -322,6 +329,11 @@ int history_record_put(struct history_record *record, const struct history_lease
         sqlite3_bind_int64(statement, 14, (int64_t)lease->exit_code.value);
     sqlite3_bind_int64(statement, 15, (int64_t)lease->judged_time);
     sqlite3_bind_int64(statement, 16, (int64_t)lease->idle_time);
+    sqlite3_bind_int64(statement, 17, history_lease_is_sum(lease) ? (int64_t)lease->leases : 1);
+    if (history_lease_is_sum(lease)) {
+        sqlite3_bind_int64(statement, 18, (int64_t)lease->held_time);
+        sqlite3_bind_int64(statement, 19, (int64_t)lease->waited_time);
+    }
     return step_statement(record, STATEMENT_PUT, error);
 }
 
@@ -370,6 +382,25 @@ int history_record_mark_lost(struct history_record *record, const uint64_t *held
         code = step_statement(record, STATEMENT_LOSE, error);
     }
     return code;
+}
+
+int history_record_remove_held(struct history_record *record, uint64_t id,
+                               struct berth_error *error)
+{
+    sqlite3_bind_int64(record->statements[STATEMENT_REMOVE], 1, record->pool);
+    sqlite3_bind_int64(record->statements[STATEMENT_REMOVE], 2, (int64_t)id);
+    return step_statement(record, STATEMENT_REMOVE, error);
+}
+
+int history_record_limit(struct history_record *record, uint64_t size, struct berth_error *error)
+{
+    return history_trim_init(&record->trim, &record->database, size, error);
+}
+
+int history_record_make_room(struct history_record *record, uint64_t more, bool *ret_more,
+                             struct berth_error *error)
+{
+    return history_trim_step(&record->trim, &record->database, more, ret_more, error);
 }
 
 int history_record_commit(struct history_record *record, const struct history_position *place,

@@ -52,8 +52,8 @@ bool history_record_file_exists(const struct history_record *record);
 
 int history_record_begin(struct history_record *record, struct berth_error *error);
 
-/* Adds or updates a lease. An ended lease stays ended, unless it was only lost. Its `pool` and
- * `seen` are ignored. */
+/* Adds or updates a lease. An ended lease stays ended, unless it was only lost; a record of several
+ * leases is replaced by one of more. Its `pool` and `seen` are ignored. */
 int history_record_put(struct history_record *record, const struct history_lease *lease,
                        struct berth_error *error);
 
@@ -65,7 +65,21 @@ int history_record_mark_lost(struct history_record *record, const uint64_t *held
 int history_record_commit(struct history_record *record, const struct history_position *place,
                           struct berth_error *error);
 
+/* Deletes a lease that the file lists as held: a later record stands for it. */
+int history_record_remove_held(struct history_record *record, uint64_t id,
+                               struct berth_error *error);
+
 /* ---- Deleting old leases ---- */
+
+/* Sets the maximum size of the file and its log together, in bytes. */
+int history_record_limit(struct history_record *record, uint64_t size, struct berth_error *error);
+
+/* Makes room for about `more` bytes below the maximum size: deletes the oldest leases of the user
+ * with the most data, a little per call. Call it outside of a batch. Returns in *ret_more whether
+ * there is more to delete. Fails with BERTH_ERROR_BUSY while another process locks the file so that
+ * its log cannot shrink. */
+int history_record_make_room(struct history_record *record, uint64_t more, bool *ret_more,
+                             struct berth_error *error);
 
 /* Deletes some of the leases that ended before this time and gives back some space, a little per
  * call. Returns in *ret_more whether there may be more. */

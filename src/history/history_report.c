@@ -35,6 +35,7 @@ struct sums {
 
 /* The part of a lease that counts. */
 struct lease_part {
+    uint64_t leases;
     uint64_t time; /* of one whole device */
     uint64_t waited;
     uint64_t judged;
@@ -58,13 +59,21 @@ static uint64_t share_of(uint64_t amount, uint64_t part, uint64_t whole)
 static struct lease_part part_of(const struct sums *sums, const struct history_lease *lease)
 {
     int64_t last = history_lease_last(lease, sums->now);
-    uint64_t held = (uint64_t)history_lease_held(lease, sums->now);
+    uint64_t held = last > lease->granted ? (uint64_t)last - (uint64_t)lease->granted : 0;
     uint64_t inside = time_inside(sums, lease->granted, last);
+    uint64_t time = inside;
+    uint64_t waited = time_inside(sums, lease->claimed, lease->granted);
 
+    /* The times of a sum are spread evenly from the first to the last of its leases. */
+    if (history_lease_is_sum(lease)) {
+        time = inside == held ? lease->held_time : share_of(lease->held_time, inside, held);
+        waited = inside == held ? lease->waited_time : share_of(lease->waited_time, inside, held);
+    }
     /* The history has only the length of the idle time: spread it evenly over the lease. */
     return (struct lease_part){
-        .time = share_of(inside, lease->share, SHARE_WHOLE),
-        .waited = time_inside(sums, lease->claimed, lease->granted),
+        .leases = lease->leases == 0 ? 1 : lease->leases,
+        .time = share_of(time, lease->share, SHARE_WHOLE),
+        .waited = waited,
         .judged = share_of(lease->judged_time, inside, held),
         .idle = share_of(lease->idle_time, inside, held),
     };
@@ -79,7 +88,7 @@ static void add_to(uint64_t *sum, uint64_t amount)
 /* Adds the figures of a lease that count once for each row. */
 static void add_lease(struct history_row *row, const struct lease_part *part)
 {
-    row->leases++;
+    add_to(&row->leases, part->leases);
     add_to(&row->waited, part->waited);
     add_to(&row->judged, part->judged);
     add_to(&row->idle, part->idle);

@@ -142,6 +142,8 @@ static int run_history(int argc, char **argv)
                                               {&history_option_set, &more}};
     struct history_query query;
     struct history *history = NULL;
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct kept_commands kept = {0};
     int code;
 
     if (!verb_begin(&verb_history, bindings, COUNT(bindings), argc, argv, &code))
@@ -150,7 +152,10 @@ static int run_history(int argc, char **argv)
     if (code != EXIT_GOOD)
         return code;
     query.max = more.max.known ? more.max.value : 0;
-    code = history_program_list(history, &query, choose_form(&options));
+    code = kept_commands_read(&kept, &error) < 0
+               ? history_program_fail("history", &error)
+               : history_program_list(history, &query, &kept, choose_form(&options));
+    kept_commands_finish(&kept);
     history_close(history);
     return code;
 }

@@ -12,9 +12,12 @@
 #include "base/system/clock.h"
 #include "base/system/user_names.h"
 #include "base/text/choice.h"
+#include "base/text/program_name.h"
 #include "base/text/quantity.h"
+#include "base/text/utf8.h"
 #include "model/request.h"
 #include "record/backlog.h"
+#include "record/short_leases.h"
 #include "view/follower.h"
 
 /* The interval between two writes. Events of about this time are lost when all processes are
@@ -34,6 +37,14 @@
 /* The longest timeout that poll takes. */
 #define POLL_MAX (100000 * DURATION_SECOND)
 
+/* How long one write may spend on deleting leases for it. */
+#define ROOM_TIME (5 * DURATION_SECOND)
+/* A held lease gets a record after this time: a short lease, and the time until its end is known.
+ */
+#define HELD_MIN (2 * DURATION_SECOND)
+/* The factor between a lease in memory and its record with all indices. */
+enum { RECORD_FACTOR = 2 };
+
 struct recorder {
     const struct recorder_settings *settings;
     struct follower follower;
@@ -41,16 +52,22 @@ struct recorder {
     int64_t retry_at;              /* next attempt; times are clock_now()'s */
     int64_t retry_pause;
     struct backlog backlog; /* ended leases that are not in the file */
-    uint64_t ended_known;   /* number of ended leases up to the last one in the backlog */
+    struct short_leases short_leases;
+    uint64_t ended_known; /* number of ended leases up to the last one in the backlog */
     struct {
         VECTOR_OF(uint64_t);
-    } held;            /* ids that the file lists as held, ascending */
+    } held; /* ids that the file lists as held, ascending */
+    struct {
+        VECTOR_OF(uint64_t);
+    } summed;          /* those of them that are in short_leases now */
     bool must_lose;    /* the file's list of held leases may be wrong */
     bool has_changed;  /* there is something to write */
     int64_t offset;    /* difference between clock_now() and the pool's time */
+    int64_t record_at; /* when the next held lease gets a record; INT64_MAX: all have one */
     int64_t seen_at;   /* last time that the held leases were written */
     int64_t forget_at; /* next check for old leases */
     struct user_names users;
+    char command[ENDED_COMMAND_MAX + 1];    /* of the last lease_of */
     char problem[BERTH_ERROR_MESSAGE_SIZE]; /* last reported problem; "": none */
 };
 
@@ -115,12 +132,35 @@ static void open_file(struct recorder *recorder)
         handle_failure(recorder, &error);
         return;
     }
+    if (history_record_limit(recorder->record, settings->size, &error) < 0) {
+        handle_failure(recorder, &error);
+        return;
+    }
     /* The content of this file is not known yet. */
-    recorder->held.count = 0;
+    recorder->held.count = recorder->summed.count = 0;
     recorder->must_lose = true;
     recorder->has_changed = true;
 }
 
+/* Returns the command line for the file, which all users may be able to read. */
+static char *record_command(struct recorder *recorder, const char *command)
+{
+    size_t length;
+
+    if (command == NULL)
+        return NULL;
+    if (recorder->settings->shows_commands)
+        length = strlen(command);
+    else
+        command = program_name_find(command, &length);
+    if (length > ENDED_COMMAND_MAX)
+        length = utf8_boundary(command, ENDED_COMMAND_MAX);
+    memcpy(recorder->command, command, length);
+    recorder->command[length] = '\0';
+    return recorder->command;
+}
+
+/* The result is valid until the next call. */
 static struct history_lease lease_of(struct recorder *recorder, const struct lease_info *lease)
 {
     return (struct history_lease){
@@ -129,7 +169,7 @@ static struct history_lease lease_of(struct recorder *recorder, const struct lea
         .name = lease->name,
         .user = (char *)user_names_find(&recorder->users, lease->uid),
         .uid = lease->uid,
-        .command = lease->command,
+        .command = record_command(recorder, lease->command),
         .devices = lease->devices,
         .share = lease->sharing == SHARING_EXCLUSIVE ? SHARE_WHOLE : lease->share,
         .claimed = lease->since,
@@ -150,8 +190,44 @@ static int put_ended(struct recorder *recorder, const struct ended_lease *ended,
     return history_record_put(recorder->record, &lease, error);
 }
 
+static int put_sum(void *context, const struct short_lease_sum *sum, struct berth_error *error)
+{
+    struct recorder *recorder = context;
+    struct history_lease lease = lease_of(recorder, sum->first.lease);
+
+    lease.share = short_leases_share(sum);
+    lease.ended = sum->ended;
+    lease.end = (char *)choice_name(lease_end_names, (int)sum->end);
+    lease.leases = sum->leases;
+    lease.held_time = sum->held_time;
+    lease.waited_time = sum->waited_time;
+    if (sum->leases == 1)
+        lease.exit_code = sum->first.exit_code;
+    return history_record_put(recorder->record, &lease, error);
+}
+
+/* Writes the sums of short leases, and removes the records that they had while they were held. */
+static int put_sums(struct recorder *recorder, struct berth_error *error)
+{
+    const uint64_t *id;
+    int code = short_leases_each_changed(&recorder->short_leases, put_sum, recorder, error);
+
+    vector_for_each (id, &recorder->summed) {
+        if (code == 0)
+            code = history_record_remove_held(recorder->record, *id, error);
+    }
+    return code;
+}
+
+/* Returns when a held lease gets a record, in the pool's time: short leases get none before they
+ * end, because they may become a part of a sum. */
+static int64_t record_time(const struct lease_info *lease)
+{
+    return lease->granted + HELD_MIN;
+}
+
 /* Writes the held leases that the file does not list yet. */
-static int put_held(struct recorder *recorder, struct berth_error *error)
+static int put_held(struct recorder *recorder, int64_t now, struct berth_error *error)
 {
     const struct lease_info *lease;
     size_t known = 0;
@@ -165,7 +241,7 @@ static int put_held(struct recorder *recorder, struct berth_error *error)
         if (known < recorder->held.count && recorder->held.items[known] == lease->id)
             continue;
         /* A lease whose holder was not notified yet may go back to the queue. */
-        if (lease->preparing)
+        if (lease->preparing || record_time(lease) > now)
             continue;
         row = lease_of(recorder, lease);
         code = history_record_put(recorder->record, &row, error);
@@ -176,16 +252,22 @@ static int put_held(struct recorder *recorder, struct berth_error *error)
 }
 
 /* Stores the ids of the held leases, which the file lists after the commit. */
-static int remember_held(struct recorder *recorder, struct berth_error *error)
+static int remember_held(struct recorder *recorder, int64_t now, struct berth_error *error)
 {
     const struct lease_info *lease;
 
     recorder->held.count = 0;
+    recorder->record_at = INT64_MAX;
     vector_for_each (lease, &recorder->follower.view.snapshot.leases) {
         uint64_t *id;
 
         if (lease->preparing)
             continue;
+        if (record_time(lease) > now) {
+            if (record_time(lease) - recorder->offset < recorder->record_at)
+                recorder->record_at = record_time(lease) - recorder->offset;
+            continue;
+        }
         id = vector_append(&recorder->held);
         if (id == NULL)
             return error_set_memory(error);
@@ -200,7 +282,7 @@ static int mark_missing_lost(struct recorder *recorder, struct berth_error *erro
 
     if (!recorder->must_lose || !recorder->follower.has_view)
         return 0;
-    if (remember_held(recorder, &ignored) < 0)
+    if (remember_held(recorder, INT64_MAX, &ignored) < 0)
         return error_set_memory(error);
     return history_record_mark_lost(recorder->record, recorder->held.items, recorder->held.count,
                                     error);
@@ -208,26 +290,42 @@ static int mark_missing_lost(struct recorder *recorder, struct berth_error *erro
 
 static int write_batch(struct recorder *recorder, struct berth_error *error)
 {
+    int64_t now = clock_now() + recorder->offset;
     struct history_position place = {
         .epoch = recorder->follower.epoch,
         .known = recorder->ended_known,
-        .seen = clock_now() + recorder->offset,
+        .seen = now,
     };
     const struct ended_lease *ended;
     int code = history_record_begin(recorder->record, error);
 
     if (code == 0)
-        code = put_held(recorder, error);
+        code = put_held(recorder, now, error);
     vector_for_each (ended, &recorder->backlog) {
         if (code == 0)
             code = put_ended(recorder, ended, error);
     }
     if (code == 0)
+        code = put_sums(recorder, error);
+    if (code == 0)
         code = mark_missing_lost(recorder, error);
     if (code == 0)
         code = history_record_commit(recorder->record, &place, error);
     if (code == 0)
-        code = remember_held(recorder, error);
+        code = remember_held(recorder, now, error);
+    return code;
+}
+
+/* Makes room for what is to be written. Deleting stops after a while: the rest is deleted later. */
+static int make_room(struct recorder *recorder, struct berth_error *error)
+{
+    uint64_t bytes = RECORD_FACTOR * (recorder->backlog.bytes + recorder->short_leases.bytes);
+    int64_t until = clock_now() + ROOM_TIME;
+    bool more = true;
+    int code = 0;
+
+    while (code == 0 && more && clock_now() < until)
+        code = history_record_make_room(recorder->record, bytes, &more, error);
     return code;
 }
 
@@ -245,7 +343,7 @@ static void write_pending(struct recorder *recorder)
     open_file(recorder);
     if (recorder->record == NULL)
         return;
-    if (write_batch(recorder, &error) < 0) {
+    if (make_room(recorder, &error) < 0 || write_batch(recorder, &error) < 0) {
         handle_failure(recorder, &error);
         return;
     }
@@ -254,6 +352,8 @@ static void write_pending(struct recorder *recorder)
     recorder->has_changed = false;
     recorder->seen_at = clock_now();
     backlog_clear(&recorder->backlog);
+    short_leases_written(&recorder->short_leases, recorder->seen_at + recorder->offset);
+    recorder->summed.count = 0;
     /* Before the daemon's first event this is the count of an earlier daemon. */
     if (recorder->follower.has_view)
         send_number(recorder, "known", recorder->ended_known);
@@ -264,6 +364,21 @@ static void write_pending(struct recorder *recorder)
 
 /* ---- Reading ---- */
 
+/* Remembers a lease that is part of a sum if the file lists it as held. */
+static void note_summed(struct recorder *recorder, uint64_t id)
+{
+    const uint64_t *held;
+    uint64_t *added;
+
+    vector_for_each (held, &recorder->held) {
+        if (*held != id)
+            continue;
+        added = vector_append(&recorder->summed);
+        if (added != NULL)
+            *added = id;
+    }
+}
+
 /* Moves the follower's ended leases to the backlog. */
 static void add_ended(struct recorder *recorder)
 {
@@ -272,8 +387,14 @@ static void add_ended(struct recorder *recorder)
 
     if (follower->ended.count == 0 && follower->lost == 0)
         return;
-    vector_for_each (ended, &follower->ended)
-        backlog_add(&recorder->backlog, ended);
+    vector_for_each (ended, &follower->ended) {
+        uint64_t id = ended->lease->id;
+
+        if (short_leases_add(&recorder->short_leases, ended))
+            note_summed(recorder, id);
+        else
+            backlog_add(&recorder->backlog, ended);
+    }
     /* The follower no longer owns them. */
     follower->ended.count = 0;
     recorder->backlog.dropped += follower->lost;
@@ -316,41 +437,46 @@ static void delete_old(struct recorder *recorder)
         return;
     if (history_record_delete_old(recorder->record,
                                   clock_read(CLOCK_REALTIME) - recorder->settings->keep, &more,
-                                  &error) < 0)
+                                  &error) < 0 ||
+        (!more && history_record_make_room(recorder->record, 0, &more, &error) < 0))
         handle_failure(recorder, &error);
     recorder->forget_at = now + (more ? FORGET_PAUSE : forget_interval(recorder));
 }
 
 /* ---- The loop ---- */
 
-static bool is_due(const struct recorder *recorder)
+/* Returns when to write next, by clock_now(); INT64_MAX: not before there is something new. */
+static int64_t next_write(const struct recorder *recorder)
 {
+    int64_t at = INT64_MAX;
+
     if (recorder->has_changed)
-        return recorder->record != NULL || clock_now() >= recorder->retry_at;
-    return recorder->follower.view.snapshot.leases.count > 0 &&
-           clock_now() >= recorder->seen_at + SEEN_INTERVAL;
+        at = 0;
+    else if (recorder->follower.view.snapshot.leases.count > 0)
+        at = recorder->seen_at + SEEN_INTERVAL < recorder->record_at
+                 ? recorder->seen_at + SEEN_INTERVAL
+                 : recorder->record_at;
+    /* A file that cannot be written is not tried before the end of the pause. */
+    if (recorder->record == NULL && at < recorder->retry_at)
+        at = recorder->retry_at;
+    return at;
 }
 
-static void shorten_wait(int64_t *wait, int64_t max)
-{
-    if (max < *wait)
-        *wait = max;
-}
-
-/* Returns the time until the next work without input, in nanoseconds. */
-static int64_t wait_time(const struct recorder *recorder)
+/* Returns the time until the next work without input, in milliseconds for poll. */
+static int wait_time(const struct recorder *recorder)
 {
     int64_t now = clock_now();
     int64_t wait = follower_next_timeout(&recorder->follower);
+    int64_t write_at = next_write(recorder);
 
-    if (recorder->record == NULL && recorder->has_changed)
-        shorten_wait(&wait, recorder->retry_at - now);
-    if (recorder->record != NULL)
-        shorten_wait(&wait, recorder->forget_at - now);
-    if (recorder->follower.view.snapshot.leases.count > 0)
-        shorten_wait(&wait, recorder->seen_at + SEEN_INTERVAL - now);
-    shorten_wait(&wait, POLL_MAX);
-    return wait < 0 ? 0 : wait;
+    if (write_at != INT64_MAX && write_at - now < wait)
+        wait = write_at - now;
+    if (recorder->record != NULL && recorder->forget_at - now < wait)
+        wait = recorder->forget_at - now;
+    if (wait > POLL_MAX)
+        wait = POLL_MAX;
+    /* Rounded up, because the work is not due before. */
+    return wait <= 0 ? 0 : (int)((wait + 999999) / 1000000);
 }
 
 static int run_loop(struct recorder *recorder, struct berth_error *error)
@@ -362,12 +488,12 @@ static int run_loop(struct recorder *recorder, struct berth_error *error)
         };
         int code;
 
-        if (poll(&waiting, 1, (int)(wait_time(recorder) / 1000000) + 1) < 0 && errno != EINTR)
+        if (poll(&waiting, 1, wait_time(recorder)) < 0 && errno != EINTR)
             return error_set_errno(error, errno, "cannot wait for the pool");
         code = receive_updates(recorder, error);
         if (code < 0)
             return code;
-        if (is_due(recorder))
+        if (clock_now() >= next_write(recorder))
             write_pending(recorder);
         delete_old(recorder);
     }
@@ -413,13 +539,23 @@ int recorder_run(const struct recorder_settings *settings, struct berth_error *e
         .settings = settings,
         .offset = clock_read(CLOCK_REALTIME) - clock_now(),
     };
+    size_t bytes_max = BACKLOG_BYTES_MAX;
     int code;
 
+    /* One batch must be small beside the file. */
+    if (settings->size != 0 && settings->size / 32 < bytes_max)
+        bytes_max = settings->size / 32;
+    recorder.backlog.bytes_max = bytes_max;
+    code = short_leases_init(&recorder.short_leases, settings->alone_max, bytes_max, error);
+    if (code < 0)
+        return code;
     open_file(&recorder);
     code = follow_daemon(&recorder, error);
     history_record_close(recorder.record);
     backlog_clear(&recorder.backlog);
+    short_leases_finish(&recorder.short_leases);
     vector_finish(&recorder.held);
+    vector_finish(&recorder.summed);
     user_names_finish(&recorder.users);
     return code;
 }

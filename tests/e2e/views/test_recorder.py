@@ -31,6 +31,12 @@ PATIENCE = 0.4
 ROUNDS = 200
 
 
+@pytest.fixture(autouse=True)
+def all_alone(sandbox):
+    """Each short lease gets a record of its own."""
+    sandbox.environment["BERTH_RECORDER_ALONE"] = "1000000"
+
+
 def log_of(pool):
     return pool.directory / "log"
 
@@ -401,6 +407,17 @@ def test_old_leases_are_forgotten(pool):
     reload(pool, "history_keep: 1s\n")
     until(lambda: [lease["name"] for lease in history(pool)] == ["held"], "the removal of the old lease")
     pool.let_go(holder)
+
+
+def test_command_of_a_held_lease_is_cut(pool):
+    """A lease gets its record while it is held."""
+    holder = pool.start("run", "--", "sh", "-c", "echo holding $BERTH_LEASE; exec cat", "x" * 5000)
+    holder.wait_for_line("^holding ")
+    [lease] = until(lambda: history(pool), "the record of the lease")
+    assert lease["ended_at"] is None and len(lease["command"]) == 256
+    pool.let_go(holder)
+    [lease] = until_past(pool, 1)
+    assert len(lease["command"]) == 256
 
 
 def test_rules_change(pool):

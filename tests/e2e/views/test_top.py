@@ -75,14 +75,14 @@ def test_load_and_its_history(hardware_of, top):
     pool = hardware_of()
 
     def say(load):
-        figures = {"utilization": load, "temperature": 61000, "power": 250400, "memory_free": 60 << 30}
+        figures = {"utilization": load, "temperature": 61000, "power": 250400, "memory_free": 78 << 30}
         pool.says([pool.device(0, **figures), pool.device(1, utilization=None)])
 
     say(0)
     screen = top(columns=132, rows=40)
     screen.shows(r"^nvidia0 .*\[ {10}\]   0%")
     say(500)
-    seen = screen.shows(r"^nvidia0 .*\[\|{5} {5}\]  50% +▁+▄+ +20/80 GiB  61°C   250W  free")
+    seen = screen.shows(r"^nvidia0 .*\[\|{5} {5}\]  50% +▁+▄+ +2/80 GiB  61°C   250W  free")
     assert "nvidia0 50% ─" in seen  # a chart
     assert "▄" in seen.split("1 Devices")[0]
     unknown = next(line for line in seen.splitlines() if line.startswith("nvidia1"))
@@ -325,8 +325,8 @@ def test_a_daemon_that_does_not_answer(pool, top):
         watch.wait_for(rb"2 devices, all free")
         os.kill(daemon, signal.SIGSTOP)
         try:
-            seen = screen.shows(r"^as of \d\d:\d\d:\d\d: the daemon does not answer", timeout=30)
-            watch.wait_for(rb"as it was at \S+: the daemon does not answer")
+            seen = screen.shows(r"^as of \d\d:\d\d:\d\d: the daemon \(pid \d+\) does not answer", timeout=30)
+            watch.wait_for(rb"as it was at \S+: the daemon \(pid \d+\) does not answer")
         finally:
             os.kill(daemon, signal.SIGCONT)
         assert "nvidia0" in seen

@@ -35,6 +35,9 @@ struct written_lease {
     uint64_t parent; /* 0: none */
     uint64_t judged;
     uint64_t idle;
+    uint64_t leases; /* 0: one */
+    uint64_t held_time;
+    uint64_t waited_time;
     int exit_code; /* -1, or 0: unknown */
 };
 
@@ -55,6 +58,9 @@ static inline struct history_lease lease_as_put(const struct written_lease *writ
         .end = (char *)written->end,
         .judged_time = written->judged,
         .idle_time = written->idle,
+        .leases = written->leases,
+        .held_time = written->held_time,
+        .waited_time = written->waited_time,
     };
     char *copy = strdup(written->devices);
     char *rest = copy;

@@ -117,11 +117,11 @@ static void a_later_version_is_left_alone(void **state)
 {
     (void)state;
     write_history(some, COUNT(some), AT(50));
-    run_sql("PRAGMA user_version = 2");
+    run_sql("PRAGMA user_version = 3");
     check_unreadable(BERTH_ERROR_INVALID,
-                     "history.db: expected a history of version 1, got version 2 of a later berth");
+                     "history.db: expected a history of version 2, got version 3 of a later berth");
     check_unwritable(BERTH_ERROR_INVALID,
-                     "history.db: expected a history of version 1, got version 2 of a later berth");
+                     "history.db: expected a history of version 2, got version 3 of a later berth");
 }
 
 static void edited_values_do_no_harm(void **state)

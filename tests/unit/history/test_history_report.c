@@ -4,6 +4,8 @@
  */
 #include "support/unit.h"
 
+#include <sqlite3.h>
+
 #include "base/count.h"
 #include "history/history_csv.h"
 #include "support/temporary_directory.h"
@@ -147,7 +149,7 @@ static void programs_get_json(void **state)
               "\"waited_s\":0,\"held_s\":3600,\"claimed_at\":\"2026-11-01T02:00:00.000Z\","
               "\"granted_at\":\"2026-11-01T02:00:00.000Z\","
               "\"ended_at\":\"2026-11-01T03:00:00.000Z\",\"end\":\"expired\",\"exit_code\":null,"
-              "\"idle_share\":null,\"pool\":\"one\"}]}\n");
+              "\"idle_share\":null,\"pool\":\"one\",\"leases\":1}]}\n");
     free(json);
     json = write_json(&(struct history_query){.max = 1, .now = HOURS(6)});
     assert_non_null(strstr(json, "\"held_s\":3600,"));
@@ -220,7 +222,7 @@ static void spreadsheets_get_csv(void **state)
         text_append_format(&wanted,
                            "5,%s,eve,1101,python train.py,nvidia3 nvidia4,0.25,7,0,3600,"
                            "2026-11-01T02:00:00.000Z,2026-11-01T02:00:00.000Z,"
-                           "2026-11-01T03:00:00.000Z,expired,,0.25,\r\n",
+                           "2026-11-01T03:00:00.000Z,expired,,0.25,,1\r\n",
                            rows[i].cell);
         assert_string_equal(text_string(&out), text_string(&wanted));
         text_finish(&out);
@@ -245,10 +247,56 @@ static void csv_has_a_header(void **state)
     write_csv(&some[1], &out);
     for (const char *byte = text_string(&out); *byte != '\0'; byte++)
         commas += *byte == ',';
-    assert_int_equal(commas, 2 * 16);
+    assert_int_equal(commas, 2 * 17);
     text_finish(&out);
 }
 
+static void sums_count_as_their_leases(void **state)
+{
+    /* Ninety leases within half an hour, which together held two devices for 12 minutes. */
+    static const struct written_lease sum[] = {
+        {6, "eve", "tests", "nvidia0,nvidia1", HOURS(0), HOURS(1), HOURS(1.5), "released",
+         .leases = 90, .held_time = DURATION_HOUR / 5, .waited_time = 2 * DURATION_HOUR},
+    };
+    char *json;
+
+    (void)state;
+    write_history(sum, COUNT(sum), HOURS(7));
+    check_report((struct history_query){0}, HISTORY_BY_DEVICE,
+                 "nvidia0 90 20 200 0/0; nvidia1 90 20 200 0/0; 90 40 200");
+    check_report((struct history_query){.since = HOURS(1.25)}, HISTORY_BY_NAME,
+                 "tests 90 20 100 0/0; 90 20 100");
+    json = write_json(&(struct history_query){0});
+    assert_non_null(strstr(json, "\"waited_s\":7200,\"held_s\":720,"));
+    assert_non_null(strstr(json, "\"leases\":90"));
+    free(json);
+}
+
+static void old_files_have_no_sums(void **state)
+{
+    struct written_lease written = {7,        "ann",    "old",  "nvidia0",  HOURS(1),
+                                    HOURS(1), HOURS(2), "died", .leases = 1};
+    sqlite3 *database;
+
+    (void)state;
+    write_history(&written, 1, HOURS(7));
+    assert_int_equal(sqlite3_open(HISTORY_FILE, &database), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(database,
+                                  "ALTER TABLE lease DROP COLUMN leases;"
+                                  "ALTER TABLE lease DROP COLUMN held;"
+                                  "ALTER TABLE lease DROP COLUMN waited;"
+                                  "PRAGMA user_version = 1",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(database);
+    check_report((struct history_query){0}, HISTORY_BY_USER, "ann 1 100 0 0/0; 1 100 0");
+    /* The next recorder adds the columns. */
+    history_record_close(open_record("one"));
+    check_report((struct history_query){0}, HISTORY_BY_USER, "ann 1 100 0 0/0; 1 100 0");
+}
+
+#define IN_DIRECTORY(test) \
+    cmocka_unit_test_setup_teardown(test, temporary_directory_enter, temporary_directory_leave)
 #define ON_SOME(test) cmocka_unit_test_setup_teardown(test, write_some, temporary_directory_leave)
 
 int main(void)
@@ -260,6 +308,8 @@ int main(void)
         ON_SOME(conditions_are_kept),
         ON_SOME(programs_get_json),
         ON_SOME(reports_are_json_too),
+        IN_DIRECTORY(sums_count_as_their_leases),
+        IN_DIRECTORY(old_files_have_no_sums),
         cmocka_unit_test(spreadsheets_get_csv),
         cmocka_unit_test(csv_has_a_header),
     };
