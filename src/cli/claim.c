@@ -128,6 +128,7 @@ static int send_claim(struct client_claim *claim, struct session *session,
 {
     forget_grant(claim);
     claim->explain_number = 0;
+    claim->explains = false;
     claim->question.number = session_next_number(session);
     return session_send(session, &claim->question, error);
 }
@@ -192,6 +193,8 @@ static int handle_message(struct client_claim *claim, struct wire_message *messa
 {
     bool answer = message->number == claim->question.number;
 
+    if (message->number == claim->explain_number)
+        claim->explains = false;
     if (message->type == WIRE_WAITING && answer)
         claim->id = message->id;
     if (message->type == WIRE_WAITING && (answer || message->number == claim->explain_number))
@@ -210,6 +213,7 @@ static int request_news(struct client_claim *claim, struct session *session,
     struct wire_message explain = {.type = WIRE_EXPLAIN, .id = claim->id};
 
     explain.number = claim->explain_number = session_next_number(session);
+    claim->explains = true;
     return session_send(session, &explain, error);
 }
 
@@ -218,7 +222,7 @@ static int wait_for_message(struct client_claim *claim, struct session *session,
                             const struct claim_listener *listener, struct berth_error *error)
 {
     bool wants_news = claim->id != 0 && listener->pause > 0;
-    int64_t pause = wants_news ? listener->pause : -1;
+    int64_t pause = wants_news && !claim->explains ? listener->pause : -1;
     struct wire_message message;
     int code;
 
@@ -226,7 +230,7 @@ static int wait_for_message(struct client_claim *claim, struct session *session,
     if (wants_news && claim->explain_number == 0)
         return request_news(claim, session, error);
     code = session_receive(session, pause, &message, error);
-    if (code == SESSION_NOTHING && wants_news)
+    if (code == SESSION_NOTHING && wants_news && !claim->explains)
         return request_news(claim, session, error);
     if (code != SESSION_MESSAGE)
         return code;

@@ -34,6 +34,7 @@ struct client_claim {
     struct string_list masks;
     struct text command;
     uint64_t explain_number;   /* the number of the last WIRE_EXPLAIN; 0: none */
+    bool explains;             /* it is not answered yet */
     uint64_t id;               /* 0 until the daemon has sent it */
     int64_t requested_at;      /* when claim_wait() began (CLOCK_MONOTONIC) */
     struct wire_message grant; /* WIRE_GRANTED with all devices, once it is granted */
@@ -63,7 +64,8 @@ int claim_init_test(struct client_claim *claim, const struct claim_facts *facts,
 void claim_finish(struct client_claim *claim);
 
 /* Sends the claim and blocks until it is granted. Fails with the code of the daemon's refusal; with
- * BERTH_ERROR_IO if the daemon is gone for 30 s; or as session_send(). */
+ * BERTH_ERROR_IO if the daemon is gone for 30 s; with the errors of a daemon that does not answer
+ * (session_receive); or as session_send(). */
 int claim_wait(struct client_claim *claim, struct session *session,
                const struct claim_listener *listener, struct berth_error *error);
 

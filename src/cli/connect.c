@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/connect.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 #include "base/count.h"
 #include "base/error.h"
+#include "base/text/terminal.h"
 #include "spec/option_types.h"
 #include "view/pool_view_fetch.h"
 
@@ -62,14 +66,37 @@ static int resolve_ids(struct session *session, struct request *request, struct 
     return code;
 }
 
+/* session_patience.report. The context is the verb's name. */
+static void print_news(void *context, const char *news)
+{
+    const char *verb = context;
+
+    if (verb != NULL)
+        fprintf(stderr, "%sberth: %s: %s\n", terminal_clear_line(STDERR_FILENO), verb, news);
+}
+
+static void set_patience(struct session *session, const struct request *request, const char *verb)
+{
+    struct session_patience patience = {.report = print_news, .context = (char *)verb};
+
+    if (request->nonblock)
+        return;
+    if (request->wait.known)
+        patience.limit = (int64_t)request->wait.value;
+    session_set_patience(session, &patience);
+}
+
 int connect_open_for_request(struct pool_connection *connection, struct request_options *options,
-                             struct berth_error *error)
+                             const char *verb, struct berth_error *error)
 {
     struct request *request = &options->request;
     int code = connect_open(connection, options->inventory, error);
 
-    if (code < 0 || !request_is_unresolved(request))
+    if (code < 0)
         return code;
+    set_patience(&connection->session, request, verb);
+    if (!request_is_unresolved(request))
+        return 0;
     code = resolve_ids(&connection->session, request, error);
     if (code < 0)
         connect_close(connection);

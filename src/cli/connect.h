@@ -24,10 +24,13 @@ int connect_open(struct pool_connection *connection, const char *inventory,
 void connect_close(struct pool_connection *connection);
 
 /* Does the same for a request. Completes ids in the request that are only an index (--device 0)
- * with the vendor of the pool's device. Also fails with BERTH_ERROR_INVALID if that is
- * ambiguous. */
+ * with the vendor of the pool's device. Also fails with BERTH_ERROR_INVALID if that is ambiguous.
+ *
+ * If the daemon does not answer, the session prints this on standard error as a message of `verb`,
+ * once, and waits on, at most for the request's --wait. With --nonblock it fails. `verb` is a
+ * string that outlives the session; NULL: print nothing. */
 int connect_open_for_request(struct pool_connection *connection, struct request_options *options,
-                             struct berth_error *error);
+                             const char *verb, struct berth_error *error);
 
 /* The option --inventory, for verbs without a request. */
 struct connect_options {

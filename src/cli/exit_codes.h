@@ -9,6 +9,7 @@
 
 enum {
     EXIT_GOOD = 0,
+    EXIT_FOUND_PROBLEM = 1,    /* berth doctor found a problem */
     EXIT_USAGE = 2,            /* wrong usage, or a file with wrong contents */
     EXIT_IMPOSSIBLE = 120,     /* this pool can never satisfy the request */
     EXIT_REVOKED = 122,        /* the lease was taken back */

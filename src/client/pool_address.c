@@ -82,7 +82,57 @@ static size_t length_without_slashes(const char *path)
     return length;
 }
 
-static int set_own(struct pool_address *address, struct berth_error *error)
+/* Returns whether it is a directory of this user that is closed to others. */
+static bool is_private_directory(const char *path)
+{
+    struct stat status;
+
+    return lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+           (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
+
+/* Appends the directory berth in the user's runtime directory. Appends nothing if there is no such
+ * runtime directory. */
+static void append_runtime(const struct pool_places *places, struct text *out)
+{
+    const char *named = get_variable("XDG_RUNTIME_DIR");
+
+    if (named != NULL && *named == '/' && is_private_directory(named)) {
+        text_append_bytes(out, named, length_without_slashes(named));
+    } else {
+        text_append_format(out, "%s/%ju", places->run_user, (uintmax_t)geteuid());
+        if (text_failed(out) || !is_private_directory(out->bytes))
+            text_clear(out);
+    }
+    if (out->length > 0)
+        text_append(out, "/berth");
+}
+
+/* Appends the user's own directory if none is named. */
+static void append_default(const struct pool_places *places, struct text *out)
+{
+    struct text runtime = {0};
+    struct stat status;
+    bool is_missing;
+    bool is_foreign;
+
+    text_append_format(out, "%s/berth-%ju", places->temporary, (uintmax_t)geteuid());
+    if (text_failed(out))
+        return;
+    is_missing = lstat(out->bytes, &status) < 0;
+    is_foreign = !is_missing && status.st_uid != geteuid();
+    if (is_missing || is_foreign)
+        append_runtime(places, &runtime);
+    if (runtime.length > 0 && (is_foreign || is_private_directory(text_string(&runtime)))) {
+        text_clear(out);
+        text_append(out, text_string(&runtime));
+    }
+    out->failed |= runtime.failed;
+    text_finish(&runtime);
+}
+
+static int set_own(const struct pool_places *places, struct pool_address *address,
+                   struct berth_error *error)
 {
     const char *named = get_variable("BERTH_RUNTIME_DIR");
     struct text directory = {0};
@@ -93,7 +143,7 @@ static int set_own(struct pool_address *address, struct berth_error *error)
     if (named != NULL)
         text_append_bytes(&directory, named, length_without_slashes(named));
     else
-        text_append_format(&directory, "/tmp/berth-%ju", (uintmax_t)geteuid());
+        append_default(places, &directory);
     if (address->inventory != NULL)
         text_append_format(&directory, "/%016" PRIx64,
                            hash_bytes(address->inventory, strlen(address->inventory)));
@@ -125,46 +175,47 @@ static void clear_choice(struct pool_address *address)
     address->own = false;
 }
 
-static int set_named(struct pool_address *address, const char *socket, const char *machine_socket,
-                     struct berth_error *error)
+static int set_named(const struct pool_places *places, struct pool_address *address,
+                     const char *socket, struct berth_error *error)
 {
     int code = check_absolute("BERTH_SOCKET", socket, error);
 
     if (code < 0)
         return code;
-    code = set_own(address, error);
+    code = set_own(places, address, error);
     if (code == BERTH_ERROR_MEMORY || (code == 0 && is_own(address, socket)))
         return code;
     clear_choice(address);
     /* Within a lease of the machine's pool, BERTH_SOCKET names the machine's daemon. */
-    address->machine = get_variable("BERTH_LEASE") != NULL && strcmp(socket, machine_socket) == 0;
+    address->machine =
+        get_variable("BERTH_LEASE") != NULL && strcmp(socket, places->machine_socket) == 0;
     return set_socket(address, socket, error);
 }
 
-static int choose_socket(const char *machine_socket, struct pool_address *address,
+static int choose_socket(const struct pool_places *places, struct pool_address *address,
                          struct berth_error *error)
 {
     const char *named = get_variable("BERTH_SOCKET");
     int code = 0;
 
     if (named != NULL)
-        return set_named(address, named, machine_socket, error);
+        return set_named(places, address, named, error);
     if (address->inventory == NULL)
-        code = find_machine_socket(machine_socket, &address->machine, error);
+        code = find_machine_socket(places->machine_socket, &address->machine, error);
     if (code < 0)
         return code;
-    return address->machine ? set_socket(address, machine_socket, error) : set_own(address, error);
+    return address->machine ? set_socket(address, places->machine_socket, error)
+                            : set_own(places, address, error);
 }
 
-int pool_address_find_with_machine_socket(const char *machine_socket, const char *inventory,
-                                          struct pool_address *ret_address,
-                                          struct berth_error *error)
+int pool_address_find_in(const struct pool_places *places, const char *inventory,
+                         struct pool_address *ret_address, struct berth_error *error)
 {
     struct pool_address address = {0};
     int code = find_inventory(inventory, &address.inventory, error);
 
     if (code == 0)
-        code = choose_socket(machine_socket, &address, error);
+        code = choose_socket(places, &address, error);
     if (code < 0) {
         pool_address_finish(&address);
         return code;
@@ -176,8 +227,14 @@ int pool_address_find_with_machine_socket(const char *machine_socket, const char
 int pool_address_find(const char *inventory, struct pool_address *ret_address,
                       struct berth_error *error)
 {
-    return pool_address_find_with_machine_socket(POOL_MACHINE_SOCKET, inventory, ret_address,
-                                                 error);
+    static const struct pool_places usual = {POOL_MACHINE_SOCKET, "/tmp", "/run/user"};
+
+    return pool_address_find_in(&usual, inventory, ret_address, error);
+}
+
+bool pool_address_is_machine(const struct pool_address *address)
+{
+    return address->machine || strcmp(address->socket, POOL_MACHINE_SOCKET) == 0;
 }
 
 void pool_address_finish(struct pool_address *address)

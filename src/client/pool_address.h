@@ -7,6 +7,11 @@
  *  3. the user's own daemon in BERTH_RUNTIME_DIR, by default /tmp/berth-<uid>; with an inventory,
  *     in a subdirectory
  *
+ * If another user has created /tmp/berth-<uid>, the default is the directory berth in
+ * XDG_RUNTIME_DIR, or else in /run/user/<uid>, if that exists, belongs to the user and has mode
+ * 0700. Once the directory berth exists there, it stays the default until /tmp/berth-<uid> belongs
+ * to the user. So another user cannot split a pool by creating and removing a directory.
+ *
  * Within a lease (BERTH_LEASE), berth itself set BERTH_SOCKET. If it names the socket of the user's
  * own or the machine's daemon, that daemon is handled as in 2 or 3.
  */
@@ -36,10 +41,19 @@ struct pool_address {
 int pool_address_find(const char *inventory, struct pool_address *ret_address,
                       struct berth_error *error);
 
-/* Does the same with another path for the machine's socket, for tests. */
-int pool_address_find_with_machine_socket(const char *machine_socket, const char *inventory,
-                                          struct pool_address *ret_address,
-                                          struct berth_error *error);
+/* The places of pools. Only tests change them. */
+struct pool_places {
+    const char *machine_socket;
+    const char *temporary; /* /tmp */
+    const char *run_user;  /* /run/user */
+};
+
+/* Does the same with other places. */
+int pool_address_find_in(const struct pool_places *places, const char *inventory,
+                         struct pool_address *ret_address, struct berth_error *error);
+
+/* Returns whether this is the machine's pool, also if BERTH_SOCKET names it. */
+bool pool_address_is_machine(const struct pool_address *address);
 
 void pool_address_finish(struct pool_address *address);
 

@@ -3,19 +3,31 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/process_stat.h"
 #include "base/system/user_names.h"
+#include "base/text/quantity.h"
+#include "client/start_daemon.h"
+
+/* Room for "the daemon at PATH". */
+enum { DAEMON_NAME_SIZE = 160 };
+
+/* The daemon keeps the caller's limit itself. This time lets its answer arrive. */
+#define LIMIT_SLACK (DURATION_SECOND / 2)
 
 static void close_socket(struct session *session)
 {
     if (session->socket >= 0)
         close(session->socket);
     session->socket = -1;
+    session->ping_number = 0;
 }
 
 int session_open_with_timeout(struct session *session, const struct pool_address *address,
@@ -33,6 +45,7 @@ int session_open_with_timeout(struct session *session, const struct pool_address
         return code;
     }
     *session = opened;
+    silence_start(&session->silence, clock_now());
     return 0;
 }
 
@@ -53,6 +66,7 @@ int session_open_connected(struct session *session, const struct pool_address *a
         return error_set_memory(error);
     }
     *session = opened;
+    silence_start(&session->silence, clock_now());
     return 0;
 }
 
@@ -93,6 +107,131 @@ int session_refusal(const struct wire_message *message, struct berth_error *erro
     return user_names_explain(error, code);
 }
 
+void session_set_patience(struct session *session, const struct session_patience *patience)
+{
+    session->patience = *patience;
+    session->silence.deadline =
+        patience->limit == 0 ? 0 : clock_after(clock_now() + LIMIT_SLACK, patience->limit);
+}
+
+pid_t session_daemon_pid(const struct session *session)
+{
+    struct ucred peer = {0};
+    socklen_t length = sizeof(peer);
+
+    return getsockopt(session->socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
+}
+
+/* Writes "the daemon (pid 7)". */
+static void describe_daemon(const struct session *session, char *out, size_t size)
+{
+    pid_t pid = session_daemon_pid(session);
+
+    if (pid > 0)
+        snprintf(out, size, "the daemon (pid %ld)", (long)pid);
+    else
+        snprintf(out, size, "the daemon at %s", session->address->socket);
+}
+
+static const char *find_way_out(const struct pool_address *address)
+{
+    if (address->own)
+        return "kill it with SIGKILL, and the next command restarts it";
+    return pool_address_is_machine(address)
+               ? "an administrator can restart it: systemctl restart berthd"
+               : "its user can kill it with SIGKILL, and start it again";
+}
+
+int session_explain_silence(const struct session *session, struct berth_error *error)
+{
+    char daemon[DAEMON_NAME_SIZE];
+
+    describe_daemon(session, daemon, sizeof(daemon));
+    return error_set(error, BERTH_ERROR_IO, "%s does not answer; %s (leases are kept)", daemon,
+                     find_way_out(session->address));
+}
+
+static void report_silence(const struct session *session)
+{
+    struct berth_error news = BERTH_ERROR_INIT;
+
+    session_explain_silence(session, &news);
+    session->patience.report(session->patience.context, news.message);
+}
+
+static void report_answer(const struct session *session)
+{
+    char news[DAEMON_NAME_SIZE + 32];
+
+    describe_daemon(session, news, DAEMON_NAME_SIZE);
+    strcat(news, " answers again");
+    session->patience.report(session->patience.context, news);
+}
+
+/* Returns the time up to which the daemon may still be starting; 0: it is not. A daemon that waits
+ * for a slow driver at its start answers no client. */
+static int64_t find_start_limit(const struct session *session)
+{
+    pid_t pid = session_daemon_pid(session);
+    int64_t now = clock_now();
+    char buffer[512];
+    const char *fields;
+    int64_t age;
+
+    if (session->address->own)
+        return start_daemon_is_in_progress(session->address) ? now + dial_settings.start_timeout
+                                                             : 0;
+    fields = pid > 0 ? process_stat_fields(pid, buffer, sizeof(buffer)) : NULL;
+    age = fields == NULL ? INT64_MAX : process_stat_age(fields);
+    return age < dial_settings.start_timeout ? now - age + dial_settings.start_timeout : 0;
+}
+
+/* Sends WIRE_HELLO without blocking. A full socket holds requests that the daemon has not read, so
+ * the ping then counts as sent. */
+static int send_ping(struct session *session, struct berth_error *error)
+{
+    struct wire_message ping = {.type = WIRE_HELLO, .number = session_next_number(session)};
+    int code;
+
+    text_clear(&session->out);
+    code = wire_encode(&ping, &session->out, error);
+    if (code < 0)
+        return code;
+    send(session->socket, session->out.bytes, session->out.length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    session->ping_number = ping.number;
+    silence_add_ping(&session->silence, clock_now(), find_start_limit(session));
+    return 0;
+}
+
+static int fail_deadline(const struct session *session, struct berth_error *error)
+{
+    char daemon[DAEMON_NAME_SIZE];
+
+    describe_daemon(session, daemon, sizeof(daemon));
+    return error_set(error, BERTH_ERROR_TIMED_OUT, "not granted within %s: %s does not answer",
+                     quantity_format_duration(session->patience.limit).text, daemon);
+}
+
+/* Handles that no message has arrived. Returns 0 to wait on, or an error. */
+static int handle_silence(struct session *session, struct berth_error *error)
+{
+    switch (silence_step(&session->silence, clock_now())) {
+    case SILENCE_PING:
+        return send_ping(session, error);
+    case SILENCE_EXPIRE:
+        return fail_deadline(session, error);
+    case SILENCE_BEGIN:
+        if (session->patience.report != NULL)
+            report_silence(session);
+        break;
+    case SILENCE_WAIT:
+        break;
+    }
+    return session->silence.is_silent && session->patience.report == NULL
+               ? session_explain_silence(session, error)
+               : 0;
+}
+
 /* Receives one packet. Returns its length, 0 when the connection has ended, or -1 with errno. When
  * the peer closed the connection without reading everything, ECONNRESET comes before the peer's
  * last packets, so this function then receives once more. */
@@ -121,6 +260,8 @@ static int decode_packet(struct session *session, size_t length, struct wire_mes
         code = session_refusal(&message, error);
         session->closed = true;
         close_socket(session);
+    } else if (message.number == session->ping_number && session->ping_number != 0) {
+        session->ping_number = 0;
     } else if (wire_type_name(message.type) != NULL) {
         session->reconnecting = (struct backoff){0};
         *ret_message = message;
@@ -130,22 +271,40 @@ static int decode_packet(struct session *session, size_t length, struct wire_mes
     return code;
 }
 
-/* Waits until there is a packet, or the connection has failed. Returns false after the timeout. */
-static bool wait_for_packet(const struct session *session, int64_t until)
+/* Waits until the socket is ready for these events of poll(), or the connection has failed, and
+ * then returns 1. Returns 0 at the time `until` or after a signal, or an error when the daemon does
+ * not answer. */
+static int wait_for_socket(struct session *session, short events, int64_t until,
+                           struct berth_error *error)
 {
-    struct pollfd waiting = {.fd = session->socket, .events = POLLIN};
-    int64_t left = until - clock_now();
-    struct timespec time = {0};
+    struct pollfd waiting = {.fd = session->socket, .events = events};
 
-    if (left > 0)
-        time = (struct timespec){left / 1000000000, left % 1000000000};
-    return ppoll(&waiting, 1, &time, NULL) > 0;
+    for (;;) {
+        int64_t next = silence_next_time(&session->silence);
+        int64_t left = (next < until ? next : until) - clock_now();
+        struct timespec time = {0};
+        int ready;
+        int code;
+
+        if (session->silence.is_silent && session->patience.report == NULL)
+            left = 0;
+        if (left > 0)
+            time = (struct timespec){left / DURATION_SECOND, left % DURATION_SECOND};
+        ready = ppoll(&waiting, 1, &time, NULL);
+        if (ready != 0)
+            return ready > 0;
+        if (clock_now() >= until)
+            return 0;
+        code = handle_silence(session, error);
+        if (code < 0)
+            return code;
+    }
 }
 
 int session_receive(struct session *session, int64_t timeout, struct wire_message *ret_message,
                     struct berth_error *error)
 {
-    int64_t until = timeout > 0 ? clock_after(clock_now(), timeout) : 0;
+    int64_t until = timeout < 0 ? INT64_MAX : clock_after(clock_now(), timeout);
     int result = SESSION_NOTHING;
 
     while (result == SESSION_NOTHING) {
@@ -153,13 +312,19 @@ int session_receive(struct session *session, int64_t timeout, struct wire_messag
 
         if (session->socket < 0)
             return set_error_daemon_gone(session, error);
-        if (timeout > 0 && !wait_for_packet(session, until))
-            return SESSION_NOTHING;
-        length = receive_packet(session, timeout < 0 ? 0 : MSG_DONTWAIT);
+        if (timeout != 0) {
+            int code = wait_for_socket(session, POLLIN, until, error);
+
+            if (code <= 0)
+                return code;
+        }
+        length = receive_packet(session, MSG_DONTWAIT);
         if (length < 0 && (errno == EAGAIN || errno == EINTR))
             return SESSION_NOTHING;
         if (length <= 0)
             return set_error_daemon_gone(session, error);
+        if (silence_add_message(&session->silence, clock_now()) && session->patience.report != NULL)
+            report_answer(session);
         result = decode_packet(session, (size_t)length, ret_message, error);
     }
     return result;
@@ -176,10 +341,33 @@ static int receive_closing_reason(struct session *session, struct berth_error *e
     return code < 0 ? code : set_error_daemon_gone(session, error);
 }
 
+/* Sends the packet in `out`; sets *ret_number to 0 or an errno. Waits while the socket is full, as
+ * that of a stopped daemon is after many messages. Fails when the daemon does not answer. */
+static int send_packet(struct session *session, int *ret_number, struct berth_error *error)
+{
+    struct text packet = session->out;
+    int number;
+    int code = 0;
+
+    /* A ping uses the text, too. */
+    session->out = (struct text){0};
+    do {
+        number = send(session->socket, packet.bytes, packet.length, MSG_NOSIGNAL | MSG_DONTWAIT) < 0
+                     ? errno
+                     : 0;
+        if (number == EAGAIN)
+            code = wait_for_socket(session, POLLOUT, INT64_MAX, error);
+    } while (code >= 0 && (number == EAGAIN || number == EINTR));
+    text_finish(&session->out);
+    session->out = packet;
+    *ret_number = number;
+    return code < 0 ? code : 0;
+}
+
 int session_send(struct session *session, const struct wire_message *message,
                  struct berth_error *error)
 {
-    ssize_t sent;
+    int number;
     int code;
 
     text_clear(&session->out);
@@ -188,14 +376,13 @@ int session_send(struct session *session, const struct wire_message *message,
         return code;
     if (session->socket < 0)
         return set_error_daemon_gone(session, error);
-    do {
-        sent = send(session->socket, session->out.bytes, session->out.length, MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    if (sent >= 0)
-        return 0;
-    if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
+    silence_add_request(&session->silence, clock_now());
+    code = send_packet(session, &number, error);
+    if (code < 0 || number == 0)
+        return code;
+    if (number == EPIPE || number == ECONNRESET || number == ENOTCONN)
         return receive_closing_reason(session, error);
-    code = error_set_errno(error, errno, "cannot send to %s", session->address->socket);
+    code = error_set_errno(error, number, "cannot send to %s", session->address->socket);
     close_socket(session);
     return code;
 }
@@ -221,6 +408,7 @@ int session_reconnect(struct session *session, struct berth_error *error)
     do {
         code = dial_with_timeout(session->address, how, 0, &session->socket, error);
     } while (code < 0 && is_worth_retrying(code) && backoff_sleep(&session->reconnecting));
+    silence_start(&session->silence, clock_now());
     return code;
 }
 
@@ -228,6 +416,7 @@ int session_try_reconnect(struct session *session, enum dial_mode how, struct be
 {
     close_socket(session);
     session->closed = false;
+    silence_start(&session->silence, clock_now());
     return dial_with_timeout(session->address, how, 0, &session->socket, error);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A connection to the daemon that survives the daemon's restart: when the daemon goes away, the
- * session tries to reconnect for 30 s. Only one thread may use a session at a time.
+ * session tries to reconnect for 30 s. A daemon that is connected but does not answer is noticed
+ * after 5 s (client/silence.h). Only one thread may use a session at a time.
  */
 #ifndef CLIENT_SESSION_H
 #define CLIENT_SESSION_H
@@ -9,12 +10,25 @@
 #include <berth/error.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/system/backoff.h"
 #include "base/text/text.h"
 #include "client/dial.h"
 #include "client/pool_address.h"
+#include "client/silence.h"
 #include "wire/wire.h"
+
+/* How a session waits for a daemon that does not answer. With zeroed memory, session_receive()
+ * fails then. */
+struct session_patience {
+    /* Called once when the daemon stops answering, and once when it answers again; the session
+     * waits meanwhile. `news` is "the daemon (pid 7) does not answer; ...". NULL: fail instead. */
+    void (*report)(void *context, const char *news);
+    void *context;
+    int64_t limit; /* nanoseconds from now after which session_receive() fails with
+                      BERTH_ERROR_TIMED_OUT if the daemon does not answer; 0: none */
+};
 
 struct session {
     const struct pool_address *address; /* the caller's */
@@ -23,6 +37,9 @@ struct session {
     bool closed; /* the daemon closed the connection with a reason; reconnecting hardly helps */
     uint64_t last_number;
     struct backoff reconnecting; /* begun by the first attempt after the daemon's last message */
+    struct silence silence;
+    struct session_patience patience;
+    uint64_t ping_number; /* the number of the open ping; 0: none */
     struct text out;
     unsigned char *in; /* room for the longest message */
 };
@@ -46,9 +63,21 @@ uint64_t session_next_number(struct session *session);
 
 /* Sends one message. Fails with BERTH_ERROR_IO when the daemon is gone (session_reconnect helps),
  * with the daemon's reason for closing the connection (see session_receive), or like wire_encode.
- * Blocks while the socket is full. */
+ * Blocks while the socket is full, and fails with BERTH_ERROR_IO or _TIMED_OUT as session_receive()
+ * does when the daemon does not answer meanwhile. */
 int session_send(struct session *session, const struct wire_message *message,
                  struct berth_error *error);
+
+/* Changes how the session waits for a daemon that does not answer. */
+void session_set_patience(struct session *session, const struct session_patience *patience);
+
+/* Returns the pid of the daemon, by SO_PEERCRED; 0: not connected, or a process that is not visible
+ * in this pid namespace. */
+pid_t session_daemon_pid(const struct session *session);
+
+/* Writes an error for a daemon that does not answer: "the daemon (pid 7) does not answer", then the
+ * way out. Returns BERTH_ERROR_IO. */
+int session_explain_silence(const struct session *session, struct berth_error *error);
 
 enum { SESSION_NOTHING = 0, SESSION_MESSAGE = 1 };
 
@@ -56,8 +85,9 @@ enum { SESSION_NOTHING = 0, SESSION_MESSAGE = 1 };
  * with a message, which the caller finishes, or SESSION_NOTHING after the timeout. Messages of
  * unknown types are ignored. Fails with BERTH_ERROR_IO when the daemon is gone; with the daemon's
  * reason when it closed the connection (WIRE_CLOSING), and sets `closed` then; or like wire_decode.
- * After a failure other than BERTH_ERROR_MEMORY the session is not connected. A signal ends the
- * wait with SESSION_NOTHING (with -1, only if its handler has no SA_RESTART). */
+ * After these failures other than BERTH_ERROR_MEMORY the session is not connected. Also fails when
+ * the daemon does not answer, unless the session's patience says otherwise; then the session stays
+ * connected. A signal ends the wait with SESSION_NOTHING. */
 int session_receive(struct session *session, int64_t timeout, struct wire_message *ret_message,
                     struct berth_error *error);
 
@@ -71,11 +101,11 @@ int session_reconnect(struct session *session, struct berth_error *error);
  * attempts. */
 int session_try_reconnect(struct session *session, enum dial_mode how, struct berth_error *error);
 
-/* Sends a request and waits for its answer: the next message with the request's number, which must
- * have the type `wanted` (else BERTH_ERROR_SYNTAX). WIRE_REFUSED becomes its error. This function
- * sets the number. It reconnects when the daemon goes away before it has answered, unless the
- * daemon gave a reason. Messages with other numbers are ignored. The caller finishes
- * *ret_answer. */
+/* Sends a request and waits for its answer, with the session's patience: the next message with the
+ * request's number, which must have the type `wanted` (else BERTH_ERROR_SYNTAX). WIRE_REFUSED
+ * becomes its error. This function sets the number. It reconnects when the daemon goes away before
+ * it has answered, unless the daemon gave a reason. Messages with other numbers are ignored. The
+ * caller finishes *ret_answer. */
 int session_request(struct session *session, struct wire_message *question, enum wire_type wanted,
                     struct wire_message *ret_answer, struct berth_error *error);
 

@@ -281,3 +281,20 @@ int start_daemon(const struct pool_address *address, struct berth_error *error)
     finish_start(&start);
     return not_found_to_io(code, error);
 }
+
+bool start_daemon_is_in_progress(const struct pool_address *address)
+{
+    bool is_locked = false;
+    int directory = -1;
+    int lock;
+
+    if (user_directory_open(address, &directory, NULL) < 0)
+        return false;
+    lock = openat(directory, LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (lock >= 0) {
+        is_locked = flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+        close(lock);
+    }
+    close(directory);
+    return is_locked;
+}

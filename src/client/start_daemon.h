@@ -6,6 +6,7 @@
 #define CLIENT_START_DAEMON_H
 
 #include <berth/error.h>
+#include <stdbool.h>
 
 #include "client/pool_address.h"
 
@@ -23,5 +24,8 @@
  * Any thread may call it. */
 enum { START_DAEMON_NO_ANSWER = 1 };
 int start_daemon(const struct pool_address *address, struct berth_error *error);
+
+/* Returns whether a command is starting the user's own daemon now. Does not block. */
+bool start_daemon_is_in_progress(const struct pool_address *address);
 
 #endif

@@ -102,9 +102,21 @@ static bool fetch_view(struct devices_pool *pool)
     return pool->view.about.inventory == NULL && index_holders(pool) == 0;
 }
 
+/* Adds a problem if the pool's daemon is connected but has not answered. If memory runs out, it is
+ * not listed. */
+static void list_silence(const struct devices_pool *pool, struct problem_list *problems)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    if (!pool->is_connected || pool->session.socket < 0)
+        return;
+    session_explain_silence(&pool->session, &error);
+    machine_report_add_problem(problems, "pool", "%s", error.message);
+}
+
 /* Queries the pool. Blocks for at most about twice POOL_TIMEOUT. After a failure, `is_known` is
- * false. */
-static void query_pool(struct devices_pool *pool)
+ * false, and `problems` says so if the daemon does not answer. */
+static void query_pool(struct devices_pool *pool, struct problem_list *problems)
 {
     int64_t began = clock_now();
 
@@ -114,9 +126,11 @@ static void query_pool(struct devices_pool *pool)
     if (connect_pool(pool) && fetch_view(pool))
         return;
     forget_view(pool);
-    close_session(pool);
-    if (clock_now() - began >= POOL_TIMEOUT / 2)
+    if (clock_now() - began >= POOL_TIMEOUT) {
+        list_silence(pool, problems);
         pool->silent_until = clock_now() + silence;
+    }
+    close_session(pool);
 }
 
 /* Returns the slot of a device in the pool; unknown if the pool does not have it. */
@@ -355,7 +369,7 @@ int devices_scan_update(struct devices_scan *scan, struct berth_error *error)
     scan->report = report;
     scan->has_report = true;
     if (!scan->source.is_virtual)
-        query_pool(&scan->pool);
+        query_pool(&scan->pool, &scan->report.problems);
     code = find_slots(scan, error);
     if (code == 0)
         find_leases(scan);

@@ -47,8 +47,8 @@ static int wait_for_end(struct session *session, uint64_t id, struct berth_error
     return code == BERTH_ERROR_NOT_FOUND ? 0 : code;
 }
 
-/* Applies one action to all ids. Sets each id that failed to 0, so that later actions skip it.
- * Returns true if all succeeded. */
+/* Applies one action to all ids. Sets each id that failed to 0, so that later actions skip it;
+ * removes all if the daemon does not answer. Returns true if all succeeded. */
 static bool act_on_ids(const struct verb *verb, id_action *action, struct session *session,
                        struct id_list *ids)
 {
@@ -63,8 +63,13 @@ static bool act_on_ids(const struct verb *verb, id_action *action, struct sessio
             continue;
         error_wrap(&error, code, "%s", verb->name);
         output_refusal(&error);
-        *id = 0;
         good = false;
+        *id = 0;
+        if (session->socket >= 0 && !session->silence.is_silent)
+            continue;
+        /* Without a daemon, the other ids and actions would fail in the same way. */
+        ids->count = 0;
+        break;
     }
     return good;
 }

@@ -14,6 +14,7 @@
 #include "base/text/quote.h"
 #include "base/text/utf8.h"
 #include "cli/connect.h"
+#include "cli/kept_commands.h"
 #include "cli/output.h"
 #include "cli/run/claim_await.h"
 #include "cli/run/container_lookup.h"
@@ -174,8 +175,10 @@ static int claim_for_process(const struct adopted *adopted, struct pool_connecti
         code = claim_await(&claim, &connection->session, &awaiting, error);
     if (code == 0 && options->verbose)
         claim_await_print_grant(&claim);
-    if (code == 0)
+    if (code == 0) {
+        kept_commands_add(&connection->address, &claim);
         text_append_format(out, "%" PRIu64 "\n", claim.id);
+    }
     claim_finish(&claim);
     return code;
 }
@@ -197,7 +200,7 @@ static int adopt_process(struct adopt_options *options, int count, char **operan
     if (code == 0)
         code = find_process(options->container, count, operands, &adopted, error);
     if (code == 0)
-        code = connect_open_for_request(&connection, &options->request, error);
+        code = connect_open_for_request(&connection, &options->request, verb_adopt.name, error);
     if (code == 0) {
         code = claim_for_process(&adopted, &connection, options, present, out, error);
         connect_close(&connection);

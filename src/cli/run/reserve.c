@@ -154,7 +154,7 @@ static int reserve_devices(const struct reserve_options *options, struct request
     if (code == 0)
         code = refuse_exports(options, &request->request, error);
     if (code == 0)
-        code = connect_open_for_request(&connection, request, error);
+        code = connect_open_for_request(&connection, request, verb_reserve.name, error);
     if (code < 0)
         return code;
     code = claim_and_describe(&connection, options, request, out, error);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/connect.h"
 #include "cli/exit_codes.h"
+#include "cli/kept_commands.h"
 #include "cli/output.h"
 #include "cli/run/claim_await.h"
 #include "cli/run/command_launch.h"
@@ -91,8 +92,10 @@ static int claim_and_launch(struct run_line *line, struct pool_connection *conne
 
     if (code == 0)
         code = claim_await(&claim, &connection->session, &awaiting, error);
-    if (code == 0)
+    if (code == 0) {
+        kept_commands_add(&connection->address, &claim);
         with_claim.claim = &claim;
+    }
     if (code == 0 || (line->request.request.or_cpu &&
                       (code == BERTH_ERROR_IMPOSSIBLE || code == BERTH_ERROR_NO_DEVICE)))
         code = launch_command(&with_claim, &connection->session);
@@ -114,7 +117,8 @@ static int run_line(const struct verb *verb, struct run_line *line,
     };
     struct berth_error error = BERTH_ERROR_INIT;
     struct pool_connection connection;
-    int code = connect_open_for_request(&connection, &line->request, &error);
+    int code = connect_open_for_request(&connection, &line->request,
+                                        replica->number == 0 ? verb->name : NULL, &error);
 
     if (code == 0) {
         code = claim_and_launch(line, &connection, replica, &how, &error);

@@ -22,7 +22,7 @@ static int test_one_replica(struct run_line *line, struct berth_error *error)
     struct wire_message answer;
     struct client_claim claim;
     struct pool_connection connection;
-    int code = connect_open_for_request(&connection, &line->request, error);
+    int code = connect_open_for_request(&connection, &line->request, verb_run.name, error);
 
     if (code < 0)
         return code;

@@ -15,6 +15,7 @@
 #include "base/system/file.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
+#include "cli/state_home.h"
 
 enum { POOL_MAX = 64, EXIT_FILE_MAX = 16, EXIT_CODE_MAX = 255 };
 
@@ -52,24 +53,6 @@ int state_files_pool(struct session *session, char **ret_pool, struct berth_erro
     return code;
 }
 
-/* Appends XDG_STATE_HOME, or its default. */
-static int append_state_home(struct text *out, struct berth_error *error)
-{
-    const char *state = getenv("XDG_STATE_HOME");
-    const char *home = getenv("HOME");
-
-    /* The XDG specification says that a relative path must be ignored. */
-    if (state != NULL && state[0] == '/') {
-        text_append(out, state);
-        return 0;
-    }
-    if (home == NULL || home[0] != '/')
-        return error_set(error, BERTH_ERROR_NOT_FOUND, "HOME: expected an absolute path, got %s",
-                         quote(home == NULL ? "" : home).text);
-    text_append_format(out, "%s/.local/state", home);
-    return 0;
-}
-
 /* Makes the name directory/ID.ending. Returns NULL if memory runs out. */
 static char *name_file(const char *directory, uint64_t id, const char *ending)
 {
@@ -84,7 +67,7 @@ int state_files_find(const char *pool, uint64_t id, struct state_files *ret_file
 {
     struct state_files files = {0};
     struct text directory = {0};
-    int code = append_state_home(&directory, error);
+    int code = state_home_append(&directory, error);
 
     if (code < 0) {
         text_finish(&directory);
@@ -112,31 +95,10 @@ void state_files_finish(struct state_files *files)
     *files = (struct state_files){0};
 }
 
-/* Creates the directory and its parents. Changes `path` meanwhile, and restores it. */
-static int make_directories(char *path, struct berth_error *error)
-{
-    for (char *at = path + 1;; at++) {
-        char kept = *at;
-
-        if (kept != '/' && kept != '\0')
-            continue;
-        *at = '\0';
-        if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-            int code = error_set_errno(error, errno, "cannot create %s", path);
-
-            *at = kept;
-            return code;
-        }
-        *at = kept;
-        if (kept == '\0')
-            return 0;
-    }
-}
-
 int state_files_create_log(const struct state_files *files, int *ret_descriptor,
                            struct berth_error *error)
 {
-    int code = make_directories(files->directory, error);
+    int code = state_home_make_directories(files->directory, error);
     int descriptor;
 
     if (code < 0)

@@ -16,6 +16,7 @@
 #include "cli/claim.h"
 #include "cli/connect.h"
 #include "cli/exit_codes.h"
+#include "cli/kept_commands.h"
 #include "cli/output.h"
 #include "cli/run/command_launch.h"
 #include "cli/run/leased_command.h"
@@ -124,8 +125,10 @@ static int claim_and_report(struct submission *submission, struct berth_error *e
         code = claim_wait(&submission->claim, &submission->connection.session, &listener, error);
     if (code == 0)
         code = report_id(submission, error);
-    if (code == 0)
+    if (code == 0) {
+        kept_commands_add(&submission->connection.address, &submission->claim);
         notify_granted(&submission->notify, &submission->claim);
+    }
     return code;
 }
 
@@ -175,7 +178,8 @@ static int run_job(struct run_line *line, const struct submitted_replica *replic
 {
     struct submission submission = {.line = line};
     struct job_report report = {0};
-    int code = connect_open_for_request(&submission.connection, &line->request, &report.error);
+    int code = connect_open_for_request(&submission.connection, &line->request, verb_submit.name,
+                                        &report.error);
     int exit_code = code;
 
     if (code == 0) {

@@ -153,7 +153,7 @@ static int wait_for_operand(struct wait_options *options, int count, char **oper
     if (code == 0)
         code = request_options_complete(&options->request, error);
     if (code == 0)
-        code = connect_open_for_request(&connection, &options->request, error);
+        code = connect_open_for_request(&connection, &options->request, verb_wait.name, error);
     if (code < 0)
         return code;
     code = id != 0 ? wait_for_end(&connection.session, id, error)

@@ -21,21 +21,13 @@ static void write_stderr(const char *bytes, size_t length)
         return;
 }
 
-/* Returns true if the terminal can move its cursor. */
-static bool can_move_cursor(void)
-{
-    const char *kind = getenv("TERM");
-
-    return kind != NULL && strcmp(kind, "dumb") != 0;
-}
-
 void waiting_line_init(struct waiting_line *line, bool verbose)
 {
     *line = (struct waiting_line){0};
     if (verbose)
         line->style = WAITING_LINES;
     else if (isatty(STDERR_FILENO) == 1)
-        line->style = can_move_cursor() ? WAITING_LINE : WAITING_LINES;
+        line->style = *terminal_clear_line(STDERR_FILENO) != '\0' ? WAITING_LINE : WAITING_LINES;
 }
 
 void waiting_line_finish(struct waiting_line *line)

@@ -23,7 +23,16 @@ static int enter(void **state)
     unsetenv("BERTH_LEASE");
     unsetenv("BERTH_RUNTIME_DIR");
     unsetenv("BERTH_INVENTORY");
+    unsetenv("XDG_RUNTIME_DIR");
     return temporary_directory_enter(state);
+}
+
+static int find_address(const char *machine, const char *inventory, struct pool_address *address,
+                        struct berth_error *error)
+{
+    const struct pool_places places = {machine, "/tmp", "/nonexistent"};
+
+    return pool_address_find_in(&places, inventory, address, error);
 }
 
 static void make_file(const char *path)
@@ -38,7 +47,7 @@ static struct pool_address found(const char *machine, const char *inventory)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct pool_address address = {0};
-    int code = pool_address_find_with_machine_socket(machine, inventory, &address, &error);
+    int code = find_address(machine, inventory, &address, &error);
 
     assert_string_equal(error.message, "");
     assert_int_equal(code, 0);
@@ -162,18 +171,15 @@ static void wrong_paths_are_refused(void **state)
     struct pool_address address = {.own = true};
 
     (void)state;
-    assert_fails(pool_address_find_with_machine_socket(nowhere, "", &address, &error),
-                 BERTH_ERROR_INVALID, &error, "--inventory: expected a file, got nothing");
-    assert_fails(pool_address_find_with_machine_socket(nowhere, "absent.yaml", &address, &error),
-                 BERTH_ERROR_NOT_FOUND, &error,
-                 "cannot read absent.yaml: No such file or directory");
+    assert_fails(find_address(nowhere, "", &address, &error), BERTH_ERROR_INVALID, &error,
+                 "--inventory: expected a file, got nothing");
+    assert_fails(find_address(nowhere, "absent.yaml", &address, &error), BERTH_ERROR_NOT_FOUND,
+                 &error, "cannot read absent.yaml: No such file or directory");
     setenv("BERTH_RUNTIME_DIR", "here", 1);
-    assert_fails(pool_address_find_with_machine_socket(nowhere, NULL, &address, &error),
-                 BERTH_ERROR_INVALID, &error,
+    assert_fails(find_address(nowhere, NULL, &address, &error), BERTH_ERROR_INVALID, &error,
                  "BERTH_RUNTIME_DIR: expected an absolute path, got 'here'");
     setenv("BERTH_SOCKET", "there", 1);
-    assert_fails(pool_address_find_with_machine_socket(nowhere, NULL, &address, &error),
-                 BERTH_ERROR_INVALID, &error,
+    assert_fails(find_address(nowhere, NULL, &address, &error), BERTH_ERROR_INVALID, &error,
                  "BERTH_SOCKET: expected an absolute path, got 'there'");
     assert_true(address.own);
     assert_null(address.socket);
@@ -190,8 +196,7 @@ static void a_closed_directory_of_the_machine_is_an_error(void **state)
     assert_int_equal(mkdir("closed", 0), 0);
     if (getuid() == 0)
         assert_int_equal(seteuid(12345), 0);
-    assert_int_equal(pool_address_find_with_machine_socket(path, NULL, &address, &error),
-                     BERTH_ERROR_PERMISSION);
+    assert_int_equal(find_address(path, NULL, &address, &error), BERTH_ERROR_PERMISSION);
     if (getuid() == 0)
         assert_int_equal(seteuid(0), 0);
     free(path);
@@ -200,7 +205,7 @@ static void a_closed_directory_of_the_machine_is_an_error(void **state)
 static int find_with_little_memory(void *context)
 {
     struct pool_address address = {0};
-    int code = pool_address_find_with_machine_socket(context, "/dev/null", &address, NULL);
+    int code = find_address(context, "/dev/null", &address, NULL);
 
     if (code == 0)
         pool_address_finish(&address);
@@ -228,27 +233,114 @@ static void within_a_lease_the_socket_may_be_our_own(void **state)
     setenv("BERTH_RUNTIME_DIR", "/else/where", 1);
     setenv("BERTH_SOCKET", "/else/where/berth.sock", 1);
     /* BERTH_SOCKET names a running daemon, so none is started. */
-    assert_int_equal(pool_address_find_with_machine_socket("/no/machine", NULL, &address, &error),
-                     0);
+    assert_int_equal(find_address("/no/machine", NULL, &address, &error), 0);
     assert_false(address.own || address.machine);
     pool_address_finish(&address);
     setenv("BERTH_LEASE", "7", 1);
-    assert_int_equal(pool_address_find_with_machine_socket("/no/machine", NULL, &address, &error),
-                     0);
+    assert_int_equal(find_address("/no/machine", NULL, &address, &error), 0);
     assert_true(address.own);
     assert_string_equal(address.socket, "/else/where/berth.sock");
     assert_string_equal(address.directory, "/else/where");
     pool_address_finish(&address);
     setenv("BERTH_SOCKET", "/the/machines/berth.sock", 1);
-    assert_int_equal(
-        pool_address_find_with_machine_socket("/the/machines/berth.sock", NULL, &address, &error),
-        0);
+    assert_int_equal(find_address("/the/machines/berth.sock", NULL, &address, &error), 0);
     assert_true(!address.own && address.machine);
     pool_address_finish(&address);
-    assert_int_equal(pool_address_find_with_machine_socket("/no/machine", NULL, &address, &error),
-                     0);
+    assert_int_equal(find_address("/no/machine", NULL, &address, &error), 0);
     assert_false(address.own || address.machine);
     pool_address_finish(&address);
+}
+
+/* ---- A default directory that another user has created ---- */
+
+/* Returns a path with the uid in the middle, which is valid until the next call. */
+static const char *with_uid(const char *before, const char *after)
+{
+    static char path[256];
+
+    snprintf(path, sizeof(path), "%s%ju%s", before, (uintmax_t)geteuid(), after);
+    return path;
+}
+
+/* Checks where the own daemon's directory is. */
+static void check_directory(const char *temporary, const char *run_user, const char *wanted)
+{
+    const struct pool_places places = {nowhere, temporary, run_user};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct pool_address address;
+
+    assert_int_equal(pool_address_find_in(&places, NULL, &address, &error), 0);
+    assert_true(address.own);
+    assert_string_equal(address.directory, wanted);
+    assert_int_equal(strncmp(address.socket, wanted, strlen(wanted)), 0);
+    assert_string_equal(address.socket + strlen(wanted), "/berth.sock");
+    pool_address_finish(&address);
+}
+
+static void make_directory(const char *path)
+{
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void squat(void)
+{
+    if (geteuid() != 0)
+        skip(); /* only root can change a directory's owner */
+    make_directory("tmp");
+    make_directory(with_uid("tmp/berth-", ""));
+    assert_int_equal(chown(with_uid("tmp/berth-", ""), 65534, 65534), 0);
+}
+
+static void a_squatted_default_moves_to_the_runtime_directory(void **state)
+{
+    char *session;
+    char *own;
+
+    squat();
+    check_directory("tmp", "run",
+                    with_uid("tmp/berth-", "")); /* nowhere else to go: refused later */
+    make_directory("run");
+    make_directory(with_uid("run/", ""));
+    check_directory("tmp", "run", with_uid("run/", "/berth"));
+    assert_true(asprintf(&session, "%s/session", (char *)*state) > 0);
+    assert_true(asprintf(&own, "%s/berth", session) > 0);
+    setenv("XDG_RUNTIME_DIR", session, 1);
+    check_directory("tmp", "run", with_uid("run/", "/berth")); /* it does not exist */
+    assert_int_equal(mkdir(session, 0700), 0);
+    check_directory("tmp", "run", own);
+    assert_int_equal(chmod(session, 0755), 0);
+    check_directory("tmp", "run", with_uid("run/", "/berth")); /* others may enter */
+    assert_int_equal(chmod(session, 0700), 0);
+    assert_int_equal(chown(session, 65534, 65534), 0);
+    check_directory("tmp", "run", with_uid("run/", "/berth")); /* it belongs to another user */
+    setenv("XDG_RUNTIME_DIR", "session", 1);
+    check_directory("tmp", "run", with_uid("run/", "/berth")); /* it is relative */
+    free(session);
+    free(own);
+}
+
+static void a_named_directory_is_never_replaced(void **state)
+{
+    (void)state;
+    squat();
+    make_directory("run");
+    make_directory(with_uid("run/", ""));
+    setenv("BERTH_RUNTIME_DIR", "/else/where", 1);
+    check_directory("tmp", "run", "/else/where");
+}
+
+/* Another user must not split a pool in two by removing the directory again. */
+static void a_pool_stays_where_it_moved(void **state)
+{
+    (void)state;
+    make_directory("tmp");
+    make_directory("run");
+    make_directory(with_uid("run/", ""));
+    check_directory("tmp", "run", with_uid("tmp/berth-", ""));
+    make_directory(with_uid("run/", "/berth"));
+    check_directory("tmp", "run", with_uid("run/", "/berth"));
+    make_directory(with_uid("tmp/berth-", ""));
+    check_directory("tmp", "run", with_uid("tmp/berth-", ""));
 }
 
 int main(void)
@@ -262,6 +354,9 @@ int main(void)
         address_test(within_a_lease_the_socket_may_be_our_own),
         address_test(wrong_paths_are_refused),
         address_test(a_closed_directory_of_the_machine_is_an_error),
+        address_test(a_squatted_default_moves_to_the_runtime_directory),
+        address_test(a_named_directory_is_never_replaced),
+        address_test(a_pool_stays_where_it_moved),
         address_test(every_allocation_may_fail),
     };
 

@@ -3,7 +3,9 @@
 
 #include "client/session.h"
 
+#include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "support/assert_error.h"
 #include "support/failing_allocator.h"
@@ -254,6 +256,28 @@ static void a_daemon_that_stays_away_is_an_error(void **state)
     end(&scene);
 }
 
+/* The daemon reads nothing: sending ends when the caller's limit is over. */
+static void a_full_socket_blocks_not_for_ever(void **state)
+{
+    struct pool_address address = fake_address(state);
+    struct wire_message message = {.type = WIRE_HELLO};
+    const struct session_patience patience = {.limit = DURATION_SECOND / 20};
+    struct session session;
+    int sockets[2];
+    int sent = 0;
+    int code = 0;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+    assert_int_equal(session_open_connected(&session, &address, sockets[0], NULL), 0);
+    session_set_patience(&session, &patience);
+    while (code == 0 && sent++ < 100000)
+        code = session_send(&session, &message, NULL);
+    assert_int_equal(code, BERTH_ERROR_TIMED_OUT);
+    session_close(&session);
+    close(sockets[1]);
+    pool_address_finish(&address);
+}
+
 static void opening_fails_as_dialling_does(void **state)
 {
     struct pool_address address = fake_address(state);
@@ -303,6 +327,7 @@ int main(int argc, char **argv)
         fake_daemon_test(a_signal_ends_the_waiting),
         fake_daemon_test(a_lost_daemon_is_seen_and_found_again),
         fake_daemon_test(a_daemon_that_stays_away_is_an_error),
+        fake_daemon_test(a_full_socket_blocks_not_for_ever),
         fake_daemon_test(opening_fails_as_dialling_does),
         fake_daemon_test(every_allocation_may_fail),
     };
