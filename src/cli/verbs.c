@@ -43,6 +43,7 @@ const struct verb *const verbs[] = {
     &verb_undrain,
     /* Set up */
     &verb_daemon,
+    &verb_doctor,
     &verb_spec,
     &verb_cdi,
     &verb_sim,
@@ -75,6 +76,7 @@ static const struct {
     {"sacct", "history"},  {"usage", "report"},   {"stats", "report"},   {"monitor", "top"},
     {"watch", "top"},      {"dashboard", "web"},  {"serve", "web"},      {"berthd", "daemon"},
     {"disable", "drain"},  {"enable", "undrain"}, {"simulate", "sim"},   {"check", "spec"},
+    {"diag", "doctor"},    {"health", "doctor"},
 };
 
 /* Returns the verb that a misspelled name or a verb of another tool most likely means, or NULL. */

@@ -51,6 +51,7 @@ extern const struct verb verb_cancel;
 extern const struct verb verb_cdi;
 extern const struct verb verb_daemon;
 extern const struct verb verb_devices;
+extern const struct verb verb_doctor;
 extern const struct verb verb_drain;
 extern const struct verb verb_extend;
 extern const struct verb verb_help;
