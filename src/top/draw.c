@@ -144,7 +144,7 @@ static enum style append_note(const struct top_picture *picture, struct text *ou
         return STYLE_STRONG;
     }
     if (picture->state == FOLLOWER_SILENT)
-        text_append_format(out, "as of %s: the daemon does not answer", clock.text);
+        text_append_format(out, "as of %s: %s", clock.text, picture->reason);
     else if (picture->state == FOLLOWER_GONE)
         text_append_format(out, "as of %s: the daemon is gone, reconnecting", clock.text);
     if (picture->state == FOLLOWER_GONE && picture->reason != NULL && picture->reason[0] != '\0')

@@ -200,7 +200,7 @@ void draw_append_device_note(struct text *out, const struct top_picture *picture
         append_squatters(out, picture, slot);
     else if (view_is_drained(slot))
         append_drain(out, picture, slot, leased);
-    else if (view_device_note(slot) != NULL)
+    else if (!view_append_hidden_use(out, slot) && view_device_note(slot) != NULL)
         text_append(out, view_device_note(slot));
     else
         append_lingering(out, picture, slot);

@@ -283,6 +283,8 @@ int follower_step(struct follower *follower, struct berth_error *error)
     struct berth_error found = BERTH_ERROR_INIT;
     int news = receive_or_reconnect(follower, &found);
 
+    if (news >= 0 && follower_get_state(follower) == FOLLOWER_SILENT)
+        session_explain_silence(&follower->session, &follower->reason);
     if (news >= 0)
         return news;
     /* A daemon that is gone may come back. A refusal is final. */

@@ -69,6 +69,8 @@ static uint64_t add_slot(uint64_t hash, const struct pool_view *view, const stru
     hash = hash_add_string(hash, slot->reason);
     hash = add_optional(hash, slot->reason_uid);
     hash = hash_add(hash, (uint64_t)slot->reason_time);
+    hash = add_optional(hash, slot->name_uid);
+    hash = add_optional(hash, slot->name_pid);
     hash = hash_add(hash, device->processes.count);
     vector_for_each (process, &device->processes)
         hash = add_process(hash, process, view_is_leftover(view, slot, process));

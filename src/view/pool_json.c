@@ -75,6 +75,21 @@ static void write_drain(struct json *json, const struct slot_info *slot, struct 
     json_object_end(json);
 }
 
+static void write_name_holder(struct json *json, const struct slot_info *slot,
+                              struct user_names *users)
+{
+    json_key(json, "name_held_by");
+    if (!slot->name_pid.known) {
+        json_null(json);
+        return;
+    }
+    json_object_begin(json);
+    json_number_member(json, "pid", true, slot->name_pid.value);
+    json_number_member(json, "uid", slot->name_uid.known, slot->name_uid.value);
+    json_string_member(json, "user", user_names_find_optional(users, slot->name_uid));
+    json_object_end(json);
+}
+
 static void write_device(struct json *json, const struct pool_view *view, size_t slot, size_t *use,
                          struct user_names *users)
 {
@@ -102,6 +117,7 @@ static void write_device(struct json *json, const struct pool_view *view, size_t
     write_processes(json, "squatters", view, item, true, users);
     write_processes(json, "lingering", view, item, false, users);
     write_drain(json, item, users);
+    write_name_holder(json, item, users);
     json_object_end(json);
 }
 

@@ -11,9 +11,7 @@
 
 enum { ATTEMPTS = 5 };
 
-static const int64_t timeout = 10 * DURATION_SECOND;
-
-/* A bound on several requests together; INT64_MAX: each has its timeout only. */
+/* A bound on several requests together; INT64_MAX: the session's patience only. */
 struct fetch_limit {
     int64_t time;  /* nanoseconds, for the message */
     int64_t until; /* by clock_now() */
@@ -40,20 +38,17 @@ static int request_within(struct session *session, struct wire_message *question
                           enum wire_type wanted, struct fetch_limit limit,
                           struct wire_message *ret_answer, struct berth_error *error)
 {
-    int64_t latest = clock_now() + timeout;
-    bool is_limited = limit.until < latest;
-    int64_t deadline = is_limited ? limit.until : latest;
     int code;
 
     question->number = session_next_number(session);
     code = session_send(session, question, error);
     while (code == 0) {
-        int64_t left = deadline - clock_now();
+        int64_t left = limit.until == INT64_MAX ? -1 : limit.until - clock_now();
         struct wire_message message;
 
-        if (left <= 0)
+        if (limit.until != INT64_MAX && left <= 0)
             return error_set(error, BERTH_ERROR_IO, "the daemon did not answer within %s",
-                             quantity_format_duration(is_limited ? limit.time : timeout).text);
+                             quantity_format_duration(limit.time).text);
         code = session_receive(session, left, &message, error);
         if (code != SESSION_MESSAGE)
             continue;

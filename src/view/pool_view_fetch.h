@@ -19,9 +19,9 @@
 /* Fetches a snapshot from the daemon. Every slot has a device. The pool may change between two
  * pages, so a lease may have a device whose state is free, and a leased device may have no lease.
  * The caller finishes *ret_view, which is untouched on failure. Fails with BERTH_ERROR_IO when the
- * daemon is gone (session_reconnect helps) or does not answer within 10 s, _INVALID when the pool
- * has another inventory than the address, _SYNTAX for an invalid answer, _LIMIT when there are too
- * many pages, or _MEMORY. */
+ * daemon is gone (session_reconnect helps) or does not answer (session_receive), _INVALID when the
+ * pool has another inventory than the address, _SYNTAX for an invalid answer, _LIMIT when there are
+ * too many pages, or _MEMORY. */
 int pool_view_fetch(struct session *session, struct pool_view *ret_view, struct berth_error *error);
 
 /* The same, but fails with BERTH_ERROR_IO after `time` nanoseconds in total. */
@@ -33,7 +33,7 @@ int pool_view_fetch_within(struct session *session, int64_t time, struct pool_vi
 int pool_view_fetch_retrying(struct session *session, struct pool_view *ret_view,
                              struct berth_error *error);
 
-/* Sends a request and waits for its answer of type `wanted`, at most 10 s. Fails as
+/* Sends a request and waits for its answer of type `wanted`. Fails as
  * pool_view_fetch, or with the error of a refusal. The caller finishes *ret_answer. */
 int pool_view_fetch_answer(struct session *session, struct wire_message *question,
                            enum wire_type wanted, struct wire_message *ret_answer,

@@ -120,6 +120,18 @@ bool view_is_squatted(const struct slot_info *slot)
     return false;
 }
 
+bool view_append_hidden_use(struct text *out, const struct slot_info *slot)
+{
+    struct optional_number used = view_memory_used(slot->device);
+
+    if (slot->state != SLOT_STATE_SQUATTED || view_is_squatted(slot) || !used.known)
+        return false;
+    text_append_format(out, "%s of %s's memory are in use, but its driver lists no process",
+                       quantity_format_size(used.value).text,
+                       device_id_format(slot->device->id).text);
+    return true;
+}
+
 bool view_is_drained(const struct slot_info *slot)
 {
     return slot->reason_time != 0 || (slot->blocks & SLOT_BLOCK_DRAINED) != 0;
@@ -159,7 +171,7 @@ void view_append_pool_name(const struct pool_view *view, const struct pool_addre
         text_append_format(out, "pool of %s", inventory);
     else if (address->own)
         text_append(out, "your own pool");
-    else if (address->machine || strcmp(address->socket, POOL_MACHINE_SOCKET) == 0)
+    else if (pool_address_is_machine(address))
         text_append(out, "the machine's pool");
     else
         text_append_format(out, "pool at %s", address->socket);

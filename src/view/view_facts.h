@@ -59,6 +59,10 @@ bool view_is_leftover(const struct pool_view *view, const struct slot_info *slot
 /* Returns whether a squatter of the device is known. */
 bool view_is_squatted(const struct slot_info *slot);
 
+/* Appends "40 GiB of nvidia0's memory are in use, but its driver lists no process" if the device is
+ * squatted by an unknown process. Returns whether it is. */
+bool view_append_hidden_use(struct text *out, const struct slot_info *slot);
+
 /* Returns whether the device is drained, or will be once its leases have ended. */
 bool view_is_drained(const struct slot_info *slot);
 

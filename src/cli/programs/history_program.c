@@ -42,6 +42,8 @@ static const struct table_column list_columns[] = {
 
 struct history_printer {
     enum history_form form;
+    const struct kept_commands *kept;
+    uint32_t uid;
     int64_t now;
     struct text out;
     struct json json;
@@ -139,7 +141,10 @@ static void add_lease_row(struct table *table, const struct history_lease *lease
     add_duration(table, history_lease_waited(lease));
     add_duration(table, history_lease_held(lease, now));
     add_percent(table, lease->idle_time, lease->judged_time);
-    table_cell(table, describe_end(lease));
+    if (history_lease_is_sum(lease))
+        table_cell_format(table, "%llu leases", (unsigned long long)lease->leases);
+    else
+        table_cell(table, describe_end(lease));
     if (lease->exit_code.known)
         table_cell_format(table, "%llu", (unsigned long long)lease->exit_code.value);
     else
@@ -147,10 +152,25 @@ static void add_lease_row(struct table *table, const struct history_lease *lease
     table_cell(table, lease->name != NULL ? lease->name : lease->command);
 }
 
-static int print_lease(void *context, const struct history_lease *lease, struct berth_error *error)
+/* Puts the whole command line into one of the user's own leases. */
+static void complete_command(const struct history_printer *printer, struct history_lease *lease)
+{
+    const char *command = NULL;
+
+    if (lease->uid == printer->uid && !history_lease_is_sum(lease))
+        command = kept_commands_find(printer->kept, lease->pool, lease->id, lease->command);
+    if (command != NULL)
+        lease->command = (char *)command;
+}
+
+static int print_lease(void *context, const struct history_lease *recorded,
+                       struct berth_error *error)
 {
     struct history_printer *printer = context;
+    struct history_lease completed = *recorded;
+    const struct history_lease *lease = &completed;
 
+    complete_command(printer, &completed);
     printer->has_any = true;
     switch (printer->form) {
     case HISTORY_FORM_JSON:
@@ -191,9 +211,14 @@ static void end_output(struct history_printer *printer)
 }
 
 int history_program_list(struct history *history, const struct history_query *query,
-                         enum history_form form)
+                         const struct kept_commands *kept, enum history_form form)
 {
-    struct history_printer printer = {.form = form, .now = query->now};
+    struct history_printer printer = {
+        .form = form,
+        .kept = kept,
+        .uid = (uint32_t)getuid(),
+        .now = query->now,
+    };
     struct berth_error error = BERTH_ERROR_INIT;
     int code = 0;
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/optional.h"
+#include "cli/kept_commands.h"
 #include "history/history.h"
 #include "spec/option.h"
 
@@ -43,9 +44,10 @@ enum history_form {
 };
 
 /* Print the leases that match the query, or their sums. `history` may be NULL: no lease was
- * recorded yet. Report failures on stderr. Return the exit code. */
+ * recorded yet. `kept` has command lines of the user's own leases, for which the history may have
+ * only the program. Report failures on stderr. Return the exit code. */
 int history_program_list(struct history *history, const struct history_query *query,
-                         enum history_form form);
+                         const struct kept_commands *kept, enum history_form form);
 int history_program_report(struct history *history, const struct history_query *query,
                            enum history_by by, enum history_form form);
 

@@ -129,6 +129,23 @@ static int check_connection(struct status_watcher *watcher, bool on_screen,
     return error->code;
 }
 
+/* Prints that the daemon does not answer if there is no screen. Fails if nothing was shown yet. */
+static int check_silence(const struct status_watcher *watcher, bool on_screen,
+                         struct berth_error *error)
+{
+    struct berth_error reason = watcher->follower.reason;
+
+    if (!watcher->follower.has_view) {
+        *error = reason;
+        return error->code;
+    }
+    if (!on_screen) {
+        error_wrap(&reason, reason.code, "status");
+        output_error(&reason);
+    }
+    return 0;
+}
+
 /* watch_subject.update */
 static int update_view(void *context, bool on_screen, struct berth_error *error)
 {
@@ -139,6 +156,9 @@ static int update_view(void *context, bool on_screen, struct berth_error *error)
     if (news < 0)
         return news;
     watcher->state = follower_get_state(&watcher->follower);
+    if (watcher->state == FOLLOWER_SILENT && before != FOLLOWER_SILENT &&
+        check_silence(watcher, on_screen, error) < 0)
+        return error->code;
     if (check_connection(watcher, on_screen, error) < 0)
         return error->code;
     return news != 0 || (on_screen && watcher->state != before);
@@ -168,14 +188,15 @@ static void write_view(void *context, bool on_screen, struct text *out)
 {
     struct status_watcher *watcher = context;
     const struct pool_view *view = &watcher->follower.view;
-    char note[128];
+    char note[BERTH_ERROR_MESSAGE_SIZE + 64];
 
     if (!watcher->follower.has_view)
         return;
     if (on_screen) {
-        snprintf(note, sizeof(note), "as it was at %s: the daemon %s",
+        snprintf(note, sizeof(note), "as it was at %s: %s",
                  quantity_format_time(follower_time(&watcher->follower)).text,
-                 watcher->state == FOLLOWER_GONE ? "is gone, reconnecting" : "does not answer");
+                 watcher->state == FOLLOWER_GONE ? "the daemon is gone, reconnecting"
+                                                 : watcher->follower.reason.message);
         append_view(watcher, watcher->state == FOLLOWER_LIVE ? NULL : note, out);
         return;
     }

@@ -141,6 +141,28 @@ static void write_processes(const struct status_picture *picture, struct text *o
         write_advice(picture, shown.contained, out);
 }
 
+static void write_blocker_line(const struct status_picture *picture, const struct text *line,
+                               bool *first, struct text *out)
+{
+    if (*first)
+        text_append_char(out, '\n');
+    *first = false;
+    write_wrapped(picture, STYLE_WARNING, line, out);
+}
+
+/* Appends "process 4711 of alice holds the kernel-wide name of nvidia3 ...". */
+static void describe_name_holder(const struct status_picture *picture, const struct slot_info *slot,
+                                 struct text *line)
+{
+    const char *user = user_names_find_optional(picture->users, slot->name_uid);
+
+    text_append_format(line, "process %" PRIu64 " of %s holds the kernel-wide name of %s",
+                       slot->name_pid.value, user == NULL ? "another user" : user,
+                       device_id_format(slot->device->id).text);
+    if ((slot->blocks & SLOT_BLOCK_ELSEWHERE) == 0)
+        text_append(line, "; this has no effect on the machine's pool");
+}
+
 /* Appends "nvidia3 is drained (root, 2h5m ago): fan is loud". */
 static void describe_drain(const struct status_picture *picture, const struct slot_info *slot,
                            struct text *line)
@@ -159,13 +181,23 @@ static void describe_drain(const struct status_picture *picture, const struct sl
         text_append_format(line, ": %s", slot->reason);
 }
 
-static void write_drain(const struct status_picture *picture, const struct slot_info *slot,
-                        struct text *out)
+static void write_slot_lines(const struct status_picture *picture, const struct slot_info *slot,
+                             bool *first, struct text *out)
 {
     struct text line = {0};
 
-    describe_drain(picture, slot, &line);
-    write_wrapped(picture, STYLE_WARNING, &line, out);
+    if (view_is_drained(slot)) {
+        describe_drain(picture, slot, &line);
+        write_blocker_line(picture, &line, first, out);
+    }
+    text_clear(&line);
+    if (view_append_hidden_use(&line, slot))
+        write_blocker_line(picture, &line, first, out);
+    text_clear(&line);
+    if (slot->name_pid.known) {
+        describe_name_holder(picture, slot, &line);
+        write_blocker_line(picture, &line, first, out);
+    }
     text_finish(&line);
 }
 
@@ -175,12 +207,6 @@ void status_write_blockers(const struct status_picture *picture, struct text *ou
     bool first = true;
 
     write_processes(picture, out);
-    vector_for_each (slot, &picture->view->snapshot.slots) {
-        if (!view_is_drained(slot))
-            continue;
-        if (first)
-            text_append_char(out, '\n');
-        first = false;
-        write_drain(picture, slot, out);
-    }
+    vector_for_each (slot, &picture->view->snapshot.slots)
+        write_slot_lines(picture, slot, &first, out);
 }

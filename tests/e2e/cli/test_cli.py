@@ -20,7 +20,7 @@ def one_line(text):
 
 VERBS = (
     "run submit logs wait reserve adopt status top web devices plan history report extend release cancel drain undrain"
-    " daemon spec cdi sim help"
+    " daemon doctor spec cdi sim help"
 ).split()
 
 

@@ -168,6 +168,7 @@ PAGES = {
     "history": "berth-history.1",
     "report": "berth-report.1",
     "devices": "berth-devices.1",
+    "doctor": "berth-doctor.1",
     "plan": "berth-plan.1",
     "spec": "berth-spec.1",
     "sim": "berth-sim.1",
@@ -221,7 +222,7 @@ def test_manual_names_every_key(source_root):
 def test_manual_names_every_word_of_the_log(source_root):
     page = page_of(source_root, "berthd.8")
     words = set()
-    for path in (source_root / "src/daemon").glob("*.c"):
+    for path in (source_root / "src/daemon").rglob("*.c"):
         words.update(re.findall(r'log_(?:line|begin)\([^;]*?, "([a-z]+)"[,)]', path.read_text()))
     assert len(words) >= 14
     for word in words:

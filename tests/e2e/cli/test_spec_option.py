@@ -4,6 +4,7 @@ it."""
 import json
 
 import pytest
+from waiting import until_free
 
 MIXED = """devices:
 - {vendor: nvidia, index: 0, name: NVIDIA A100, memory: 80GiB, uuid: GPU-0, health: ok}
@@ -78,6 +79,7 @@ def test_vendor_is_nvidia_unless_said(mixed, spec):
 def test_options_of_the_line_win(mixed, spec, text, options, wanted):
     path = spec(text + SHOW)
     assert devices_of(mixed.berth("run", *options, "--spec", path)) == wanted
+    until_free(mixed)
     assert devices_of(mixed.berth("run", f"--spec={path}", *options)) == wanted
 
 

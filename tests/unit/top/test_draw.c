@@ -294,8 +294,9 @@ static void old_data_is_marked(void **state)
                  "as of 12:00:00: the daemon is gone, reconnecting (nobody listens)\n");
     assert_true(shown->grid.cells[shown->grid.width].reverse);
     shown->picture.state = FOLLOWER_SILENT;
+    shown->picture.reason = "the daemon (pid 7) does not answer";
     assert_shows(top_screen_draw(shown, 100, 30, true),
-                 "as of 12:00:00: the daemon does not answer\n");
+                 "as of 12:00:00: the daemon (pid 7) does not answer\n");
     shown->picture.state = FOLLOWER_LIVE;
     assert_hides(top_screen_draw(shown, 100, 30, true), "as of");
     top_screen_type(shown, "p");

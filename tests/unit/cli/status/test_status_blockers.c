@@ -172,8 +172,10 @@ static void blockers_are_in_the_document(void **state)
     check_json(blocked_view(), "\"container\":null,\"since\":null}],\"lingering\":[],");
     check_json(blocked_view(), "\"squatters\":[],\"lingering\":[{\"pid\":99,");
     check_json(blocked_view(), "\"drain\":{\"reason\":null,\"user\":null,"
-                               "\"since\":\"2026-11-14T08:00:00.000Z\"}}");
-    check_json(blocked_view(), "\"user\":\"4000000002\",\"since\":\"2026-11-14T08:00:00.000Z\"}}");
+                               "\"since\":\"2026-11-14T08:00:00.000Z\"},\"name_held_by\":null}");
+    check_json(
+        blocked_view(),
+        "\"user\":\"4000000002\",\"since\":\"2026-11-14T08:00:00.000Z\"},\"name_held_by\":null}");
     check_json(blocked_view(), "\"idle_s\":2700,\"idle_warned\":true,\"adopted\":false,");
     check_json(blocked_view(), "\"idle_s\":59,\"idle_warned\":false,\"adopted\":true,");
     check_json(blocked_view(), "\"idle_s\":null,\"idle_warned\":false,\"adopted\":false,"

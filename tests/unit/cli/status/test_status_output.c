@@ -225,8 +225,10 @@ static void json_has_the_members_of_the_contract(void **state)
                "{\"schema\":\"berth.status/1\",\"pool\":{\"capacity\":0,\"pending\":0,");
     check_json(view_of(0), "\"devices\":[],\"leases\":[],\"queue\":[],\"problems\":[]}\n");
     check_json(busy_view(4), "\"capacity\":4,\"pending\":2,\"socket\":\"");
-    check_json(busy_view(4), "\"leased\":true,\"sharing\":\"exclusive\",\"state\":\"leased\","
-                             "\"leases\":[12],\"squatters\":[],\"lingering\":[],\"drain\":null}");
+    check_json(
+        busy_view(4),
+        "\"leased\":true,\"sharing\":\"exclusive\",\"state\":\"leased\","
+        "\"leases\":[12],\"squatters\":[],\"lingering\":[],\"drain\":null,\"name_held_by\":null}");
     check_json(busy_view(4), "\"leased\":true,\"sharing\":\"mps\",\"state\":\"shared\",\"leases\":["
                              "14,15],\"squatters\":[],");
     check_json(busy_view(4), "\"leased\":false,\"sharing\":null,\"state\":\"sick\",\"leases\":[],");
@@ -255,8 +257,8 @@ static void json_of_nonsense_is_a_document(void **state)
     view.snapshot.leases.items[0].expires = optional_number_of(UINT64_MAX);
     view.snapshot.leases.items[0].granted = INT64_MAX;
     view.snapshot.claims.items[0].estimate = optional_number_of(UINT64_MAX);
-    check_json(view,
-               "\"state\":null,\"leases\":[12],\"squatters\":[],\"lingering\":[],\"drain\":null}");
+    check_json(view, "\"state\":null,\"leases\":[12],\"squatters\":[],\"lingering\":[],\"drain\":"
+                     "null,\"name_held_by\":null}");
 }
 
 static void pages_come_together(void **state)
