@@ -20,12 +20,19 @@ static void print_url(const char *url)
 static int read_options(const struct web_options *options, struct web_settings *settings,
                         struct berth_error *error)
 {
-    const char *listen = options->listen == NULL ? LISTEN_DEFAULT : options->listen;
-    int code = listen_address_parse(listen, &settings->address, error);
+    int code = listen_address_inherit(&settings->listener, &settings->address, error);
     char *const *host;
 
     if (code < 0)
-        return error_wrap(error, code, "--listen");
+        return code;
+    if (settings->listener > 0 && options->listen != NULL)
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "--listen: expected no address beside a socket of the service manager "
+                         "(LISTEN_FDS)");
+    if (settings->listener == 0 &&
+        listen_address_parse(options->listen == NULL ? LISTEN_DEFAULT : options->listen,
+                             &settings->address, error) < 0)
+        return error_wrap(error, BERTH_ERROR_INVALID, "--listen");
     if (options->token == NULL && !listen_address_is_loopback(&settings->address))
         return error_set(
             error, BERTH_ERROR_INVALID,

@@ -54,9 +54,8 @@ static const char *state_reason(const struct event_clients *clients)
 
     switch (clients->state) {
     case FOLLOWER_GONE:
-        return follower->reason.message[0] == '\0' ? NULL : follower->reason.message;
     case FOLLOWER_SILENT:
-        return "the daemon does not answer";
+        return follower->reason.message[0] == '\0' ? NULL : follower->reason.message;
     default:
         return NULL;
     }

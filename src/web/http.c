@@ -139,6 +139,7 @@ static const struct {
     {"Authorization", offsetof(struct http_request, authorization)},
     {"Cookie", offsetof(struct http_request, cookie)},
     {"If-None-Match", offsetof(struct http_request, if_none_match)},
+    {"Origin", offsetof(struct http_request, origin)},
     {"Sec-Fetch-Site", offsetof(struct http_request, fetch_site)},
 };
 

@@ -37,6 +37,7 @@ struct http_request {
     struct span cookie;
     struct span if_none_match;
     struct span fetch_site;
+    struct span origin;
 
     struct span body;
     size_t length; /* of the whole request in bytes */

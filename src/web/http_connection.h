@@ -8,7 +8,6 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/listener.h>
 
 #include "web/http_server.h"
 
@@ -23,9 +22,12 @@ enum phase {
 struct http_server {
     struct event_base *base;
     struct http_server_settings settings;
-    struct evconnlistener *listener;
-    struct event *resume; /* a timer that accepts connections again */
+    struct event *acceptable; /* the socket that listens */
+    int questions;            /* to the kernel (socket_owner_open); -1: it cannot answer */
+    struct event *resume;     /* a timer that accepts connections again */
+    struct subordinate_uids subordinates;
     struct list connections;
+    struct peer_groups groups;
     size_t count;
 };
 
@@ -34,8 +36,8 @@ struct http_connection {
     struct http_server *server;
     struct bufferevent *buffers;
     struct event *timer;
-    struct evbuffer *held; /* a delayed answer; NULL: none */
-    struct listen_address peer;
+    struct evbuffer *held;     /* a delayed answer; NULL: none */
+    struct peer_member member; /* of the group of its peer */
     enum phase phase;
     bool keeps;   /* keep-alive */
     bool is_head; /* a HEAD request: the content is left out */

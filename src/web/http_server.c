@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "web/http_server.h"
 
+#include <errno.h>
 #include <event2/util.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/text/quantity.h"
 #include "web/event_timer.h"
 #include "web/http_connection.h"
+#include "web/socket_owner.h"
 
 static const struct http_server_timeouts default_times = {
     .head = 10 * DURATION_SECOND,
@@ -22,12 +24,15 @@ static const struct http_server_timeouts default_times = {
 };
 /* How long to accept no connections after an error, such as no descriptors left. */
 static const int64_t accept_pause = DURATION_SECOND / 4;
+/* Connections to accept before other events are handled. */
+enum { ACCEPTED_MAX = 32 };
 
 static void close_connection(struct http_connection *connection)
 {
     const struct stream_events *events = connection->events;
 
     list_unlink(&connection->link);
+    peer_groups_leave(&connection->member);
     connection->server->count--;
     if (connection->held != NULL)
         evbuffer_free(connection->held);
@@ -150,22 +155,32 @@ static void on_timer(evutil_socket_t none, short what, void *context)
     connection->held = NULL;
 }
 
-/* Returns whether one more connection from this peer is allowed. */
-static bool has_room(const struct http_server *server, const struct sockaddr *peer)
+/* Returns the member of a group that loses the least: the oldest without a request, otherwise the
+ * newest. */
+static struct http_connection *choose_victim(const struct peer_group *group)
 {
-    size_t same_address_max = server->settings.connections / 4 * 3;
-    size_t alike = 0;
+    list_for_each (link, &group->members) {
+        struct http_connection *connection =
+            container_of(link, struct http_connection, member.link);
 
-    if (server->count >= server->settings.connections)
-        return false;
-    if (server->count < same_address_max)
-        return true;
-    list_for_each (link, &server->connections) {
-        struct http_connection *other = container_of(link, struct http_connection, link);
-
-        alike += listen_address_same_host(&other->peer.any, peer);
+        if (connection->phase != PHASE_ANSWERING && connection->phase != PHASE_STREAMING)
+            return connection;
     }
-    return alike < same_address_max;
+    return container_of(list_last(&group->members), struct http_connection, member.link);
+}
+
+/* Makes room for one more connection from this peer. Returns false if there is none. */
+static bool make_room(const struct http_server *server, const struct peer *peer)
+{
+    struct peer_group *largest;
+
+    if (server->count < server->settings.connections)
+        return true;
+    largest = peer_groups_largest(&server->groups, peer);
+    if (largest == NULL)
+        return false;
+    close_connection(choose_victim(largest));
+    return true;
 }
 
 static void refuse_connection(int descriptor)
@@ -199,39 +214,55 @@ static bool begin_connection(struct http_connection *connection, int descriptor)
     return true;
 }
 
-static void on_accept(struct evconnlistener *listener, evutil_socket_t descriptor,
-                      struct sockaddr *peer, int length, void *context)
+static void admit_connection(struct http_server *server, int descriptor,
+                             const struct listen_address *address)
 {
-    struct http_server *server = context;
+    struct listen_address ours = {.length = sizeof(ours.six)};
     struct http_connection *connection;
+    struct peer peer;
 
-    (void)listener;
-    if (!has_room(server, peer)) {
-        refuse_connection(descriptor);
+    if (getsockname(descriptor, &ours.any, &ours.length) != 0) {
+        close(descriptor);
         return;
     }
-    connection = calloc(1, sizeof(*connection));
+    peer = peer_groups_identify(server->questions, &server->subordinates, &ours, address);
+    connection = make_room(server, &peer) ? calloc(1, sizeof(*connection)) : NULL;
     if (connection == NULL) {
         refuse_connection(descriptor);
         return;
     }
     connection->server = server;
     connection->phase = PHASE_READING;
-    if ((size_t)length <= sizeof(connection->peer.six))
-        memcpy(&connection->peer.any, peer, (size_t)length);
     list_append(&server->connections, &connection->link);
     server->count++;
-    if (!begin_connection(connection, descriptor))
+    if (!begin_connection(connection, descriptor) ||
+        !peer_groups_join(&server->groups, &peer, &connection->member))
         close_connection(connection);
 }
 
-static void on_accept_error(struct evconnlistener *listener, void *context)
+static void on_acceptable(evutil_socket_t listener, short what, void *context)
 {
     struct http_server *server = context;
-    struct timeval pause = event_timer_interval(accept_pause);
 
-    evconnlistener_disable(listener);
-    evtimer_add(server->resume, &pause);
+    (void)what;
+    subordinate_uids_refresh(&server->subordinates, server->settings.subordinates);
+    for (int i = 0; i < ACCEPTED_MAX; i++) {
+        struct listen_address address = {.length = sizeof(address.six)};
+        int descriptor =
+            accept4(listener, &address.any, &address.length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (descriptor >= 0) {
+            admit_connection(server, descriptor, &address);
+        } else if (errno == EAGAIN) {
+            return;
+        } else if (errno != ECONNABORTED && errno != EINTR) {
+            struct timeval pause = event_timer_interval(accept_pause);
+
+            event_del(server->acceptable);
+            evtimer_add(server->resume, &pause);
+            return;
+        }
+    }
 }
 
 static void on_resume(evutil_socket_t none, short what, void *context)
@@ -240,7 +271,7 @@ static void on_resume(evutil_socket_t none, short what, void *context)
 
     (void)none;
     (void)what;
-    evconnlistener_enable(server->listener);
+    event_add(server->acceptable, NULL);
 }
 
 static int64_t timeout_or_default(int64_t wanted, int64_t fallback)
@@ -268,24 +299,28 @@ int http_server_create(struct event_base *base, const struct http_server_setting
         return error_set_memory(error);
     *server = (struct http_server){.base = base, .settings = *settings};
     set_timeouts(&server->settings.timeouts);
+    if (server->settings.subordinates == NULL)
+        server->settings.subordinates = "/etc/subuid";
     if (server->settings.connections == 0)
         server->settings.connections = HTTP_CONNECTIONS_MAX;
     list_init(&server->connections);
-    descriptor = listen_address_open(&server->settings.address, error);
+    peer_groups_init(&server->groups);
+    server->questions = socket_owner_open();
+    descriptor = settings->listener > 0 ? settings->listener
+                                        : listen_address_open(&server->settings.address, error);
     if (descriptor < 0) {
         http_server_destroy(server);
         return descriptor;
     }
-    server->listener = evconnlistener_new(
-        base, on_accept, server, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, descriptor);
+    server->acceptable = event_new(base, descriptor, EV_READ | EV_PERSIST, on_acceptable, server);
     server->resume = evtimer_new(base, on_resume, server);
-    if (server->listener == NULL || server->resume == NULL) {
-        if (server->listener == NULL)
+    if (server->acceptable == NULL || server->resume == NULL ||
+        event_add(server->acceptable, NULL) != 0) {
+        if (server->acceptable == NULL)
             close(descriptor);
         http_server_destroy(server);
         return error_set_memory(error);
     }
-    evconnlistener_set_error_cb(server->listener, on_accept_error);
     *ret_server = server;
     return 0;
 }
@@ -296,14 +331,26 @@ void http_server_destroy(struct http_server *server)
         return;
     list_for_each (link, &server->connections)
         close_connection(container_of(link, struct http_connection, link));
-    if (server->listener != NULL)
-        evconnlistener_free(server->listener);
+    if (server->acceptable != NULL) {
+        int listener = event_get_fd(server->acceptable);
+
+        event_free(server->acceptable);
+        close(listener);
+    }
     if (server->resume != NULL)
         event_free(server->resume);
+    if (server->questions >= 0)
+        close(server->questions);
+    subordinate_uids_finish(&server->subordinates);
     free(server);
 }
 
 const struct listen_address *http_server_address(const struct http_server *server)
 {
     return &server->settings.address;
+}
+
+const struct peer *http_server_peer(const struct http_connection *connection)
+{
+    return &connection->member.group->peer;
 }

@@ -16,9 +16,10 @@
 #include "base/text/text.h"
 #include "web/http.h"
 #include "web/listen_address.h"
+#include "web/peer_groups.h"
 
-/* Maximum number of connections. One address may have three quarters of them, so that it cannot
- * take them all. */
+/* Maximum number of connections. If all are in use, a local user or another machine with few of
+ * them takes one from the user or machine with the most. */
 #define HTTP_CONNECTIONS_MAX 1024
 /* A stream with more unsent bytes is behind. */
 #define HTTP_STREAM_MAX (256 * 1024)
@@ -72,9 +73,11 @@ struct http_server_timeouts {
 
 struct http_server_settings {
     struct listen_address address;
+    int listener; /* listens at the address; the server owns it. 0: open one */
     struct http_server_timeouts timeouts;
-    size_t connections;  /* maximum number at once; 0: HTTP_CONNECTIONS_MAX */
-    const char *headers; /* of every answer, each ended by "\r\n" */
+    size_t connections;       /* maximum number at once; 0: HTTP_CONNECTIONS_MAX */
+    const char *headers;      /* of every answer, each ended by "\r\n" */
+    const char *subordinates; /* the file of subordinate uids; NULL: /etc/subuid */
     http_server_handler *handler;
     void *context;
 };
@@ -89,6 +92,9 @@ void http_server_destroy(struct http_server *server);
 
 /* Returns the address that it listens on. */
 const struct listen_address *http_server_address(const struct http_server *server);
+
+/* Returns the origin of a connection. */
+const struct peer *http_server_peer(const struct http_connection *connection);
 
 void http_answer_send(struct http_connection *connection, const struct http_answer *answer);
 /* Answers with a line of text. */

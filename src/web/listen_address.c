@@ -3,8 +3,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -12,7 +14,9 @@
 #include "base/error.h"
 #include "base/text/quote.h"
 
-enum { WAITING_MAX = 256 };
+enum { WAITING_MAX = 4096 };
+/* The first descriptor that a service manager passes. */
+enum { FIRST_INHERITED = 3 };
 
 /* Parses a numeric address without brackets. */
 static bool parse_address(struct span text, struct listen_address *ret_address)
@@ -162,6 +166,52 @@ bool listen_address_same_host(const struct sockaddr *one, const struct sockaddr 
     /* A machine can choose the second half of its IPv6 addresses. */
     return memcmp(&((const struct sockaddr_in6 *)(const void *)one)->sin6_addr,
                   &((const struct sockaddr_in6 *)(const void *)other)->sin6_addr, 8) == 0;
+}
+
+static int socket_option(int level, int option)
+{
+    int value = -1;
+    socklen_t length = sizeof(value);
+
+    return getsockopt(FIRST_INHERITED, level, option, &value, &length) != 0 ? -1 : value;
+}
+
+static bool is_usable(const struct listen_address *address)
+{
+    int family = socket_option(SOL_SOCKET, SO_DOMAIN);
+
+    /* IPv4 addresses inside of IPv6 addresses would all count as one machine. */
+    return (family == AF_INET ||
+            (family == AF_INET6 && socket_option(IPPROTO_IPV6, IPV6_V6ONLY) == 1)) &&
+           address->any.sa_family == family && socket_option(SOL_SOCKET, SO_TYPE) == SOCK_STREAM &&
+           socket_option(SOL_SOCKET, SO_ACCEPTCONN) == 1;
+}
+
+int listen_address_inherit(int *ret_listener, struct listen_address *ret_address,
+                           struct berth_error *error)
+{
+    struct listen_address address = {.length = sizeof(address.six)};
+    const char *pid = getenv("LISTEN_PID");
+    const char *count = getenv("LISTEN_FDS");
+    bool has_some = pid != NULL && count != NULL && strtol(pid, NULL, 10) == (long)getpid();
+    long descriptors = has_some ? strtol(count, NULL, 10) : 0;
+
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+    *ret_listener = 0;
+    if (descriptors == 0)
+        return 0;
+    if (descriptors != 1 || getsockname(FIRST_INHERITED, &address.any, &address.length) != 0 ||
+        !is_usable(&address))
+        return error_set(error, BERTH_ERROR_INVALID,
+                         "LISTEN_FDS: expected one listening TCP socket (for IPv6 with "
+                         "BindIPv6Only=ipv6-only), got another");
+    fcntl(FIRST_INHERITED, F_SETFD, FD_CLOEXEC);
+    fcntl(FIRST_INHERITED, F_SETFL, O_NONBLOCK);
+    *ret_address = address;
+    *ret_listener = FIRST_INHERITED;
+    return 0;
 }
 
 int listen_address_open(struct listen_address *address, struct berth_error *error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Addresses to listen on, and the names that requests may use for this server. Pure, except for
- * listen_address_open().
+ * listen_address_inherit() and listen_address_open().
  */
 #ifndef WEB_LISTEN_ADDRESS_H
 #define WEB_LISTEN_ADDRESS_H
@@ -46,6 +46,13 @@ bool listen_address_same_host(const struct sockaddr *one, const struct sockaddr 
 /* Checks that `string` is a name, or an address such as 10.0.0.7 or [fd00::7]. Fails with
  * BERTH_ERROR_INVALID. */
 int listen_address_check_name(const char *string, struct berth_error *error);
+
+/* Takes the socket that a service manager has opened (LISTEN_FDS, LISTEN_PID), and removes these
+ * variables from the environment. Sets *ret_listener, which is then non-blocking and close-on-exec,
+ * and *ret_address; 0: there is none. Fails with BERTH_ERROR_INVALID for a socket of another kind.
+ */
+int listen_address_inherit(int *ret_listener, struct listen_address *ret_address,
+                           struct berth_error *error);
 
 /* Opens a non-blocking socket that listens. Returns it, or a negative error code. Sets *address to
  * the address that it is bound to. */

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/count.h"
+#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "view/pool_json.h"
 #include "web/assets.h"
@@ -49,8 +51,6 @@ static bool is_live(struct web *web, struct http_connection *connection)
         reason = "it has not answered yet";
         break;
     case FOLLOWER_SILENT:
-        reason = "it does not answer";
-        break;
     case FOLLOWER_GONE:
         break;
     }
@@ -248,8 +248,11 @@ static void answer_login(struct web *web, struct http_connection *connection,
         answer_no_token(connection, TOKEN_WRONG);
         return;
     }
-    if (web->token.length > 0)
-        token_append_cookie(&web->token, &headers);
+    if (web->token.length > 0 && !logins_add(&web->logins, http_server_peer(connection),
+                                             clock_read(CLOCK_BOOTTIME), &headers)) {
+        http_answer_send_line(connection, 503, "cannot log in: there are no random numbers yet");
+        return;
+    }
     answer_home(connection, &headers);
 }
 
@@ -258,9 +261,7 @@ static void answer_logout(struct web *web, struct http_connection *connection,
 {
     struct text headers = {0};
 
-    (void)web;
-    (void)request;
-    token_append_no_cookie(&headers);
+    logins_end(&web->logins, request->cookie, &headers);
     answer_home(connection, &headers);
 }
 
@@ -329,12 +330,34 @@ static const struct route *find_route(struct span path)
     return NULL;
 }
 
+/* Returns whether an Origin header names the host of the request. */
+static bool is_our_origin(struct span origin, struct span host)
+{
+    return (span_skip_prefix(&origin, "http://") || span_skip_prefix(&origin, "https://")) &&
+           origin.length == host.length && strncasecmp(origin.bytes, host.bytes, host.length) == 0;
+}
+
 /* Returns whether our own page sent the form. In Sec-Fetch-Site, browsers send "same-origin" for
- * it, or "none" for a typed address. Other clients send no such header. */
+ * it, or "none" for a typed address. Old browsers, and all browsers on plain HTTP between machines,
+ * send only Origin. Other clients send neither. */
 static bool is_our_page(const struct http_request *request)
 {
-    return request->fetch_site.bytes == NULL || span_equals(request->fetch_site, "same-origin") ||
-           span_equals(request->fetch_site, "none");
+    if (request->fetch_site.bytes != NULL)
+        return span_equals(request->fetch_site, "same-origin") ||
+               span_equals(request->fetch_site, "none");
+    return request->origin.bytes == NULL || is_our_origin(request->origin, request->host);
+}
+
+/* Checks the token of a request, or its login. */
+static enum token_result check_access(struct web *web, const struct http_connection *connection,
+                                      const struct http_request *request)
+{
+    enum token_result result = token_check(&web->token, request);
+
+    if (result == TOKEN_MISSING && logins_check(&web->logins, http_server_peer(connection),
+                                                clock_read(CLOCK_BOOTTIME), request->cookie))
+        return TOKEN_GOOD;
+    return result;
 }
 
 static void answer_method(struct http_connection *connection, const char *allowed)
@@ -373,7 +396,7 @@ static void answer_route(struct web *web, struct http_connection *connection,
         http_answer_send_line(connection, 403, "cannot accept a form from another site");
         return;
     }
-    result = route->is_open ? TOKEN_GOOD : token_check(&web->token, request);
+    result = route->is_open ? TOKEN_GOOD : check_access(web, connection, request);
     if (result != TOKEN_GOOD)
         answer_no_token(connection, result);
     else

@@ -11,10 +11,6 @@
 #include "base/error.h"
 #include "base/system/file.h"
 
-/* Thirty days. */
-#define COOKIE_SECONDS "2592000"
-#define COOKIE_RULES   "; Path=/; HttpOnly; SameSite=Strict; Max-Age="
-
 static int check_file(int descriptor, const char *path, struct berth_error *error)
 {
     struct stat status;
@@ -90,33 +86,6 @@ bool token_equals(const struct token *token, struct span found)
     return difference == 0 && token->length > 0;
 }
 
-static void append_hexadecimal(const char *bytes, size_t length, struct text *out)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < length; i++) {
-        text_append_char(out, digits[(unsigned char)bytes[i] >> 4]);
-        text_append_char(out, digits[(unsigned char)bytes[i] & 15]);
-    }
-}
-
-/* Compares a cookie with the token. The cookie has it in hexadecimal digits, because a token may
- * have characters that a cookie may not. */
-static bool cookie_equals(const struct token *token, struct span found)
-{
-    struct text wanted = {0};
-    unsigned char difference;
-    bool equals;
-
-    append_hexadecimal(token->text, token->length, &wanted);
-    difference = text_failed(&wanted) || found.length != wanted.length;
-    for (size_t i = 0; i < found.length && i < wanted.length; i++)
-        difference |= (unsigned char)(wanted.bytes[i] ^ found.bytes[i]);
-    equals = difference == 0;
-    text_finish(&wanted);
-    return equals;
-}
-
 enum token_result token_check(const struct token *token, const struct http_request *request)
 {
     static const char scheme[] = "Bearer ";
@@ -124,27 +93,12 @@ enum token_result token_check(const struct token *token, const struct http_reque
 
     if (token->length == 0)
         return TOKEN_GOOD;
-    if (found.length > 0) {
-        if (found.length < sizeof(scheme) - 1 ||
-            strncasecmp(found.bytes, scheme, sizeof(scheme) - 1) != 0)
-            return TOKEN_WRONG;
-        found.bytes += sizeof(scheme) - 1;
-        found.length -= sizeof(scheme) - 1;
-        return token_equals(token, span_trim(found)) ? TOKEN_GOOD : TOKEN_WRONG;
-    }
-    if (!http_cookie_find(request->cookie, TOKEN_COOKIE, &found))
+    if (found.length == 0)
         return TOKEN_MISSING;
-    return cookie_equals(token, found) ? TOKEN_GOOD : TOKEN_WRONG;
-}
-
-void token_append_cookie(const struct token *token, struct text *out)
-{
-    text_append(out, "Set-Cookie: " TOKEN_COOKIE "=");
-    append_hexadecimal(token->text, token->length, out);
-    text_append(out, COOKIE_RULES COOKIE_SECONDS "\r\n");
-}
-
-void token_append_no_cookie(struct text *out)
-{
-    text_append(out, "Set-Cookie: " TOKEN_COOKIE "=" COOKIE_RULES "0\r\n");
+    if (found.length < sizeof(scheme) - 1 ||
+        strncasecmp(found.bytes, scheme, sizeof(scheme) - 1) != 0)
+        return TOKEN_WRONG;
+    found.bytes += sizeof(scheme) - 1;
+    found.length -= sizeof(scheme) - 1;
+    return token_equals(token, span_trim(found)) ? TOKEN_GOOD : TOKEN_WRONG;
 }

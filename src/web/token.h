@@ -9,12 +9,10 @@
 #include <stdbool.h>
 
 #include "base/text/span.h"
-#include "base/text/text.h"
 #include "web/http.h"
 
-#define TOKEN_MIN    16
-#define TOKEN_MAX    256
-#define TOKEN_COOKIE "berth_token"
+#define TOKEN_MIN 16
+#define TOKEN_MAX 256
 
 /* Zeroed memory: no token is needed. */
 struct token {
@@ -35,11 +33,7 @@ int token_read(const char *path, struct token *ret_token, struct berth_error *er
 /* Returns whether these bytes are the token. The comparison time depends only on their length. */
 bool token_equals(const struct token *token, struct span found);
 
-/* Checks the token of a request: `Authorization: Bearer`, or the cookie. */
+/* Checks the token of a request: `Authorization: Bearer`. */
 enum token_result token_check(const struct token *token, const struct http_request *request);
-
-/* Append the header that sets or deletes the cookie. */
-void token_append_cookie(const struct token *token, struct text *out);
-void token_append_no_cookie(struct text *out);
 
 #endif

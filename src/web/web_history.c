@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/system/clock.h"
 #include "base/text/quantity.h"
+#include "web/web_commands.h"
 
 /* How long an answer is cached. */
 static const int64_t cache_time = 2 * DURATION_SECOND;
@@ -21,6 +22,7 @@ struct history_job {
     pthread_t thread;
     int end; /* the pipe's end to write to */
     struct web_history_query question;
+    bool limits_commands;
     char *file;
     int64_t now;
     struct text document;
@@ -103,6 +105,8 @@ static void read_history(struct history_job *job)
         return;
     if (job->question.is_report)
         write_report(history, &query, job);
+    else if (history != NULL && job->limits_commands)
+        web_commands_write_history(history, &query, &job->document, &job->error);
     else if (history != NULL)
         history_write_json(history, &query, JSON_COMPACT, &job->document, &job->error);
     else
@@ -151,6 +155,7 @@ static int start_job(struct web_history *history, const struct history_request *
     *job = (struct history_job){
         .end = history->ends[1],
         .question = request->question,
+        .limits_commands = history->limits_commands,
         .file = request->file == NULL ? NULL : strdup(request->file),
         .now = clock_read(CLOCK_REALTIME),
         .error = BERTH_ERROR_INIT,
@@ -230,9 +235,10 @@ static void on_done(evutil_socket_t descriptor, short what, void *context)
     start_next_job(history);
 }
 
-int web_history_init(struct web_history *history, struct event_base *base,
+int web_history_init(struct web_history *history, struct event_base *base, bool limits_commands,
                      struct berth_error *error)
 {
+    history->limits_commands = limits_commands;
     if (pipe2(history->ends, O_CLOEXEC | O_NONBLOCK) != 0) {
         int number = errno;
 

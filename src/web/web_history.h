@@ -44,9 +44,11 @@ struct web_history {
         int64_t until;            /* by clock_now() */
     } answers[WEB_HISTORY_ANSWERS_MAX];
     size_t next; /* the answer to replace next */
+    bool limits_commands;
 };
 
-int web_history_init(struct web_history *history, struct event_base *base,
+/* `limits_commands`: answers have the names of programs only, no command lines. */
+int web_history_init(struct web_history *history, struct event_base *base, bool limits_commands,
                      struct berth_error *error);
 /* Call it after the last connection was closed. Blocks for a second at most. */
 void web_history_finish(struct web_history *history);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "base/text/quantity.h"
 #include "web/event_timer.h"
 #include "web/events.h"
+#include "web/web_commands.h"
 #include "web/web_state.h"
 
 static const char common_headers[] =
@@ -105,6 +107,8 @@ static void step_follower(struct web *web)
         event_base_loopbreak(web->base);
         return;
     }
+    if (web->settings->token == NULL)
+        web_commands_limit(&web->follower);
     if (web->follower.seen != seen) {
         web_shared_text_release(web->scrape);
         web->scrape = NULL;
@@ -157,8 +161,9 @@ static void on_tick(evutil_socket_t none, short what, void *context)
 
     (void)none;
     (void)what;
+    /* The follower may find that the daemon is silent. */
+    step_follower(web);
     event_clients_send_tick(&web->clients);
-    web_update_subscription(web);
     event_timer_start(web->tick, tick_time);
 }
 
@@ -280,8 +285,10 @@ static int start_web(struct web *web, struct berth_error *error)
     };
     const struct http_server_settings server = {
         .address = web->settings->address,
+        .listener = web->settings->listener,
         .connections = raise_limit(),
         .headers = common_headers,
+        .subordinates = getenv("BERTH_SUBUID"),
         .handler = web_answer,
         .context = web,
     };
@@ -291,7 +298,7 @@ static int start_web(struct web *web, struct berth_error *error)
     if (code == 0)
         code = make_events(web, error);
     if (code == 0)
-        code = web_history_init(&web->history, web->base, error);
+        code = web_history_init(&web->history, web->base, web->settings->token == NULL, error);
     if (code == 0)
         code = http_server_create(web->base, &server, &web->server, error);
     if (code == 0)

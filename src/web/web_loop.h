@@ -12,6 +12,7 @@
 
 struct web_settings {
     struct listen_address address;
+    int listener;             /* listens there already (listen_address_inherit); 0: none */
     const char *token;        /* the file; NULL: no token, which needs a loopback address */
     struct string_list hosts; /* further names that a Host header may have */
     const char *inventory;    /* the value of --inventory; NULL: none */

@@ -12,6 +12,7 @@
 #include "web/event_clients.h"
 #include "web/http_server.h"
 #include "web/job_mapping.h"
+#include "web/logins.h"
 #include "web/metrics.h"
 #include "web/token.h"
 #include "web/web_history.h"
@@ -29,6 +30,7 @@ struct web {
     int signals;            /* a signalfd; -1: none */
     struct http_server *server;
     struct token token;
+    struct logins logins;
     struct string_list hosts;
     struct follower follower;
     struct user_names users;

@@ -9,6 +9,7 @@
 #include "support/require.h"
 #include "web/http.h"
 #include "web/listen_address.h"
+#include "web/logins.h"
 #include "web/token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -46,12 +47,12 @@ static void use(const struct http_request *request)
 
     check_form(request->query);
     check_form(request->body);
-    if (http_cookie_find(request->cookie, TOKEN_COOKIE, &value))
+    if (http_cookie_find(request->cookie, LOGINS_COOKIE, &value))
         check_span(value, request->cookie.bytes, request->cookie.length);
     http_tag_matches(request->if_none_match, "\"x\"");
     listen_address_accepts_host(&address, &names, request->host);
     if (token_check(&token, request) == TOKEN_GOOD)
-        require(request->authorization.length > 0 || request->cookie.length > 0);
+        require(request->authorization.length > 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -76,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_header(request.authorization, bytes, size);
     check_header(request.cookie, bytes, size);
     check_header(request.if_none_match, bytes, size);
+    check_header(request.origin, bytes, size);
     check_span(request.body, bytes, size);
     use(&request);
     require(http_parse(bytes, request.length, &again) == HTTP_COMPLETE);

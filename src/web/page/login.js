@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The form for the token, shown if berth web needs one. The token goes into a cookie that scripts
+// The form for the token, shown if berth web needs one. berth web answers with a cookie that scripts
 // cannot read.
 
 import { byId, setHidden, setText } from "./dom.js";

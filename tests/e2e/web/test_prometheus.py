@@ -4,6 +4,7 @@ import re
 import urllib.error
 
 import pytest
+from lease_history import configure
 from metric_names import METRICS
 from prometheus import Prometheus, fetch, is_installed, job_of
 from waiting import until
@@ -25,6 +26,7 @@ ODD_NAMES = [
 @pytest.fixture
 def pool(hardware_of):
     pool = hardware_of()
+    configure(pool, "squatter_memory: 0\n")
     known = {"memory_free": 60 << 30, "utilization": 420, "temperature": 61500, "power": 250250}
     pool.says(
         [

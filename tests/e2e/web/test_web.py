@@ -6,11 +6,12 @@ import os
 import re
 import signal
 import socket
+import sys
 
 import pytest
 import wire
 from waiting import until, until_pending
-from web_server import Web, serving
+from web_server import TOKEN, Web, serving, token_file
 
 DATA = ("/api/events", "/api/history", "/api/report", "/api/status", "/healthz", "/metrics")
 
@@ -46,8 +47,8 @@ def test_assets_are_asked_for_once(pool_of, sandbox):
 def test_status_is_what_the_verb_says(pool_of, sandbox):
     pool = pool_of(2)
     holder = pool.hold("-n", "1", "--name", "train")
-    with serving(sandbox) as web:
-        answer = web.ask("/api/status")
+    with serving(sandbox, "--token", token_file(sandbox)) as web:
+        answer = web.ask("/api/status", headers={"Authorization": f"Bearer {TOKEN}"})
         assert answer.headers["Content-Type"] == "application/json"
         assert answer.headers["Cache-Control"] == "no-store"
         found, wanted = answer.json, json.loads(pool.berth("status", "--json").stdout)
@@ -254,3 +255,46 @@ def test_nobody_listens(sandbox):
     path = sandbox.directory / "none.sock"
     done = sandbox.run(["berth", "web", "--listen", "127.0.0.1:0"], env={"BERTH_SOCKET": path})
     assert done == (125, "", f"berth: web: {path}: no daemon is running (no such socket)\n")
+
+
+# Becomes berth web with a socket as descriptor 3, as a service manager starts it.
+HAND = """
+import os, socket, sys
+{socket}
+print("port", taken.getsockname()[1], flush=True)
+os.dup2(taken.fileno(), 3)
+os.set_inheritable(3, True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
+os.execvp("berth", ["berth", "web", *sys.argv[1:]])
+"""
+LISTENING = "taken = socket.create_server(('{}', 0))"
+
+
+def hand(sandbox, code, *options):
+    return sandbox.start([sys.executable, "-c", HAND.format(socket=code), *options])
+
+
+def test_a_socket_of_the_service_manager(pool_of, sandbox):
+    pool_of(1)
+    with hand(sandbox, LISTENING.format("127.0.0.1")) as program:
+        port = int(program.wait_for_line("^port ").split()[1])
+        web = Web(program)
+        assert web.port == port
+        assert web.ask("/api/status").status == 200
+        assert (web.end(), program.text("stderr")) == (0, "")
+
+
+WRONG_SOCKETS = [
+    ("taken = socket.socket(); taken.bind(('127.0.0.1', 0))", (), "LISTEN_FDS: expected one listening TCP socket"),
+    ("taken = socket.socket(type=socket.SOCK_DGRAM); taken.bind(('127.0.0.1', 0))", (), "LISTEN_FDS: expected one"),
+    (LISTENING.format("127.0.0.1"), ("--listen", "127.0.0.1:0"), "--listen: expected no address beside a socket"),
+    (LISTENING.format("0.0.0.0"), (), "--listen 0.0.0.0:"),
+]
+
+
+@pytest.mark.parametrize("code, options, words", WRONG_SOCKETS)
+def test_sockets_that_will_not_do(sandbox, code, options, words):
+    with hand(sandbox, code, *options) as program:
+        assert program.wait() == 2
+        assert program.text("stderr").startswith(f"berth: web: {words}")
+        assert program.text("stderr").count("\n") == 1

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pytest
+from other_users import OtherUser
 from programs import Deadline
 from waiting import until
 from web_server import TOKEN, Web, read_all, serving, token_file
@@ -55,7 +56,6 @@ def test_wrong_tokens_wait(pool_of, sandbox):
 
         tries = [("/api/status", "GET", bearer(wrong), None) for wrong in WRONG]
         tries += [("/login", "POST", {}, f"token={quote(wrong)}") for wrong in WRONG]
-        tries += [("/api/status", "GET", {"Cookie": cookie}, None) for cookie in (pair[:-1], pair.split("=")[0] + "=")]
         with ThreadPoolExecutor(len(tries)) as threads:
             begun = time.monotonic()
             under_way = [threads.submit(try_one, *one) for one in tries]
@@ -81,8 +81,55 @@ def test_login_and_logout(pool_of, sandbox, token):
         assert web.ask("/api/status", headers={"Cookie": f"other=1; {pair}; x=y"}).status == 200
         with web.events(f"Cookie: {pair}\r\n") as events:
             events.wait("hello")
-        gone = web.ask("/logout", "POST")
+        gone = web.ask("/logout", "POST", headers={"Cookie": pair})
         assert gone.status == 303 and "Max-Age=0" in gone.headers["Set-Cookie"]
+        assert web.ask("/api/status", headers={"Cookie": pair}).status == 401
+
+
+def log_in(web, token=TOKEN):
+    """Logs in, and returns the header with the cookie."""
+    home = web.ask("/login", "POST", body="token=" + quote(token, safe=""))
+    assert home.status == 303
+    return {"Cookie": home.headers["Set-Cookie"].split(";")[0]}
+
+
+def test_a_cookie_is_no_token(pool_of, sandbox):
+    """Browsers send a cookie to all ports of a host. A server of another user that gets it learns nothing of the
+    token, and cannot use it as one."""
+    pool_of(1)
+    with serving(sandbox, "--token", token_file(sandbox)) as web:
+        cookie = log_in(web)
+        value = cookie["Cookie"].split("=", 1)[1]
+        assert TOKEN not in value and TOKEN.encode().hex() not in value
+        assert web.ask("/api/status", headers=cookie).status == 200
+        assert web.ask("/api/status", headers=bearer(value)).status == 401
+        assert web.ask("/login", "POST", body=f"token={value}").status == 401
+        for wrong in (value[:-1], value + "0", "0" * len(value), TOKEN, TOKEN.encode().hex(), ""):
+            assert web.ask("/api/status", headers={"Cookie": f"berth_login={wrong}"}).status == 401, wrong
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as another user")
+def test_a_cookie_is_its_users(pool_of, sandbox):
+    """A cookie is good only for the user who logged in."""
+    pool_of(1)
+    with serving(sandbox, "--token", token_file(sandbox)) as web:
+        cookie = log_in(web)
+
+        def steal():
+            return web.ask("/api/status", headers=cookie).status, web.ask("/api/status", headers=bearer(TOKEN)).status
+
+        assert OtherUser(61104, steal).result() == (401, 200)
+        assert web.ask("/api/status", headers=cookie).status == 200
+
+
+def test_another_token_ends_all_logins(pool_of, sandbox):
+    pool_of(1)
+    with serving(sandbox, "--token", token_file(sandbox)) as web:
+        cookie = log_in(web)
+    with serving(sandbox, "--token", token_file(sandbox, TOKEN + "-2")) as web:
+        assert web.ask("/api/status", headers=cookie).status == 401
+        assert web.ask("/api/status", headers=bearer(TOKEN)).status == 401
+        assert web.ask("/api/status", headers=log_in(web, TOKEN + "-2")).status == 200
 
 
 def test_another_site_cannot_log_in(pool_of, sandbox):
@@ -92,6 +139,32 @@ def test_another_site_cannot_log_in(pool_of, sandbox):
             headers = {"Sec-Fetch-Site": site}
             assert web.ask("/login", "POST", headers, f"token={TOKEN}").status == status, site
             assert web.ask("/logout", "POST", headers).status == status, site
+
+
+ORIGINS = {
+    "http://localhost:7411": 303,
+    "https://localhost:7411": 303,
+    "http://LOCALHOST:7411": 303,
+    "http://localhost": 403,
+    "http://localhost:9999": 403,
+    "http://localhost:7411.evil.example": 403,
+    "http://evil.example": 403,
+    "ftp://localhost:7411": 403,
+    "localhost:7411": 403,
+    "null": 403,
+    "": 403,
+}
+
+
+def test_another_origin_cannot_log_in(pool_of, sandbox):
+    """On plain HTTP between machines, browsers send Origin, but no Sec-Fetch-Site."""
+    pool_of(1)
+    with serving(sandbox, "--token", token_file(sandbox)) as web:
+        for origin, status in ORIGINS.items():
+            headers = {"Host": "localhost:7411", "Origin": origin}
+            assert web.ask("/login", "POST", headers, f"token={TOKEN}").status == status, origin
+            assert web.ask("/logout", "POST", headers).status == status, origin
+        assert web.ask("/login", "POST", {"Sec-Fetch-Site": "same-origin", "Origin": "null"}, f"token={TOKEN}").status == 303
 
 
 def test_any_address_with_a_token(pool_of, sandbox):
@@ -225,30 +298,6 @@ def test_requests_one_after_the_other(pool_of, sandbox):
             for byte in last:
                 client.send(bytes([byte]))
             assert read_all(client).startswith(b"HTTP/1.1 200 ")
-
-
-def test_somebody_is_always_let_in(pool_of, sandbox):
-    """The number of connections is limited, in total and per address."""
-    pool_of(1)
-    with serving(sandbox) as web:
-        crowd = []
-        try:
-            for _ in range(800):
-                crowd.append(web.connect())
-            turned_away = []
-            for client in crowd[768:]:
-                turned_away.append(read_all(client))
-            assert all(answer.startswith(b"HTTP/1.1 503 ") for answer in turned_away)
-            # Another loopback address still gets a connection.
-            with socket.socket() as other:
-                other.settimeout(10)
-                other.bind(("127.0.0.9", 0))
-                other.connect((web.host, web.port))
-                other.sendall(GET.format("/healthz", "").encode())
-                assert read_all(other).startswith(b"HTTP/1.1 200 ")
-        finally:
-            for client in crowd:
-                client.close()
 
 
 def test_descriptors_are_left_for_ourselves(pool_of, sandbox):

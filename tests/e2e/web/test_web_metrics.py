@@ -4,6 +4,7 @@ import os
 import re
 
 import pytest
+from lease_history import configure
 from waiting import until
 from web_server import serving
 
@@ -46,6 +47,7 @@ def scrape(web):
 
 def test_figures(hardware_of, sandbox):
     pool = hardware_of()
+    configure(pool, "squatter_memory: 0\n")
     pool.says(
         [pool.device(0, utilization=125, memory_free=20 << 30, temperature=45500, power=250250), pool.device(1)]
     )
