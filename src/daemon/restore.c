@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/restore.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,63 +10,84 @@
 #include "base/error.h"
 #include "base/system/file.h"
 #include "base/text/quantity.h"
-#include "daemon/checks.h"
-#include "daemon/drains.h"
-#include "daemon/ending.h"
-#include "daemon/jobs.h"
-#include "daemon/keep.h"
-#include "daemon/mps.h"
-#include "daemon/notices.h"
-#include "daemon/past.h"
-#include "daemon/process.h"
-#include "daemon/remains.h"
-#include "daemon/settle.h"
+#include "daemon/core/pidfd.h"
+#include "daemon/journal/journal_read.h"
+#include "daemon/journal/journal_records.h"
+#include "daemon/leases/device_drain.h"
+#include "daemon/leases/engine_events.h"
+#include "daemon/leases/holder_identity.h"
+#include "daemon/leases/job.h"
+#include "daemon/leases/journal_write.h"
+#include "daemon/leases/lease_ending.h"
+#include "daemon/leases/lease_warnings.h"
+#include "daemon/leases/mps_events.h"
+#include "daemon/leases/pool.h"
+#include "daemon/leases/pool_news.h"
+#include "daemon/leases/prolog_epilog.h"
+#include "daemon/processes/leftovers.h"
 
 enum { JOURNAL_MAX = 1024 * 1024 * 1024 };
 
+/* How many ids are left out after a damaged journal. */
+enum { IDS_SKIPPED = 1 << 20 };
+
 struct reading {
     struct pool *pool;
-    /* What is done with each record; returns 1 to go on, 0 when the journal is of no use, or a
-     * code. */
-    int (*take)(struct reading *reading, const struct journal_record *record,
-                struct berth_error *error);
     struct engine *engine;   /* that the events are done in */
     struct machine *machine; /* that the devices are put into */
     bool has_pool;           /* the first record was there, and is of this boot */
     bool other_devices;      /* it is about other devices than there are now */
-    size_t records;
+    uint64_t last_id;        /* the largest of all records, also of those that did not fit */
 };
 
 /* ---- Records ---- */
 
-/* Reads the first record. Returns whether it is that, and of this boot; the caller finishes it. */
-static bool read_pool(const struct journal_record *record, struct kept_pool *ret_kept)
+/* Decodes the first record, which the caller finishes. Returns 1, 0 if it is of another boot, or an
+ * error. */
+static int read_pool(const struct journal_record *record, struct kept_pool *ret_kept,
+                     struct berth_error *error)
 {
-    char *boot = keep_boot_id();
-    bool ours = record->unknown && (int)record->event.type == KEEP_POOL &&
-                journal_decode_custom(record, &kept_pool_tagged, ret_kept, NULL) == 0 &&
-                boot != NULL && ret_kept->boot != NULL && strcmp(boot, ret_kept->boot) == 0;
+    char *boot;
+    bool is_ours;
+    int code;
 
+    if (!record->unknown || (int)record->event.type != KEEP_POOL)
+        return error_set(error, BERTH_ERROR_SYNTAX, "the record of the pool is missing");
+    code = journal_decode_custom(record, &kept_pool_tagged, ret_kept, error);
+    if (code < 0)
+        return code;
+    boot = journal_records_boot_id();
+    if (boot == NULL)
+        return error_set_memory(error);
+    is_ours = ret_kept->boot != NULL && strcmp(boot, ret_kept->boot) == 0;
     free(boot);
-    return ours;
+    return is_ours;
 }
 
-/* Takes over the pool's name and clock. Returns false when the journal is of another boot. */
-static bool take_pool(struct reading *reading, const struct journal_record *record)
+/* Takes the pool's name and clock from the first record. Returns as read_pool(). */
+static int take_pool(struct reading *reading, const struct journal_record *record,
+                     struct berth_error *error)
 {
     struct pool *pool = reading->pool;
     struct kept_pool kept = {0};
-    bool ours = read_pool(record, &kept);
+    int code = read_pool(record, &kept, error);
 
-    if (ours && kept.name != NULL) {
+    reading->has_pool = code == 1;
+    if (reading->has_pool && kept.name != NULL) {
         free(pool->name);
         pool->name = kept.name;
         kept.name = NULL;
-        pool->clock_offset = kept.clock_offset;
+        pool->clock.offset = kept.clock_offset;
         reading->other_devices = kept.inventory_hash != pool->inventory_hash;
     }
     tagged_finish(&kept_pool_tagged, &kept);
-    return ours;
+    return code;
+}
+
+static void note_id(struct reading *reading, uint64_t id)
+{
+    if (id > reading->last_id)
+        reading->last_id = id;
 }
 
 /* A job as it was written down last. */
@@ -78,14 +100,17 @@ static int take_job(struct reading *reading, const struct journal_record *record
     struct job *job = code < 0 ? NULL : job_of_id(pool, kept.id);
     struct holder *holder;
 
+    note_id(reading, kept.id);
     if (job != NULL)
         job_free(pool, job);
     if (code == 0) {
-        holder = holder_new(kept.uid, kept.pid, kept.started, kept.parent, kept.command);
+        holder = job_holder_new(kept.uid, kept.pid, kept.parent, kept.command);
         job = holder == NULL ? NULL : job_new(pool, NULL, holder);
-        if (holder != NULL)
+        if (holder != NULL) {
             holder->wait = kept.wait;
-        holder_release(holder);
+            holder->started = kept.started;
+        }
+        job_holder_release(holder);
         if (job == NULL)
             code = error_set_memory(error);
     }
@@ -100,7 +125,7 @@ static int take_job(struct reading *reading, const struct journal_record *record
         job->adopted = kept.adopted;
         job->unprepared = kept.unprepared;
         job_add(pool, job, kept.id, 0);
-        if (kept.force_at != TIME_NEVER && job_guard(pool, job) != NULL)
+        if (kept.force_at != TIME_NEVER && job_lease_watch(pool, job) != NULL)
             job->guard->force_at = kept.force_at;
     }
     tagged_finish(&kept_job_tagged, &kept);
@@ -110,11 +135,13 @@ static int take_job(struct reading *reading, const struct journal_record *record
 static int take_ended(struct reading *reading, const struct journal_record *record,
                       struct berth_error *error)
 {
-    struct ended ended = {0};
-    int code = journal_decode_custom(record, &kept_ended_tagged, &ended, error);
+    struct kept_ended kept = {0};
+    int code = journal_decode_custom(record, &kept_ended_tagged, &kept, error);
+    const struct ended_job ended = {
+        .id = kept.id, .uid = kept.uid, .end = kept.end, .exit_code = kept.exit_code};
 
     if (code == 0)
-        ended_remember(reading->pool, &ended);
+        job_remember_ended(reading->pool, &ended);
     return code;
 }
 
@@ -125,7 +152,7 @@ static int take_drain(struct reading *reading, const struct journal_record *reco
     int code = journal_decode_custom(record, &kept_drain_tagged, &kept, error);
 
     if (code == 0)
-        drain_restore(reading->pool, &kept);
+        device_drain_restore(reading->pool, &kept);
     tagged_finish(&kept_drain_tagged, &kept);
     return code;
 }
@@ -137,7 +164,7 @@ static int take_epilog(struct reading *reading, const struct journal_record *rec
     int code = journal_decode_custom(record, &kept_epilog_tagged, &kept, error);
 
     if (code == 0)
-        checks_restore(reading->pool, &kept);
+        prolog_epilog_restore(reading->pool, &kept);
     tagged_finish(&kept_epilog_tagged, &kept);
     return code;
 }
@@ -149,21 +176,24 @@ static int take_mps(struct reading *reading, const struct journal_record *record
     int code = journal_decode_custom(record, &kept_mps_tagged, &kept, error);
 
     if (code == 0)
-        mps_restore(reading->pool, &kept);
+        code = mps_events_restore(reading->pool, &kept, error);
     tagged_finish(&kept_mps_tagged, &kept);
     return code;
 }
 
-/* Does what a record says. */
-static int take_record(struct reading *reading, const struct journal_record *record,
+/* Applies a record to the pool. */
+static int take_record(void *context, const struct journal_record *record,
                        struct berth_error *error)
 {
+    struct reading *reading = context;
     int code = 0;
 
-    if (!reading->has_pool) {
-        reading->has_pool = take_pool(reading, record);
-        return reading->has_pool;
+    if (!record->unknown) {
+        note_id(reading, record->event.claim);
+        note_id(reading, record->event.lease);
     }
+    if (!reading->has_pool)
+        return take_pool(reading, record, error);
     if (!record->unknown)
         code = engine_replay(reading->engine, &record->event, error);
     else if ((int)record->event.type == KEEP_JOB)
@@ -205,42 +235,23 @@ static int add_devices(struct machine *machine, const struct journal_record *rec
     return code;
 }
 
-/* Does what a record says of devices; the events are not looked at. */
-static int take_devices(struct reading *reading, const struct journal_record *record,
+/* Applies a record of devices; the others are skipped. */
+static int take_devices(void *context, const struct journal_record *record,
                         struct berth_error *error)
 {
+    struct reading *reading = context;
     struct kept_pool kept = {0};
     int code = 0;
 
     if (!reading->has_pool) {
-        reading->has_pool = read_pool(record, &kept);
+        code = read_pool(record, &kept, error);
+        reading->has_pool = code == 1;
         tagged_finish(&kept_pool_tagged, &kept);
-        return reading->has_pool;
+        return code;
     }
     if (record->unknown && (int)record->event.type == KEEP_DEVICES)
         code = add_devices(reading->machine, record, error);
     return code < 0 ? code : 1;
-}
-
-static int read_all(struct reading *reading, const struct text *content, struct berth_error *error)
-{
-    size_t at = 0;
-    int code = 1;
-
-    /* After the last record come zeros, or one that its writer did not finish. */
-    while (code == 1 && at < content->length && content->bytes[at] != '\0') {
-        struct journal_record record;
-        size_t used;
-
-        code = journal_decode(content->bytes + at, content->length - at, &record, &used, error);
-        if (code != JOURNAL_COMPLETE)
-            break;
-        code = reading->take(reading, &record, error);
-        journal_record_finish(&record);
-        at += used;
-        reading->records++;
-    }
-    return code == BERTH_ERROR_MEMORY ? code : 0;
 }
 
 /* ---- After reading ---- */
@@ -322,9 +333,10 @@ static int end_strays(struct pool *pool, struct berth_error *error)
     return strays.lost ? error_set_memory(error) : 0;
 }
 
+/* Whether a process has the holder's number. */
 static bool holder_lives(const struct job *job)
 {
-    int descriptor = process_open(job->holder->pid, job->holder->started);
+    int descriptor = pidfd_open_process(job->holder->pid);
 
     if (descriptor >= 0)
         close(descriptor);
@@ -346,13 +358,14 @@ static bool anybody_holds(const struct pool *pool)
 int restore_devices(struct pool *pool, struct machine *ret_machine, struct berth_error *error)
 {
     struct machine machine = {0};
-    struct reading reading = {.pool = pool, .take = take_devices, .machine = &machine};
-    struct berth_error torn = BERTH_ERROR_INIT; /* restore_read says so */
+    struct reading reading = {.pool = pool, .machine = &machine};
+    struct journal_contents contents;
     struct text content = {0};
     int code = file_read(pool->journal_path, JOURNAL_MAX, &content, error);
 
-    if (code == 0 && read_all(&reading, &content, &torn) < 0)
-        code = error_set_memory(error);
+    /* Damage is reported by restore_read(). */
+    if (code == 0)
+        code = journal_read_all(&content, take_devices, &reading, &contents, error);
     text_finish(&content);
     if (code < 0 && code != BERTH_ERROR_NOT_FOUND) {
         machine_finish(&machine);
@@ -362,24 +375,91 @@ int restore_devices(struct pool *pool, struct machine *ret_machine, struct berth
     return 0;
 }
 
+/* Keeps the file: the next checkpoint replaces it under its name. Returns the path of the copy, or
+ * NULL if it could not be made. */
+static char *keep_damaged(const struct pool *pool)
+{
+    struct text path = {0};
+
+    text_append_format(&path, "%s.damaged", pool->journal_path);
+    if (!text_failed(&path) &&
+        ((unlink(path.bytes) < 0 && errno != ENOENT) || link(pool->journal_path, path.bytes) < 0)) {
+        text_finish(&path);
+        return NULL;
+    }
+    return text_detach(&path);
+}
+
+/* Continues the ids far beyond those that the journal shows: a lost record may have had larger
+ * ones, and an id that is used again would end the processes of a former lease. Where the journal
+ * shows none, the seconds since 1970 are more than the pool can have used. */
+static int skip_ids(struct pool *pool, const struct reading *reading, struct berth_error *error)
+{
+    int64_t now = pool_clock_now(&pool->clock);
+    const struct engine_event counters = {
+        .type = EVENT_COUNTERS,
+        .time = now,
+        .lease = reading->last_id == 0 ? (uint64_t)(now / DURATION_SECOND)
+                                       : reading->last_id + IDS_SKIPPED,
+    };
+
+    return engine_replay(pool->engine, &counters, error);
+}
+
+static void add_problem(struct pool *pool, const struct journal_contents *contents,
+                        const char *kept)
+{
+    const char *effect = "nothing is lost";
+
+    if (contents->damages > 0 || contents->is_empty)
+        effect = pool->settings.inventory == NULL
+                     ? "devices that a lost lease uses are not granted until its processes end"
+                     : "leases may be lost, whose devices are granted again";
+    machine_report_add_problem(
+        &pool->problems, "journal", "the pool's journal was damaged at byte %zu (%s); %s%s; %s",
+        contents->first_damage, contents->reason.message,
+        kept == NULL ? "it could not be kept" : "it is kept as ", kept == NULL ? "" : kept, effect);
+}
+
+static int report_damage(struct pool *pool, const struct reading *reading,
+                         struct journal_contents *contents, struct berth_error *error)
+{
+    char *kept = keep_damaged(pool);
+
+    if (contents->is_empty)
+        error_set(&contents->reason, BERTH_ERROR_SYNTAX, "the file is empty");
+    add_problem(pool, contents, kept);
+    log_line(&pool->log, pool_clock_now(&pool->clock), "journal",
+             "records=%zu repairs=%zu damages=%zu byte=%zu reason=%s kept=%s", contents->records,
+             contents->repairs, contents->damages, contents->first_damage,
+             log_quote(contents->reason.message).text,
+             kept == NULL ? "none" : log_quote(kept).text);
+    free(kept);
+    return contents->damages == 0 && !contents->is_empty ? 0 : skip_ids(pool, reading, error);
+}
+
 int restore_read(struct pool *pool, struct berth_error *error)
 {
-    struct reading reading = {.pool = pool, .take = take_record, .engine = pool->engine};
+    struct reading reading = {.pool = pool, .engine = pool->engine};
+    struct journal_contents contents = {0};
     struct text content = {0};
     int code = file_read(pool->journal_path, JOURNAL_MAX, &content, error);
 
-    if (code == BERTH_ERROR_NOT_FOUND)
+    if (code == BERTH_ERROR_NOT_FOUND) {
+        if (error != NULL)
+            *error = (struct berth_error)BERTH_ERROR_INIT;
         return 0;
+    }
     if (code == 0)
-        code = read_all(&reading, &content, error);
+        code = journal_read_all(&content, take_record, &reading, &contents, error);
     text_finish(&content);
+    if (code == 0 && (contents.damages + contents.repairs > 0 || contents.is_empty))
+        code = report_damage(pool, &reading, &contents, error);
     if (code < 0)
         return code;
-    if (error != NULL && error->message[0] != '\0')
-        log_line(&pool->log, pool_now(pool), "journal", "records=%zu end=%s", reading.records,
-                 log_quote(error->message).text);
-    if (error != NULL)
-        *error = (struct berth_error)BERTH_ERROR_INIT;
+    if (contents.is_torn)
+        log_line(&pool->log, pool_clock_now(&pool->clock), "journal", "records=%zu torn=yes",
+                 contents.records);
     join_all(pool);
     if (reading.has_pool && reading.other_devices && anybody_holds(pool))
         return error_set(error, BERTH_ERROR_BUSY,
@@ -387,30 +467,50 @@ int restore_read(struct pool *pool, struct berth_error *error)
                          "leases first",
                          pool->settings.inventory == NULL ? "this machine's hardware"
                                                           : pool->settings.inventory);
-    drains_restored(pool, !reading.has_pool || reading.other_devices);
+    device_drain_restored(pool, !reading.has_pool || reading.other_devices);
     if (!reading.has_pool || reading.other_devices)
-        checks_forget(pool);
+        prolog_epilog_forget(pool);
     if (reading.has_pool)
-        log_line(&pool->log, pool_now(pool), "restored", "records=%zu jobs=%zu waiting=%zu",
-                 reading.records, pool->job_count, engine_pending(pool->engine));
+        log_line(&pool->log, pool_clock_now(&pool->clock), "restored",
+                 "records=%zu jobs=%zu waiting=%zu", contents.records, pool->job_count,
+                 engine_pending(pool->engine));
     return 0;
 }
 
+/* Watches the process that has the holder's number. It is confirmed to be the holder later. */
 static bool watch_holder(struct pool *pool, struct job *job)
 {
-    return ending_watch(pool, job, process_open(job->holder->pid, job->holder->started));
+    if (!lease_ending_watch(pool, job, pidfd_open_process(job->holder->pid)))
+        return false;
+    job->guard->is_unconfirmed = true;
+    return true;
+}
+
+/* Takes the time of force from a restored lease: it is set anew, now with a timer. TIME_NEVER: it
+ * has none. */
+static int64_t take_force_time(const struct job *job)
+{
+    int64_t force_at = job->guard == NULL ? TIME_NEVER : job->guard->force_at;
+
+    if (job->guard != NULL)
+        job->guard->force_at = TIME_NEVER;
+    return force_at;
 }
 
 static void restore_lease(struct pool *pool, struct job *job)
 {
+    int64_t force_at = take_force_time(job);
+
+    /* A lease that is over waits for no client: it ends when its processes have. */
+    job->restored = false;
     if (job->state == JOB_DRAINING) {
-        ending_holder_gone(pool, job);
+        lease_ending_holder_gone(pool, job);
         return;
     }
     if (job->hold == LEASE_HOLD_CONNECTION
             ? !holder_lives(job)
             : job->hold == LEASE_HOLD_PROCESS && !watch_holder(pool, job)) {
-        ending_holder_gone(pool, job);
+        lease_ending_holder_gone(pool, job);
         return;
     }
     /* A process may have become another program, which does not come back; whoever holds by a
@@ -419,29 +519,28 @@ static void restore_lease(struct pool *pool, struct job *job)
     if (job_is_preparing(job)) {
         /* Nobody was told yet: its client comes back for that. */
         job->restored = true;
-        if (!checks_prepare_again(pool, job))
-            settle_told(pool, job);
+        if (!prolog_epilog_prepare_again(pool, job))
+            engine_events_notify_holder(pool, job);
         return;
     }
-    notice_limit(pool, job);
+    lease_warnings_limit(pool, job);
     if (job->state == JOB_ENDING)
-        ending_begin(pool, job, job->end,
-                     job->guard != NULL && job->guard->force_at != TIME_NEVER
-                         ? job->guard->force_at
-                         : pool_now(pool) + pool->rules.grace);
+        lease_ending_begin(
+            pool, job, job->end,
+            force_at != TIME_NEVER ? force_at : pool_clock_now(&pool->clock) + pool->rules.grace);
 }
 
 static void abandon(struct pool *pool, struct job *job)
 {
-    log_line(&pool->log, pool_now(pool), "abandoned", "id=%" PRIu64, job->by_id.id);
+    log_line(&pool->log, pool_clock_now(&pool->clock), "abandoned", "id=%" PRIu64, job->by_id.id);
     job->restored = false;
     if (job->by_lease.id == 0) {
         engine_cancel(pool->engine, job->by_id.id, NULL);
         return;
     }
-    /* It was a connection's, or granted after the restart, and nobody was ever told. */
+    /* It was a connection's, or its client was never told of the grant. */
     job->end = LEASE_END_DIED;
-    ending_done(pool, job);
+    lease_ending_done(pool, job);
 }
 
 static void timeout_is_over(struct timer *timer)
@@ -454,11 +553,10 @@ static void timeout_is_over(struct timer *timer)
             struct job *job = container_of(link, struct job, in_pool);
 
             if (job->restored && job->connection == NULL &&
-                (job->by_lease.id != 0) == (leases != 0) &&
-                !(job->by_lease.id != 0 && job->hold == LEASE_HOLD_NOTHING))
+                (job->by_lease.id != 0) == (leases != 0))
                 abandon(pool, job);
         }
-        pool_settle(pool);
+        engine_events_settle(pool);
     }
 }
 
@@ -480,11 +578,12 @@ int restore_holders(struct pool *pool, struct berth_error *error)
         struct job *job = container_of(link, struct job, in_pool);
 
         if (job->by_lease.id != 0 && !job_is_preparing(job))
-            past_lease(pool, job);
+            pool_news_lease_changed(pool, job);
         if (job->by_lease.id != 0)
             restore_lease(pool, job);
         waits = waits || job->restored;
     }
+    holder_identity_confirm(pool);
     pool->restore_timer.fire = timeout_is_over;
     if (waits)
         timer_set_at(&pool->loop, &pool->restore_timer, loop_now(&pool->loop) + RESTORE_TIMEOUT);

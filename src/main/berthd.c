@@ -8,28 +8,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system/user_names.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/programs/program_options.h"
 #include "cli/verbs.h"
-#include "daemon/activation.h"
-#include "daemon/pool.h"
+#include "daemon/clients/activation.h"
+#include "daemon/configure.h"
+#include "daemon/daemon.h"
+#include "daemon/leases/pool.h"
+#include "daemon/pool_directory.h"
 #include "daemon/privileges.h"
-#include "daemon/sources.h"
+#include "sandbox/sandbox.h"
 #include "spec/configuration/configuration.h"
 
 /* Reports why the daemon did not start. The process that starts a private daemon reads the reason
  * from standard output (client/start_daemon.c). Returns the exit code. */
-static int report_failure(const struct berth_error *error, bool is_own)
+static int report_failure(struct berth_error *error, bool is_own)
 {
-    bool not_good = error->code == BERTH_ERROR_INVALID || error->code == BERTH_ERROR_SYNTAX ||
-                    error->code == BERTH_ERROR_RANGE;
+    /* The daemon has ended, so a slow name service delays nobody else. */
+    int code = user_names_explain(error, error->code);
+    bool not_good =
+        code == BERTH_ERROR_INVALID || code == BERTH_ERROR_SYNTAX || code == BERTH_ERROR_RANGE;
 
     if (is_own) {
         printf("%s%s\n", not_good ? "not good: " : "", error->message);
@@ -64,7 +71,7 @@ static int find_rules(const struct daemon_options *options, struct text *ret_pat
 static int read_rules(const char *path, struct berth_error *error)
 {
     struct rules rules;
-    int code = sources_read_rules(path, &rules, error);
+    int code = configure_read_rules(path, &rules, error);
 
     if (code == 0)
         configuration_finish(&rules.configuration);
@@ -129,7 +136,7 @@ static int become_user(const struct daemon_options *options, const char *socket,
         return open_log(options->log, ret_log, error);
     code = privileges_find_user(options->user, &user, error);
     if (code == 0)
-        code = privileges_give_directory(&user, socket, error);
+        code = pool_directory_give(&user, socket, error);
     if (code == 0)
         code = open_log(options->log, ret_log, error);
     if (code == 0)
@@ -184,6 +191,9 @@ static int prepare_setup(const struct daemon_options *options, struct daemon_set
         code = become_user(options, setup->socket.bytes, &settings->log, error);
     if (code == 0)
         code = activation_listener(&settings->listener, &settings->owns_path, error);
+    /* SO_PEERCRED then tells new clients this process, not the one that created the socket. */
+    if (code == 0 && settings->listener >= 0)
+        listen(settings->listener, SOMAXCONN);
     settings->socket = text_string(&setup->socket);
     settings->inventory = setup->inventory;
     settings->configuration = setup->rules.length > 0 ? setup->rules.bytes : NULL;
@@ -203,7 +213,7 @@ static int run_daemon(const struct daemon_options *options)
     int code = prepare_setup(options, &setup, &error);
 
     if (code == 0)
-        code = pool_run(&setup.settings, &error);
+        code = daemon_run(&setup.settings, &error);
     text_finish(&setup.socket);
     text_finish(&setup.rules);
     text_finish(&setup.log);
@@ -217,6 +227,7 @@ int main(int argc, char **argv)
     const struct option_binding binding = {&daemon_option_set, &options};
     int code;
 
+    sandbox_hide();
     if (!verb_begin(&verb_daemon, &binding, 1, argc, argv, &code))
         return code;
     return options.check ? check_rules(&options) : run_daemon(&options);

@@ -3,6 +3,7 @@
 import daemon_log
 import wire
 from other_users import acting_as
+from programs import TIMEOUT
 from shared_machine import SharedMachine
 
 
@@ -13,12 +14,12 @@ class MachineDaemon(SharedMachine):
         super().__init__(sandbox, ["--inventory", inventory])
         self.inventory = inventory
 
-    def start(self, rules="", program="berthd"):
-        self.open(rules, program=program)
+    def start(self, rules="", program="berthd", timeout=TIMEOUT):
+        self.open(rules, program=program, timeout=timeout)
         self.root = wire.connect(self.socket)
 
-    def serves(self):
-        hello = super().serves()
+    def serves(self, timeout=TIMEOUT):
+        hello = super().serves(timeout)
         return hello is not None and hello["pid"] == self.daemon.pid
 
     def connect(self, uid):

@@ -76,11 +76,11 @@ class Pool:
         """Returns the process ids of this pool's running daemons. There are two only for a moment."""
         found = []
         for pid, zombie in processes.descendants(os.getpid()):
-            # A forked child has the daemon's command line until it calls exec.
-            if zombie or not processes.is_another_program(pid):
+            line = "" if zombie else processes.command_line(pid)
+            if "berthd" not in line.split(" ")[0] or str(self.sandbox.directory) not in line:
                 continue
-            line = processes.command_line(pid)
-            if "berthd" in line.split(" ")[0] and str(self.sandbox.directory) in line:
+            # A forked child has the daemon's command line until it calls exec.
+            if processes.is_another_program(pid):
                 found.append(pid)
         return found
 

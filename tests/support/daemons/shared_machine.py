@@ -13,6 +13,7 @@ import processes
 import pytest
 import wire
 from pool import HOLD, let_go, until_held
+from programs import TIMEOUT
 from waiting import until
 
 ALICE, BOB, CAROL = 71001, 71002, 71003
@@ -42,15 +43,15 @@ class SharedMachine:
         sandbox.environment["BERTH_SOCKET"] = str(self.socket)
         sandbox.environment.pop("BERTH_INVENTORY", None)
 
-    def open(self, rules="", *options, program="berthd"):
+    def open(self, rules="", *options, program="berthd", timeout=TIMEOUT):
         self.rules.write_text(rules)
         args = [program, "--socket", self.socket, *self.devices, "--config", self.rules, "--log", self.log]
         self.daemon = self.sandbox.start([*args, *options])
-        until(self.serves, "a daemon that serves")
+        until(lambda: self.serves(timeout), "a daemon that serves", timeout)
 
-    def serves(self):
+    def serves(self, timeout=TIMEOUT):
         try:
-            with wire.connect(str(self.socket)) as client:
+            with wire.connect(str(self.socket), timeout) as client:
                 return client.hello()
         except (OSError, wire.Closed):
             return None

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/core/log.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text/quantity.h"
+#include "base/text/utf8.h"
+
+enum { LINE_DEFAULT = 1024, FLUSH_AT = 32 * 1024, FILE_MAX = 4 * 1024 * 1024 };
+#define KEPT_FOR (50 * (DURATION_SECOND / 1000))
+
+static void flush_now(struct timer *timer)
+{
+    log_flush(container_of(timer, struct log, flush));
+}
+
+void log_init(struct log *log, struct loop *loop, int descriptor, const char *path)
+{
+    struct stat status;
+    struct stat named;
+
+    *log = (struct log){.descriptor = descriptor, .loop = loop, .flush.fire = flush_now};
+    if (path == NULL || fstat(descriptor, &status) < 0 || stat(path, &named) < 0 ||
+        named.st_ino != status.st_ino || named.st_dev != status.st_dev)
+        return;
+    log->path = path;
+    log->written = (size_t)status.st_size;
+}
+
+/* Moves the file aside and continues with a new one. Empties a file in a directory in which the
+ * daemon's user cannot do that. */
+static void turn_over(struct log *log)
+{
+    struct text old = {0};
+    int descriptor = -1;
+
+    log->written = 0;
+    text_append_format(&old, "%s.1", log->path);
+    if (text_failed(&old) || rename(log->path, old.bytes) < 0)
+        (void)!ftruncate(log->descriptor, 0);
+    else
+        descriptor = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (descriptor >= 0) {
+        dup2(descriptor, log->descriptor);
+        close(descriptor);
+    }
+    text_finish(&old);
+}
+
+void log_finish(struct log *log)
+{
+    log_flush(log);
+    timer_set_at(log->loop, &log->flush, LOOP_NEVER);
+    text_finish(&log->lines);
+}
+
+void log_flush(struct log *log)
+{
+    size_t done = 0;
+
+    timer_set_at(log->loop, &log->flush, LOOP_NEVER);
+    while (done < log->lines.length) {
+        ssize_t written = write(log->descriptor, log->lines.bytes + done, log->lines.length - done);
+
+        /* Lines that cannot be written are lost; the pool goes on. */
+        if (written <= 0)
+            break;
+        done += (size_t)written;
+    }
+    log->written += done;
+    text_clear(&log->lines);
+    if (log->path != NULL && log->written > FILE_MAX)
+        turn_over(log);
+}
+
+struct log_words log_quote(const char *string)
+{
+    struct log_words words;
+    size_t length = 0;
+
+    words.text[length++] = '"';
+    for (; *string != '\0' && length < sizeof(words.text) - 3; string++) {
+        if (*string == '"' || *string == '\\')
+            words.text[length++] = '\\';
+        words.text[length++] = *string;
+    }
+    words.text[length++] = '"';
+    words.text[length] = '\0';
+    utf8_make_plain(words.text);
+    return words;
+}
+
+/* Formats the time only once a second; otherwise only its thousandths change. */
+void log_begin(struct log *log, int64_t now, const char *word)
+{
+    int64_t second = now / DURATION_SECOND;
+    size_t length;
+    char *digits;
+
+    if (second != log->second || log->stamp.text[0] == '\0') {
+        log->stamp = quantity_format_time(now);
+        log->second = second;
+    }
+    length = strlen(log->stamp.text);
+    digits = log->stamp.text + length - strlen("000Z");
+    for (int64_t i = 3, rest = now % DURATION_SECOND / (DURATION_SECOND / 1000); i > 0; rest /= 10)
+        digits[--i] = (char)('0' + rest % 10);
+    log->begin = log->lines.length;
+    text_append_bytes(&log->lines, log->stamp.text, length);
+    text_append_char(&log->lines, ' ');
+    text_append(&log->lines, word);
+}
+
+struct text *log_value(struct log *log, const char *key)
+{
+    text_append_char(&log->lines, ' ');
+    text_append(&log->lines, key);
+    text_append_char(&log->lines, '=');
+    return &log->lines;
+}
+
+void log_number(struct log *log, const char *key, uint64_t number)
+{
+    text_append_number(log_value(log, key), number);
+}
+
+void log_text(struct log *log, const char *key, const char *words)
+{
+    text_append_char(log_value(log, key), '"');
+    text_append(&log->lines, words);
+    text_append_char(&log->lines, '"');
+}
+
+size_t log_end(struct log *log)
+{
+    size_t length;
+
+    text_append_char(&log->lines, '\n');
+    length = log->lines.length - log->begin;
+    if (log->lines.length >= FLUSH_AT)
+        log_flush(log);
+    else if (!list_is_linked(&log->flush.in_loop))
+        timer_set_at(log->loop, &log->flush, loop_now(log->loop) + KEPT_FOR);
+    return length;
+}
+
+void log_line(struct log *log, int64_t now, const char *word, const char *format, ...)
+{
+    char line[LINE_DEFAULT];
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    log_begin(log, now, word);
+    text_append(&log->lines, length > 0 ? " " : "");
+    if (length < LINE_DEFAULT) {
+        text_append(&log->lines, line);
+    } else {
+        va_start(arguments, format);
+        text_append_list(&log->lines, format, arguments);
+        va_end(arguments);
+    }
+    log_end(log);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Processes by number, without ever mistaking one for a later one of the same number.
+ */
+#ifndef DAEMON_CORE_PIDFD_H
+#define DAEMON_CORE_PIDFD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Opens a pidfd, close-on-exec. Returns -1 if the process has ended. */
+int pidfd_open_process(pid_t pid);
+
+/* Opens the pidfd of the process at the other end of a connected socket. Returns -1 if it has
+ * ended. */
+int pidfd_open_peer(int connection, pid_t pid);
+
+/* Returns whether the process has ended. */
+bool pidfd_has_ended(int descriptor);
+
+/* Returns whether the process has ended and nobody has waited for it yet, so that its number still
+ * means it. */
+bool pidfd_is_zombie(int descriptor);
+
+/* Returns the exit code of a process that was waited for, 128 + N for a death by signal N as in a
+ * shell, or -1 if the kernel does not tell. */
+int pidfd_exit_code(int descriptor);
+
+/* Finds the real uid of a process. Returns false if it has ended, or before Linux 6.13. */
+bool pidfd_user(int descriptor, uint32_t *ret_uid);
+
+/* Sends a signal; does nothing if the process has ended. */
+void pidfd_signal(int descriptor, int number);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Confirms the holders of restored leases. The journal knows a holder's pid, which may have become
+ * another process's since. A process with this pid that started before the claim is the holder,
+ * because the holder had the pid then. Until berth-reader has told when the process started, its
+ * lease goes on, and the process gets no signals.
+ */
+#ifndef DAEMON_LEASES_HOLDER_IDENTITY_H
+#define DAEMON_LEASES_HOLDER_IDENTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct job;
+struct pool;
+
+/* Asks about the holders of all leases that are unconfirmed. Their leases end if they are gone. */
+void holder_identity_confirm(struct pool *pool);
+
+/* Asks when the process of a new lease started, so that older processes need not be looked at when
+ * the lease ends. Once for all leases of a holder. */
+void holder_identity_learn(struct pool *pool, const struct job *job);
+
+/* Returns whether a process that started at `started` (CLOCK_BOOTTIME, nanoseconds, cut to a clock
+ * tick) is the holder of a claim that was made at `claimed` (the same clock). `known_ticks` is the
+ * holder's start in clock ticks, as a former daemon wrote it; 0: unknown. */
+bool holder_identity_matches(uint64_t started, int64_t claimed, uint64_t known_ticks);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Processes of root that are left of ordinary users' leases: a user may start programs as root, for
+ * example by sudo. The end of a lease does not end them, because its user could not. Status names
+ * them, until they end.
+ */
+#ifndef DAEMON_PROCESSES_FOREIGN_PROCESSES_H
+#define DAEMON_PROCESSES_FOREIGN_PROCESSES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "daemon/core/loop.h"
+
+/* The most that are known, and the most of one user's leases: descriptors are everybody's. */
+enum { FOREIGN_PROCESSES_MAX = 32, FOREIGN_PROCESSES_OF_USER_MAX = 4 };
+
+struct foreign_process {
+    pid_t pid;
+    uint64_t lease;
+    uint32_t uid; /* of the lease */
+};
+
+struct foreign_processes {
+    struct loop *loop;
+    struct list list;
+    size_t count;
+};
+
+void foreign_processes_init(struct foreign_processes *processes, struct loop *loop);
+void foreign_processes_finish(struct foreign_processes *processes);
+
+/* Adds a process with its pidfd, which this takes. Ignores a process that is known, or one too
+ * many. */
+void foreign_processes_add(struct foreign_processes *processes,
+                           const struct foreign_process *process, int descriptor);
+
+/* Calls `call` for each, oldest first. */
+void foreign_processes_each(const struct foreign_processes *processes,
+                            void (*call)(void *context, const struct foreign_process *process),
+                            void *context);
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/processes/leftovers.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/id_map.h"
+#include "base/list.h"
+#include "base/system/clock.h"
+#include "daemon/core/pidfd.h"
+
+/* So many are watched at once: descriptors are everybody's. */
+enum { WATCHED_MAX = 512 };
+
+/* How long a process that may yet show to be of a lease is waited for, and how often it is looked
+ * at. */
+#define UNDECIDED_FOR (5 * DURATION_SECOND)
+#define LOOK_PERIOD   (DURATION_SECOND / 200)
+
+/* A look that found only such processes is repeated for so long before it is reported: most of them
+ * become another program within a moment. */
+#define DECIDE_TIME (DURATION_SECOND / 20)
+
+/* The pause after an answer that could not name all processes. */
+#define PARTIAL_PAUSE (DURATION_SECOND / 10)
+
+struct leftover {
+    struct id_link by_pid;
+    struct list_link in_leftovers;
+    struct watch watch; /* pidfd */
+    struct leftovers *leftovers;
+    struct leftover_process process;
+    bool is_mentioned; /* in the last answer */
+};
+
+struct leftovers {
+    struct loop *loop;
+    struct reader_pool *readers;
+    struct leftovers_events events;
+    char *socket;
+    uint32_t uid;
+    uint32_t account;
+    struct reader_ranges subordinates;
+    struct id_list leases;
+    uint64_t since;
+    pid_t holder;
+    pid_t session;
+    pid_t root;
+    bool containers_matter;
+
+    struct reader_query *query; /* the look that is out */
+    bool is_reported;           /* its end is events.looked */
+    bool is_again;              /* another look is wanted after it */
+    bool is_again_reported;
+    bool wants_exit_code;
+    struct optional_number exit_code;
+    int64_t decide_until; /* 0: the look that is reported has no answer yet */
+
+    struct list processes;
+    struct id_map by_pid;
+    size_t count;
+    struct spared_processes *spared;
+    struct foreign_processes *foreign;
+    pid_t asker; /* is spared; 0: none */
+    int64_t asker_at;
+    bool has_answer;
+    bool is_more;            /* than are watched */
+    int signal;              /* that was sent last; 0: none */
+    int64_t undecided_until; /* 0: none was undecided since one of them ended */
+    struct timer look_again;
+};
+
+static void ask(struct leftovers *leftovers);
+
+/* ---- Processes ---- */
+
+static struct leftover *find_process(const struct leftovers *leftovers, pid_t pid)
+{
+    struct id_link *link = id_map_find(&leftovers->by_pid, (uint64_t)pid);
+
+    return link == NULL ? NULL : container_of(link, struct leftover, by_pid);
+}
+
+static void remove_process(struct leftover *leftover)
+{
+    struct leftovers *leftovers = leftover->leftovers;
+
+    loop_remove(leftovers->loop, &leftover->watch);
+    close(leftover->watch.descriptor);
+    id_map_remove(&leftovers->by_pid, &leftover->by_pid);
+    list_remove(&leftover->in_leftovers);
+    leftovers->count--;
+    free(leftover);
+}
+
+static void signal_process(struct leftover *leftover, int number)
+{
+    struct leftovers *leftovers = leftover->leftovers;
+
+    if (leftover->process.is_undecided || number == 0)
+        return;
+    pidfd_signal(leftover->watch.descriptor, number);
+    if (number == SIGKILL && leftover->process.killed_at == 0)
+        leftover->process.killed_at = loop_now(leftovers->loop);
+}
+
+static void process_ended(struct watch *watch, uint32_t events)
+{
+    struct leftover *leftover = container_of(watch, struct leftover, watch);
+    struct leftovers *leftovers = leftover->leftovers;
+    int64_t began = clock_read(CLOCK_THREAD_CPUTIME_ID);
+
+    (void)events;
+    if (!leftover->process.is_undecided)
+        leftovers->undecided_until = 0;
+    if (leftover->process.pid == leftovers->root)
+        leftovers->root = 0; /* the number may become another process's */
+    remove_process(leftover);
+    if (leftovers->count == 0)
+        ask(leftovers);
+    leftovers->events.spent(leftovers->events.context, clock_read(CLOCK_THREAD_CPUTIME_ID) - began);
+}
+
+/* Whether a process that is new gets the last signal at once. Before SIGKILL it does so only in the
+ * first look: a process that ends in an orderly way may start others. */
+static bool signals_new(const struct leftovers *leftovers)
+{
+    return leftovers->signal == SIGKILL || !leftovers->has_answer;
+}
+
+/* Watches a process of the answer, whose descriptor it takes. */
+static void add_process(struct leftovers *leftovers, struct reader_process *found,
+                        bool is_undecided)
+{
+    struct leftover *leftover =
+        leftovers->count >= WATCHED_MAX ? NULL : calloc(1, sizeof(*leftover));
+
+    if (leftover == NULL) {
+        leftovers->is_more = true;
+        if (!is_undecided && leftovers->signal != 0)
+            pidfd_signal(found->descriptor, leftovers->signal);
+        return;
+    }
+    *leftover = (struct leftover){
+        .by_pid.id = found->pid,
+        .watch = {.descriptor = found->descriptor, .ready = process_ended},
+        .leftovers = leftovers,
+        .process =
+            {
+                .pid = (pid_t)found->pid,
+                .uid = found->uid,
+                .since = loop_now(leftovers->loop),
+                .is_undecided = is_undecided,
+            },
+        .is_mentioned = true,
+    };
+    if (loop_add(leftovers->loop, &leftover->watch, EPOLLIN, NULL) < 0) {
+        leftovers->is_more = true;
+        free(leftover);
+        return;
+    }
+    found->descriptor = -1;
+    id_map_add(&leftovers->by_pid, &leftover->by_pid);
+    id_map_reserve(&leftovers->by_pid, ++leftovers->count);
+    list_append(&leftovers->processes, &leftover->in_leftovers);
+    if (signals_new(leftovers))
+        signal_process(leftover, leftovers->signal);
+}
+
+/* ---- Answers ---- */
+
+static void take_process(struct leftovers *leftovers, struct reader_process *found)
+{
+    bool is_undecided = found->state == READER_LATER;
+    struct leftover *known = find_process(leftovers, (pid_t)found->pid);
+
+    if (found->state == READER_FOREIGN && found->descriptor >= 0 && leftovers->foreign != NULL) {
+        foreign_processes_add(leftovers->foreign,
+                              &(struct foreign_process){
+                                  .pid = (pid_t)found->pid,
+                                  .lease = found->lease,
+                                  .uid = leftovers->uid,
+                              },
+                              found->descriptor);
+        found->descriptor = -1;
+        return;
+    }
+    /* A process that does not answer does not count. If it is on a device, the driver lists it. */
+    if ((found->state != READER_OURS && !is_undecided) || found->descriptor < 0)
+        return;
+    if ((pid_t)found->pid == leftovers->asker) {
+        if (!spared_processes_has(leftovers->spared, leftovers->asker)) {
+            spared_processes_add(leftovers->spared, leftovers->asker, found->descriptor,
+                                 leftovers->asker_at);
+            found->descriptor = -1;
+        }
+        return;
+    }
+    if (known == NULL) {
+        add_process(leftovers, found, is_undecided);
+        return;
+    }
+    known->is_mentioned = true;
+    if (known->process.is_undecided && !is_undecided) {
+        known->process.is_undecided = false;
+        signal_process(known, leftovers->signal);
+    }
+}
+
+/* Processes that were undecided and are not mentioned any more belong to other leases, or to none;
+ * the others are waited for, but not for ever. */
+static void review_undecided(struct leftovers *leftovers)
+{
+    int64_t now = loop_now(leftovers->loop);
+    bool is_any = false;
+
+    list_for_each (link, &leftovers->processes) {
+        struct leftover *leftover = container_of(link, struct leftover, in_leftovers);
+
+        if (!leftover->process.is_undecided)
+            continue;
+        if (leftovers->undecided_until == 0)
+            leftovers->undecided_until = now + UNDECIDED_FOR;
+        if (leftover->is_mentioned && now < leftovers->undecided_until)
+            is_any = true;
+        else
+            remove_process(leftover);
+    }
+    if (is_any)
+        timer_set_at(leftovers->loop, &leftovers->look_again, now + LOOK_PERIOD);
+    else if (leftovers->is_more)
+        timer_set_at(leftovers->loop, &leftovers->look_again, now + PARTIAL_PAUSE);
+}
+
+static void take_processes(struct leftovers *leftovers, struct reader_answer *answer)
+{
+    struct reader_process *found;
+
+    list_for_each (link, &leftovers->processes)
+        container_of(link, struct leftover, in_leftovers)->is_mentioned = false;
+    leftovers->is_more = answer != NULL && answer->partial;
+    if (answer != NULL) {
+        vector_for_each (found, &answer->processes)
+            take_process(leftovers, found);
+    }
+    leftovers->has_answer = true;
+    review_undecided(leftovers);
+}
+
+/* Returns whether the next look, in a moment, may show that nothing is left. */
+static bool may_be_decided(struct leftovers *leftovers)
+{
+    int64_t now = loop_now(leftovers->loop);
+
+    list_for_each (link, &leftovers->processes) {
+        if (!container_of(link, struct leftover, in_leftovers)->process.is_undecided)
+            return false;
+    }
+    if (leftovers->decide_until == 0)
+        leftovers->decide_until = now + DECIDE_TIME;
+    return leftovers->count > 0 && !leftovers->is_more && now < leftovers->decide_until;
+}
+
+static void take_answer(void *context, struct reader_answer *answer)
+{
+    struct leftovers *leftovers = context;
+    struct leftovers_events events = leftovers->events;
+    int64_t began = clock_read(CLOCK_THREAD_CPUTIME_ID);
+    bool is_reported = leftovers->is_reported;
+    bool is_gone;
+
+    leftovers->query = NULL;
+    leftovers->is_reported = false;
+    take_processes(leftovers, answer);
+    if (answer != NULL && answer->exit_code.known)
+        leftovers->exit_code = answer->exit_code;
+    is_gone = leftovers->count == 0 && !leftovers->is_more && !leftovers->is_again;
+    if (leftovers->is_again) {
+        /* One report for both looks: only the later one says what is left now. */
+        leftovers->is_reported = leftovers->is_again_reported;
+        is_reported = is_reported && !leftovers->is_again_reported;
+        leftovers->is_again = false;
+        leftovers->is_again_reported = false;
+        ask(leftovers);
+    } else if (is_reported && may_be_decided(leftovers)) {
+        leftovers->is_reported = true;
+        is_reported = false;
+    }
+    events.spent(events.context, clock_read(CLOCK_THREAD_CPUTIME_ID) - began);
+    /* The events may free the leftovers. */
+    if (is_reported)
+        events.looked(events.context, is_gone, leftovers->exit_code);
+    else if (is_gone)
+        events.gone(events.context);
+}
+
+/* ---- Asking ---- */
+
+static int fill_request(const struct leftovers *leftovers, struct reader_request *request)
+{
+    const uint64_t *id;
+
+    request->question = READER_LEFTOVERS;
+    request->uid = leftovers->uid;
+    request->socket = strdup(leftovers->socket);
+    request->since = leftovers->since;
+    request->root_pid = (uint32_t)leftovers->root;
+    request->containers_matter = leftovers->containers_matter;
+    request->holder_pid = (uint32_t)leftovers->holder;
+    request->session = (uint32_t)leftovers->session;
+    request->wants_exit_code = leftovers->wants_exit_code;
+    if (request->socket == NULL || vector_reserve(&request->leases, leftovers->leases.count) < 0 ||
+        vector_reserve(&request->ranges, leftovers->subordinates.count) < 0)
+        return BERTH_ERROR_MEMORY;
+    vector_for_each (id, &leftovers->leases) {
+        if (request->leases.count < READER_NUMBERS_MAX)
+            request->leases.items[request->leases.count++].id = *id;
+    }
+    for (size_t i = 0; i < leftovers->subordinates.count; i++)
+        request->ranges.items[request->ranges.count++] = leftovers->subordinates.items[i];
+    return 0;
+}
+
+/* Asks the readers, or once more after the look that is out. */
+static void ask(struct leftovers *leftovers)
+{
+    struct reader_request request = {0};
+
+    if (leftovers->query != NULL) {
+        leftovers->is_again = true;
+        return;
+    }
+    timer_set_at(leftovers->loop, &leftovers->look_again, LOOP_NEVER);
+    if (fill_request(leftovers, &request) == 0)
+        leftovers->query = reader_pool_ask(leftovers->readers, leftovers->account, &request,
+                                           take_answer, leftovers);
+    else
+        reader_request_finish(&request);
+    if (leftovers->query == NULL)
+        timer_set_at(leftovers->loop, &leftovers->look_again,
+                     loop_now(leftovers->loop) + PARTIAL_PAUSE);
+}
+
+static void look_again(struct timer *timer)
+{
+    ask(container_of(timer, struct leftovers, look_again));
+}
+
+void leftovers_look(struct leftovers *leftovers, bool wants_exit_code)
+{
+    leftovers->wants_exit_code = wants_exit_code;
+    leftovers->decide_until = 0;
+    if (leftovers->query != NULL)
+        leftovers->is_again_reported = true;
+    else
+        leftovers->is_reported = true;
+    ask(leftovers);
+}
+
+void leftovers_signal(struct leftovers *leftovers, int number)
+{
+    if (leftovers->signal == SIGKILL && number != SIGKILL)
+        return;
+    if (number != SIGCONT)
+        leftovers->signal = number;
+    list_for_each (link, &leftovers->processes)
+        signal_process(container_of(link, struct leftover, in_leftovers), number);
+    if (leftovers->has_answer ? number == SIGKILL || leftovers->is_more : leftovers->query == NULL)
+        ask(leftovers);
+}
+
+void leftovers_spare(struct leftovers *leftovers, pid_t pid, int64_t at)
+{
+    leftovers->asker = pid;
+    leftovers->asker_at = at;
+}
+
+/* ---- Making and freeing ---- */
+
+struct leftovers *leftovers_new(const struct leftovers_settings *settings,
+                                const struct leftovers_events *events)
+{
+    struct leftovers *leftovers = calloc(1, sizeof(*leftovers));
+    size_t range_count = settings->subordinates == NULL ? 0 : settings->subordinates->count;
+
+    if (leftovers == NULL)
+        return NULL;
+    *leftovers = (struct leftovers){
+        .loop = settings->loop,
+        .readers = settings->readers,
+        .spared = settings->spared,
+        .foreign = settings->foreign,
+        .events = *events,
+        .socket = strdup(settings->socket),
+        .uid = settings->uid,
+        .account = settings->account,
+        .since = settings->since,
+        .holder = settings->holder,
+        .session = settings->session,
+        .root = settings->root,
+        .containers_matter = settings->containers_matter,
+        .look_again.fire = look_again,
+    };
+    list_init(&leftovers->processes);
+    if (leftovers->socket == NULL || id_map_init(&leftovers->by_pid) < 0 ||
+        vector_reserve(&leftovers->leases, settings->leases->count) < 0 ||
+        vector_reserve(&leftovers->subordinates, range_count) < 0) {
+        leftovers_free(leftovers);
+        return NULL;
+    }
+    for (size_t i = 0; i < settings->leases->count; i++)
+        leftovers->leases.items[leftovers->leases.count++] = settings->leases->items[i];
+    for (size_t i = 0; i < range_count; i++)
+        leftovers->subordinates.items[leftovers->subordinates.count++] =
+            settings->subordinates->items[i];
+    return leftovers;
+}
+
+void leftovers_free(struct leftovers *leftovers)
+{
+    if (leftovers == NULL)
+        return;
+    reader_pool_cancel(leftovers->query);
+    timer_set_at(leftovers->loop, &leftovers->look_again, LOOP_NEVER);
+    list_for_each (link, &leftovers->processes)
+        remove_process(container_of(link, struct leftover, in_leftovers));
+    id_map_finish(&leftovers->by_pid);
+    vector_finish(&leftovers->leases);
+    vector_finish(&leftovers->subordinates);
+    free(leftovers->socket);
+    free(leftovers);
+}
+
+bool leftovers_has_answer(const struct leftovers *leftovers)
+{
+    return leftovers != NULL && leftovers->has_answer;
+}
+
+size_t leftovers_count(const struct leftovers *leftovers)
+{
+    return leftovers->count;
+}
+
+void leftovers_each(const struct leftovers *leftovers,
+                    void (*call)(void *context, const struct leftover_process *process),
+                    void *context)
+{
+    list_for_each (link, &leftovers->processes)
+        call(context, &container_of(link, struct leftover, in_leftovers)->process);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The processes that are left of some leases of one user, as berth-reader finds them: they carry
+ * the mark of a lease (model/lease_mark.h) and this pool's socket in the environment that they were
+ * started with, or descend from such a process. Only processes of the lease's user count, whose
+ * real uid is the user's own or one of the subordinate uids: the user could have signalled all of
+ * them. A process that wipes its environment and leaves its parents is not found.
+ *
+ * A process that may still become one of them is waited for, a few seconds at most.
+ */
+#ifndef DAEMON_PROCESSES_LEFTOVERS_H
+#define DAEMON_PROCESSES_LEFTOVERS_H
+
+#include <berth/error.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/optional.h"
+#include "base/vector.h"
+#include "daemon/core/loop.h"
+#include "daemon/processes/foreign_processes.h"
+#include "daemon/processes/reader_pool.h"
+#include "daemon/processes/spared_processes.h"
+
+struct leftovers;
+
+struct id_list {
+    VECTOR_OF(uint64_t);
+};
+
+/* The pointers are borrowed for the call, but for the first four. */
+struct leftovers_settings {
+    struct loop *loop;
+    struct reader_pool *readers;
+    struct spared_processes *spared;
+    struct foreign_processes *foreign; /* gets the processes of root that are found; NULL: nobody */
+    const char *socket;
+    uint32_t uid;
+    uint32_t account;                         /* the user that pays for the searches */
+    const struct reader_ranges *subordinates; /* uids; NULL: none */
+    const struct id_list *leases;
+    uint64_t since;         /* older processes do not matter, in ns of CLOCK_BOOTTIME; 0: unknown */
+    pid_t holder;           /* of the lease; 0: none */
+    pid_t session;          /* of the holder; 0: unknown */
+    pid_t root;             /* a leftover even without a mark; 0: none */
+    bool containers_matter; /* a container that is just starting may join a lease */
+};
+
+struct leftovers_events {
+    /* The look that leftovers_look() asked for is over. `is_gone`: no process is left. */
+    void (*looked)(void *context, bool is_gone, struct optional_number exit_code);
+    /* The last process has ended, and a further look found no other. */
+    void (*gone)(void *context);
+    /* The daemon spent this processor time on them, in nanoseconds. */
+    void (*spent)(void *context, int64_t time);
+    void *context;
+};
+
+/* A process that is left. */
+struct leftover_process {
+    pid_t pid;
+    struct optional_number uid;
+    int64_t since;     /* the loop's time when it was found */
+    int64_t killed_at; /* likewise, when it got SIGKILL; 0: it did not */
+    bool is_undecided; /* it does not say whether it belongs to the leases */
+};
+
+/* Makes them, without a look. Returns NULL without memory. */
+struct leftovers *leftovers_new(const struct leftovers_settings *settings,
+                                const struct leftovers_events *events);
+
+/* Stops watching and frees them. Allowed within the events. NULL is fine. */
+void leftovers_free(struct leftovers *leftovers);
+
+/* Asks for a look, whose end events.looked reports. A look that is asked for while another one is
+ * out follows it, and one report is for both. `wants_exit_code`: of the holder, which has ended,
+ * and of which the caller has a pidfd. */
+void leftovers_look(struct leftovers *leftovers, bool wants_exit_code);
+
+/* Signals all of them, also those that the first look will find, which begins now if none was asked
+ * for. SIGKILL ends all that are found later, too. */
+void leftovers_signal(struct leftovers *leftovers, int number);
+
+/* This process asked for the end: it does not count as left, and is killed at `at`, the loop's
+ * time. */
+void leftovers_spare(struct leftovers *leftovers, pid_t pid, int64_t at);
+
+/* Returns whether a look has ended. NULL: no. */
+bool leftovers_has_answer(const struct leftovers *leftovers);
+
+size_t leftovers_count(const struct leftovers *leftovers);
+
+/* Calls `call` for each process that is known. */
+void leftovers_each(const struct leftovers *leftovers,
+                    void (*call)(void *context, const struct leftover_process *process),
+                    void *context);
+
+#endif

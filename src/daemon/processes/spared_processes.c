@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/processes/spared_processes.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "daemon/core/pidfd.h"
+
+struct spared_process {
+    struct watch watch; /* pidfd */
+    struct timer timer;
+    struct list_link in_list;
+    struct spared_processes *processes;
+    pid_t pid;
+};
+
+void spared_processes_init(struct spared_processes *processes, struct loop *loop)
+{
+    processes->loop = loop;
+    list_init(&processes->list);
+}
+
+static void forget_process(struct spared_process *spared)
+{
+    loop_remove(spared->processes->loop, &spared->watch);
+    timer_set_at(spared->processes->loop, &spared->timer, LOOP_NEVER);
+    close(spared->watch.descriptor);
+    list_remove(&spared->in_list);
+    free(spared);
+}
+
+void spared_processes_finish(struct spared_processes *processes)
+{
+    list_for_each (link, &processes->list) {
+        struct spared_process *spared = container_of(link, struct spared_process, in_list);
+
+        pidfd_signal(spared->watch.descriptor, SIGKILL);
+        forget_process(spared);
+    }
+}
+
+static void process_ended(struct watch *watch, uint32_t events)
+{
+    (void)events;
+    forget_process(container_of(watch, struct spared_process, watch));
+}
+
+static void process_is_due(struct timer *timer)
+{
+    struct spared_process *spared = container_of(timer, struct spared_process, timer);
+
+    pidfd_signal(spared->watch.descriptor, SIGKILL);
+    forget_process(spared);
+}
+
+void spared_processes_add(struct spared_processes *processes, pid_t pid, int descriptor, int64_t at)
+{
+    struct spared_process *spared = calloc(1, sizeof(*spared));
+
+    if (spared == NULL) {
+        pidfd_signal(descriptor, SIGKILL);
+        close(descriptor);
+        return;
+    }
+    *spared = (struct spared_process){
+        .watch = {.descriptor = descriptor, .ready = process_ended},
+        .timer = {.fire = process_is_due},
+        .processes = processes,
+        .pid = pid,
+    };
+    if (loop_add(processes->loop, &spared->watch, EPOLLIN, NULL) < 0) {
+        pidfd_signal(descriptor, SIGKILL);
+        close(descriptor);
+        free(spared);
+        return;
+    }
+    list_append(&processes->list, &spared->in_list);
+    timer_set_at(processes->loop, &spared->timer, at);
+}
+
+bool spared_processes_has(const struct spared_processes *processes, pid_t pid)
+{
+    list_for_each (link, &processes->list) {
+        if (container_of(link, struct spared_process, in_list)->pid == pid)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What becomes of the engine's events: answers, ended jobs, watched holders.
+ */
+#include "support/unit.h"
+
+#include "daemon/leases/engine_events.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/leases/lease_ending.h"
+#include "daemon/stream/ended_leases.h"
+#include "support/daemons/played_locks.h"
+#include "support/daemons/played_readers.h"
+#include "support/daemons/played_recorder.h"
+#include "support/daemons/pool_stage.h"
+#include "support/daemons/waiting_child.h"
+#include "support/engine/machines.h"
+#include "support/failing_allocator.h"
+
+static struct job *claim(struct pool_stage *stage, const struct stage_client *client,
+                         const char *words)
+{
+    return pool_stage_claim(
+        stage, &(struct stage_claim){.words = words, .connection = client->connection});
+}
+
+/* Ends a lease that a claim waits for. */
+static void end_lease(struct pool *pool, struct job *job)
+{
+    job->end = LEASE_END_RELEASED;
+    lease_ending_done(pool, job);
+    engine_events_settle(pool);
+}
+
+/* ---- Grants ---- */
+
+static void a_claim_that_waited_is_answered(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct job *first = claim(stage, &client, "gpus=4");
+    const struct job *job = claim(stage, &client, "gpus=2 time=60s");
+    struct wire_message message;
+
+    pool_stage_go_on(stage, DURATION_SECOND);
+    pool_stage_log(stage);
+    end_lease(pool, first);
+    assert_message(&client, WIRE_GRANTED, &message);
+    assert_int_equal(message.number, job->number);
+    assert_int_equal(message.id, job->by_id.id);
+    assert_int_equal(message.devices.count, 2);
+    assert_false(message.more);
+    assert_int_equal(message.granted, STAGE_NOW + DURATION_SECOND);
+    assert_int_equal(message.expires.value, STAGE_NOW + 61 * DURATION_SECOND);
+    assert_string_equal(message.about.socket, STAGE_SOCKET);
+    assert_string_equal(message.about.pool, pool->name);
+    assert_int_equal(message.vendors, 1U << VENDOR_NVIDIA);
+    assert_null(message.mps_root);
+    assert_false(message.stay);
+    wire_message_finish(&message);
+    assert_int_equal(job->state, JOB_HELD);
+    assert_contains(pool_stage_log(stage), "granted id=2 uid=1000 pid=");
+    /* Devices that went to the claim are the pool's now, for other pools too. */
+    assert_true(pool->device_locks->updated > 0);
+    assert_int_equal(pool->recorder_process->wanted, 1);
+    pool_stage_go_on(stage, 50 * DURATION_SECOND);
+    assert_sent(&client, WIRE_WARNING);
+    pool_stage_hang_up(stage, &client);
+}
+
+static void the_log_names_devices_and_the_account(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct subordinate_range *range = vector_append(&pool->accounts.ranges);
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct job *job;
+
+    assert_non_null(range);
+    *range = (struct subordinate_range){.first = 100000, .last = 165535, .owner = STAGE_USER};
+    job = pool_stage_claim(
+        stage, &(struct stage_claim){
+                   .words = "gpus=2", .uid = 100007, .pid = 4711, .connection = client.connection});
+    job->since -= 1500 * DURATION_SECOND / 1000;
+    engine_events_granted(pool, job);
+    assert_string_equal(pool_stage_log(stage), "granted id=1 uid=100007 account=1000 pid=4711 "
+                                               "devices=nvidia0,nvidia1 waited_ms=1500\n");
+    pool_stage_hang_up(stage, &client);
+}
+
+/* A user who claims very often does not fill the log. */
+static void a_flood_of_grants_is_not_logged(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    size_t lines = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        struct job *job = claim(stage, &client, NULL);
+
+        engine_events_granted(pool, job);
+        end_lease(pool, job);
+        assert_sent(&client, WIRE_GRANTED);
+    }
+    for (const char *at = pool_stage_log(stage); (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    assert_in_range(lines, 2, 1000);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* The client hung up while its claim waited, and the grant came before the cancellation. */
+static void a_grant_that_nobody_awaits_ends_at_once(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct job *first = claim(stage, &client, "gpus=4");
+    const struct job *job = claim(stage, &client, "gpus=4");
+    const struct job *next = pool_stage_claim(
+        stage, &(struct stage_claim){.words = "gpus=4", .connection = client.connection});
+    uint64_t id = job->by_id.id;
+
+    job_attach((struct job *)job, client.connection, 1);
+    job_detach_all(client.connection);
+    job_attach((struct job *)next, client.connection, 7);
+    end_lease(pool, first);
+    assert_null(job_of_id(pool, id));
+    assert_int_equal(job_find_ended(pool, id)->end, LEASE_END_DIED);
+    assert_int_not_equal(next->by_lease.id, 0);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* The client of a restored claim may come back. */
+static void a_grant_of_a_restored_claim_stays(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct job *first = claim(stage, &client, "gpus=4");
+    struct job *job = pool_stage_claim(stage, &(struct stage_claim){.words = "gpus=4"});
+
+    job->restored = true;
+    end_lease(pool, first);
+    assert_int_equal(job->state, JOB_HELD);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* A restored claim without a job: the journal ends before it, so no client knows it. */
+static void a_grant_without_a_job_is_given_back(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct job *first = claim(stage, &client, "gpus=4");
+    struct job *stray = claim(stage, &client, "gpus=4");
+    const struct job *next = claim(stage, &client, "gpus=4");
+
+    job_free(pool, stray);
+    end_lease(pool, first);
+    assert_int_equal(next->state, JOB_HELD);
+    pool_stage_hang_up(stage, &client);
+}
+
+static int begin_many(void **state)
+{
+    struct text ids = {0};
+
+    for (int i = 0; i < 80; i++)
+        text_append_format(&ids, "%snvidia%d", i == 0 ? "" : ",", i);
+    *state = pool_stage_make(&(struct pool_stage_settings){
+        .devices = text_string(&ids), .parts = pool_stage_all, .part_count = POOL_STAGE_ALL});
+    text_finish(&ids);
+    return 0;
+}
+
+/* A grant has as many devices as fit into a message, and the rest in the next one. */
+static void a_large_grant_comes_in_parts(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    static const size_t counts[] = {WIRE_GRANT_DEVICES, WIRE_GRANT_DEVICES, 16};
+
+    engine_events_granted(&stage->pool, claim(stage, &client, "gpus=80"));
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        struct wire_message message;
+
+        assert_message(&client, WIRE_GRANTED, &message);
+        assert_int_equal(message.devices.count, counts[i]);
+        assert_int_equal(message.devices.items[0].id.index, i * WIRE_GRANT_DEVICES);
+        assert_int_equal(message.more, i + 1 < COUNT(counts));
+        assert_false(message.expires.known);
+        wire_message_finish(&message);
+    }
+    assert_no_message(&client);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* Devices with long facts: a message has room for fewer. */
+static void long_facts_take_more_parts(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    const struct device_list *devices = &engine_machine(stage->pool.engine)->devices;
+    char cpus[WIRE_TEXT_MAX];
+    size_t parts = 0;
+    size_t count = 0;
+
+    memset(cpus, '1', sizeof(cpus));
+    cpus[sizeof(cpus) - 1] = '\0';
+    for (size_t i = 0; i < devices->count; i++)
+        devices->items[i].cpus = copy_of(cpus);
+    engine_events_granted(&stage->pool, claim(stage, &client, "gpus=80"));
+    assert_false(client.connection->closing);
+    for (bool more = true; more; parts++) {
+        struct wire_message message;
+
+        assert_message(&client, WIRE_GRANTED, &message);
+        count += message.devices.count;
+        connection_flush(client.connection); /* the socket has room again */
+        more = message.more;
+        wire_message_finish(&message);
+    }
+    assert_int_equal(count, 80);
+    assert_int_equal(parts, 6);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* No client knows the id of a reservation whose claimer hung up before the answer. */
+static void a_reservation_that_nobody_knows_ends(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct job *job = pool_stage_claim(stage, &(struct stage_claim){
+                                                  .words = "time=60s",
+                                                  .hold = LEASE_HOLD_NOTHING,
+                                                  .connection = client.connection,
+                                              });
+    uint64_t id;
+
+    client.connection->closing = true;
+    engine_events_granted(pool, job);
+    assert_int_equal(job->state, JOB_LOOKING);
+    /* Other leases end with the connection or the process. */
+    job = claim(stage, &client, NULL);
+    id = job->by_id.id;
+    engine_events_granted(pool, job);
+    engine_events_settle(pool);
+    assert_ptr_equal(job_of_id(pool, id), job);
+    client.connection->closing = false;
+    pool_stage_hang_up(stage, &client);
+}
+
+/* ---- Holders ---- */
+
+static struct job *claim_for(struct pool_stage *stage, pid_t pid)
+{
+    struct job *job =
+        pool_stage_claim(stage, &(struct stage_claim){.hold = LEASE_HOLD_PROCESS, .pid = pid});
+
+    job->restored = true;
+    return job;
+}
+
+static void the_holder_of_a_lease_is_watched(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    pid_t child = waiting_child_start();
+    const struct job *job = claim_for(stage, child);
+    struct reader_answer answer = {0};
+
+    engine_events_granted(pool, (struct job *)job);
+    assert_int_equal(job->state, JOB_HELD);
+    assert_true(job->guard->process.descriptor >= 0);
+    assert_true(pool->clients.is_deferring);
+    /* Its start is learned, so that nothing older counts as left of it. */
+    played_readers_add(&answer, child, READER_FOUND)->started = 12345;
+    played_readers_answer(played_readers_query(pool->readers, READER_DESCRIBE), &answer);
+    assert_int_equal(job->holder->began, 12345);
+    waiting_child_end(child);
+}
+
+/* The process ended before it was granted its lease: its claim is refused, and nothing is left. */
+static void a_holder_that_is_gone_gets_no_lease(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    pid_t child = waiting_child_start();
+    struct job *job = claim_for(stage, child);
+    struct wire_message message;
+    struct slot_view view;
+
+    job_attach(job, client.connection, 5);
+    job->adopted = true; /* the client is another process */
+    waiting_child_end(child);
+    engine_events_granted(pool, job);
+    engine_events_settle(pool);
+    assert_message(&client, WIRE_REFUSED, &message);
+    assert_contains(message.text, "cannot watch process ");
+    wire_message_finish(&message);
+    assert_int_equal(pool->job_count, 0);
+    assert_true(played_readers_are_idle(pool->readers));
+    engine_get_slot(pool->engine, 0, &view);
+    assert_false(view.taken);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* ---- Ends ---- */
+
+static void a_refused_claim_names_the_reason(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    const struct job *job;
+    uint64_t id;
+
+    claim(stage, &client, "gpus=3");
+    job = claim(stage, &client, "gpus=4");
+    id = job->by_id.id;
+    assert_int_equal(engine_cancel(pool->engine, id, NULL), 0);
+    engine_events_settle(pool);
+    assert_refused(&client, BERTH_ERROR_CANCELLED, "cancelled");
+    assert_int_equal(job_find_ended(pool, id)->end, LEASE_END_CANCELLED);
+    assert_int_equal(pool->counts.tally.cancelled, 1);
+    claim(stage, &client, "gpus=4");
+    engine_device_gone(pool->engine, 0);
+    engine_events_settle(pool);
+    assert_refused(&client, BERTH_ERROR_IMPOSSIBLE, "no device of this pool can serve it any more");
+    assert_int_equal(pool->counts.tally.impossible, 1);
+    assert_int_equal(pool->job_count, 1);
+    pool_stage_hang_up(stage, &client);
+}
+
+static void a_claim_waits_as_long_as_it_may(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct cached_request *cached;
+    struct request request;
+    struct job *job;
+    uint64_t id;
+
+    claim(stage, &client, "gpus=4");
+    request_init(&request);
+    assert_int_equal(
+        request_cache_open(pool, &request, &(struct requester){.uid = STAGE_USER}, &cached, NULL),
+        0);
+    assert_int_equal(
+        engine_claim(pool->engine, cached->request, STAGE_NOW + DURATION_SECOND, NULL, &id, NULL),
+        CLAIM_WAITS);
+    job = claim(stage, &client, "gpus=4");
+    job_free(pool, job);
+    job = claim(stage, &client, "gpus=4");
+    /* The job of the claim with a deadline. */
+    id_map_remove(&pool->by_id, &job->by_id);
+    job->by_id.id = id;
+    id_map_add(&pool->by_id, &job->by_id);
+    pool_stage_go_on(stage, DURATION_SECOND);
+    assert_refused(&client, BERTH_ERROR_TIMED_OUT, "not granted in time");
+    assert_int_equal(pool->counts.tally.timed_out, 1);
+    request_cache_release(pool, cached);
+    pool_stage_hang_up(stage, &client);
+}
+
+static void watchers_learn_of_the_end(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct stage_client other = pool_stage_connect(stage, STAGE_OTHER);
+    struct job *job = claim(stage, &client, "gpus=1");
+    struct job *second = claim(stage, &client, "gpus=1");
+    struct wire_message message;
+
+    watcher_new(other.connection, 5, NULL, NULL)->id = job->by_id.id;
+    watcher_new(client.connection, 6, NULL, NULL)->id = job->by_id.id;
+    watcher_new(other.connection, 7, NULL, NULL)->id = second->by_id.id;
+    job->exit_code = 3;
+    pool_stage_journal(stage);
+    end_lease(pool, job);
+    assert_message(&other, WIRE_ENDED, &message);
+    assert_int_equal(message.number, 5);
+    assert_int_equal(message.end, LEASE_END_RELEASED);
+    assert_int_equal(message.exit_code.value, 3);
+    wire_message_finish(&message);
+    assert_sent(&client, WIRE_ENDED);
+    assert_no_message(&other);
+    assert_int_equal(other.connection->watcher_count, 1);
+    /* An exit code outlives the daemon. */
+    assert_contains(pool_stage_journal(stage), "ended 1 uid 1000 exit 3\n");
+    end_lease(pool, second);
+    assert_message(&other, WIRE_ENDED, &message);
+    assert_false(message.exit_code.known);
+    wire_message_finish(&message);
+    assert_contains_not(pool_stage_journal(stage), "ended");
+    pool_stage_hang_up(stage, &client);
+    pool_stage_hang_up(stage, &other);
+}
+
+/* A lease that its holder was not told of is a claim to its client. */
+static void a_lease_in_preparation_ends_as_a_claim(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct job *job = claim(stage, &client, "gpus=1");
+
+    job->unprepared = true;
+    job->end = LEASE_END_EXPIRED;
+    lease_ending_done(pool, job);
+    engine_events_settle(pool);
+    assert_refused(&client, BERTH_ERROR_TIMED_OUT, "the time limit");
+    job = claim(stage, &client, "gpus=1");
+    job->unprepared = true;
+    job->end = LEASE_END_CANCELLED;
+    job_lease_watch(pool, job)->refusal = copy_of("cannot start MPS: no such file");
+    lease_ending_done(pool, job);
+    engine_events_settle(pool);
+    assert_refused(&client, BERTH_ERROR_IO, "cannot start MPS: no such file");
+    assert_int_equal(ended_leases_count(pool->ended_leases), 0);
+    assert_int_equal(pool->counts.tally.cancelled, 2);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* The lease around it ends: the holder of the inner one is told, with its grace. */
+static void leases_within_end_with_a_notice(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct job *outer = claim(stage, &client, "gpus=2");
+    const struct job *inner = pool_stage_claim(
+        stage, &(struct stage_claim){.connection = client.connection, .parent = outer->by_id.id});
+    uint64_t id = inner->by_id.id;
+    struct wire_message message;
+
+    assert_int_equal(inner->state, JOB_HELD);
+    end_lease(pool, outer);
+    assert_message(&client, WIRE_NOTICE, &message);
+    assert_int_equal(message.id, id);
+    assert_int_equal(message.end, LEASE_END_PARENT);
+    assert_int_equal(message.force_at, STAGE_NOW + pool->rules.grace);
+    wire_message_finish(&message);
+    assert_int_equal(job_find_ended(pool, id)->end, LEASE_END_PARENT);
+    pool_stage_hang_up(stage, &client);
+}
+
+static void a_time_limit_ends_a_lease(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    const struct job *job = claim(stage, &client, "gpus=1 time=10s");
+    struct wire_message message;
+
+    pool_stage_go_on(stage, 10 * DURATION_SECOND - 1);
+    assert_int_equal(job->state, JOB_HELD);
+    pool_stage_go_on(stage, 1);
+    assert_int_equal(job->state, JOB_ENDING);
+    assert_message(&client, WIRE_NOTICE, &message);
+    assert_int_equal(message.end, LEASE_END_EXPIRED);
+    assert_int_equal(message.duration, pool->rules.grace);
+    wire_message_finish(&message);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* An opportunistic lease must make room: notice, grace, and force if no client does it. */
+static void a_preempted_lease_gets_notice_and_grace(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct stage_client other = pool_stage_connect(stage, STAGE_OTHER);
+    struct job *job = claim(stage, &client, "gpus=4 opportunistic=1");
+    uint64_t id = job->by_id.id;
+    struct wire_message message;
+
+    claim(stage, &other, "gpus=4");
+    engine_events_settle(pool);
+    assert_message(&client, WIRE_NOTICE, &message);
+    assert_int_equal(message.end, LEASE_END_REVOKED);
+    wire_message_finish(&message);
+    assert_no_message(&other);
+    /* The client enforces it itself, and gets a little more time. */
+    pool_stage_go_on(stage, pool->rules.grace);
+    assert_ptr_equal(job_of_id(pool, id), job);
+    assert_true(played_readers_are_idle(pool->readers));
+    job_detach_all(client.connection);
+    pool_stage_go_on(stage, 2 * DURATION_SECOND);
+    played_readers_say_nothing_left(pool->readers);
+    assert_int_equal(job_find_ended(pool, id)->end, LEASE_END_REVOKED);
+    assert_sent(&other, WIRE_GRANTED);
+    pool_stage_hang_up(stage, &client);
+    pool_stage_hang_up(stage, &other);
+}
+
+/* ---- Tests of requests ---- */
+
+static struct watcher *test_request(struct pool_stage *stage, const struct stage_client *client,
+                                    uint32_t count, int64_t wait)
+{
+    struct pool *pool = &stage->pool;
+    struct cached_request *cached;
+    struct watcher *watcher;
+    struct request request;
+
+    request_init(&request);
+    request.gpus.min = request.gpus.max = count;
+    assert_int_equal(
+        request_cache_open(pool, &request, &(struct requester){.uid = STAGE_USER}, &cached, NULL),
+        0);
+    watcher = watcher_new(client->connection, 50 + count, cached, NULL);
+    request_cache_release(pool, cached);
+    watcher->deadline = wait == 0 ? TIME_NEVER : STAGE_NOW + wait;
+    watcher->wait = wait;
+    pool->changed = true;
+    engine_events_settle(pool);
+    return watcher;
+}
+
+static void a_test_is_answered_when_devices_are_free(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct job *job = claim(stage, &client, "gpus=4");
+
+    test_request(stage, &client, 2, 0);
+    assert_no_message(&client);
+    pool->tests_again = 0;
+    end_lease(pool, job);
+    assert_sent(&client, WIRE_DONE);
+    assert_int_equal(client.connection->watcher_count, 0);
+    pool_stage_hang_up(stage, &client);
+}
+
+static void a_test_waits_as_long_as_it_may(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+
+    claim(stage, &client, "gpus=4");
+    stage->pool.test_timer.fire = NULL;
+    test_request(stage, &client, 1, 60 * DURATION_SECOND);
+    assert_int_equal(stage->pool.test_timer.at, STAGE_LOOP_NOW + 60 * DURATION_SECOND);
+    timer_set_at(&stage->pool.loop, &stage->pool.test_timer, LOOP_NEVER);
+    pool_stage_go_on(stage, 60 * DURATION_SECOND);
+    stage->pool.changed = true;
+    stage->pool.tests_again = 0;
+    engine_events_settle(&stage->pool);
+    assert_refused(&client, BERTH_ERROR_TIMED_OUT, "not granted within 1m (--wait)");
+    pool_stage_hang_up(stage, &client);
+}
+
+static void a_test_that_became_impossible_is_refused(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct wire_message message;
+
+    claim(stage, &client, "gpus=4");
+    test_request(stage, &client, 4, 0);
+    engine_device_gone(stage->pool.engine, 0);
+    stage->pool.tests_again = 0;
+    engine_events_settle(&stage->pool);
+    assert_message(&client, WIRE_REFUSED, &message);
+    assert_int_equal(-(int)message.error, BERTH_ERROR_IMPOSSIBLE);
+    wire_message_finish(&message);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* Very many tests must not delay everything else with each change. */
+static void tests_are_not_repeated_before_their_pause(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct job *job = claim(stage, &client, "gpus=4");
+
+    test_request(stage, &client, 1, 0);
+    pool->tests_again = STAGE_LOOP_NOW + 7;
+    end_lease(pool, job);
+    assert_no_message(&client);
+    assert_int_equal(pool->test_timer.at, STAGE_LOOP_NOW + 7);
+    timer_set_at(&pool->loop, &pool->test_timer, LOOP_NEVER);
+    pool_stage_go_on(stage, 7);
+    pool->changed = true;
+    engine_events_settle(pool);
+    assert_sent(&client, WIRE_DONE);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* Claims for processes that wait for other leases are tried again with each change. */
+static void adoptions_are_tried_again(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    struct watcher *watcher = watcher_new(client.connection, 1, NULL, NULL);
+
+    watcher->adopting = calloc(1, sizeof(*watcher->adopting));
+    assert_non_null(watcher->adopting);
+    *watcher->adopting = pool_stage_message(stage, NULL);
+    engine_events_settle(pool);
+    assert_int_equal(stage->retried, 0);
+    pool->changed = true;
+    engine_events_settle(pool);
+    assert_int_equal(stage->retried, 1);
+    pool->tests_again = 0;
+    engine_events_settle(pool);
+    assert_int_equal(stage->retried, 1);
+    assert_int_equal(client.connection->watcher_count, 1);
+    stage->retry_succeeds = true;
+    pool->changed = true;
+    pool->tests_again = 0;
+    engine_events_settle(pool);
+    assert_int_equal(stage->retried, 2);
+    assert_int_equal(client.connection->watcher_count, 0);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* ---- Memory ---- */
+
+/* An event that cannot be noted is in the journal: the next daemon processes it. */
+static void an_event_that_is_lost_ends_the_daemon(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    const struct job *first = claim(stage, &client, "gpus=4");
+    const struct engine_event event = {.type = EVENT_EXPIRED, .lease = first->by_lease.id};
+
+    vector_finish(&pool->pending_events);
+    journal_file_reserve(&pool->journal, 4096, NULL);
+    pool_stage_journal(stage);
+    failing_allocator_start(1);
+    engine_events_receive(pool, &event);
+    assert_true(failing_allocator_stop());
+    assert_true(pool->lost && pool->loop.ended);
+    assert_string_equal(pool_stage_journal(stage), "expired lease 1\n");
+    pool_stage_hang_up(stage, &client);
+}
+
+#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, pool_stage_begin, pool_stage_end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_STAGE(a_claim_that_waited_is_answered),
+        ON_STAGE(the_log_names_devices_and_the_account),
+        ON_STAGE(a_flood_of_grants_is_not_logged),
+        ON_STAGE(a_grant_that_nobody_awaits_ends_at_once),
+        ON_STAGE(a_grant_of_a_restored_claim_stays),
+        ON_STAGE(a_grant_without_a_job_is_given_back),
+        cmocka_unit_test_setup_teardown(a_large_grant_comes_in_parts, begin_many, pool_stage_end),
+        cmocka_unit_test_setup_teardown(long_facts_take_more_parts, begin_many, pool_stage_end),
+        ON_STAGE(a_reservation_that_nobody_knows_ends),
+        ON_STAGE(the_holder_of_a_lease_is_watched),
+        ON_STAGE(a_holder_that_is_gone_gets_no_lease),
+        ON_STAGE(a_refused_claim_names_the_reason),
+        ON_STAGE(a_claim_waits_as_long_as_it_may),
+        ON_STAGE(watchers_learn_of_the_end),
+        ON_STAGE(a_lease_in_preparation_ends_as_a_claim),
+        ON_STAGE(leases_within_end_with_a_notice),
+        ON_STAGE(a_time_limit_ends_a_lease),
+        ON_STAGE(a_preempted_lease_gets_notice_and_grace),
+        ON_STAGE(a_test_is_answered_when_devices_are_free),
+        ON_STAGE(a_test_waits_as_long_as_it_may),
+        ON_STAGE(a_test_that_became_impossible_is_refused),
+        ON_STAGE(tests_are_not_repeated_before_their_pause),
+        ON_STAGE(adoptions_are_tried_again),
+        ON_STAGE(an_event_that_is_lost_ends_the_daemon),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
