@@ -2,6 +2,7 @@
 """The daemon under a service manager: sockets and readiness."""
 import os
 import pwd
+import resource
 import signal
 import socket
 
@@ -55,6 +56,56 @@ def test_readiness(machine, abstract):
         manager.expect("STOPPING=1")
         assert daemon.wait() == 0
     assert not machine.socket.exists()
+    manager.socket.close()
+
+
+def test_watchdog(machine):
+    """The daemon says that it is alive, at least twice in the time that the service manager gives it."""
+    manager = Manager(machine.sandbox)
+    environment = {**manager.env, "WATCHDOG_USEC": "400000"}
+    with machine.sandbox.start(daemon_args(machine), env=environment) as daemon:
+        manager.expect("READY=1")
+        manager.socket.settimeout(2)
+        for _ in range(3):
+            manager.expect("WATCHDOG=1")
+        daemon.kill(signal.SIGSTOP)
+        with pytest.raises(TimeoutError):
+            while True:
+                manager.expect("WATCHDOG=1")
+        daemon.kill(signal.SIGCONT)
+        manager.expect("WATCHDOG=1")
+        daemon.kill(signal.SIGTERM)
+        assert daemon.wait() == 0
+    manager.socket.close()
+
+
+def test_watchdog_without_descriptors(machine):
+    """A daemon that can open no file is not stuck."""
+    manager = Manager(machine.sandbox)
+    environment = {**manager.env, "WATCHDOG_USEC": "400000"}
+    with machine.sandbox.start(daemon_args(machine), env=environment) as daemon:
+        manager.expect("READY=1")
+        assert machine.berth("run", "true").code == 0
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (3, 1024))
+        for _ in range(8):  # more than can have come before
+            manager.expect("WATCHDOG=1")
+        daemon.kill(signal.SIGTERM)
+        assert daemon.wait() == 0
+    manager.socket.close()
+
+
+def test_watchdog_of_a_manager_that_was_restarted(machine):
+    manager = Manager(machine.sandbox)
+    environment = {**manager.env, "WATCHDOG_USEC": "400000"}
+    with machine.sandbox.start(daemon_args(machine), env=environment) as daemon:
+        manager.expect("READY=1")
+        manager.expect("WATCHDOG=1")
+        manager.socket.close()
+        os.unlink(manager.env["NOTIFY_SOCKET"])
+        manager = Manager(machine.sandbox)
+        manager.expect("WATCHDOG=1")
+        daemon.kill(signal.SIGTERM)
+        assert daemon.wait() == 0
     manager.socket.close()
 
 

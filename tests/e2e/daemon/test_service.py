@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The installed units under a real systemd."""
 import json
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
-
 
 import pytest
 from fake_machine import FakeMachine
@@ -16,6 +17,7 @@ ALICE, BOB = 64991, 64992
 
 INVENTORY = "/etc/berth-test/inventory.yaml"
 LOG = "/run/berthd.log"
+RULES = "/etc/berth-test/berth.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +44,11 @@ def manager(sandbox, build_options):
 def machine(manager):
     """A machine that has just booted, with two devices and no use of berth yet."""
     manager.write(INVENTORY, inventory_of(2))
+    manager.write(RULES, "")
     manager.drop_in(
         "berthd.service",
         f"[Service]\nStandardError=append:{LOG}\n"
-        f"ExecStart=\nExecStart={manager.programs}/berthd --inventory {INVENTORY}\n",
+        f"ExecStart=\nExecStart={manager.programs}/berthd --inventory {INVENTORY} --config {RULES}\n",
     )
     manager.boot("berth.socket")
     done = manager.run("systemd-sysusers", manager.sysusers)
@@ -77,7 +80,7 @@ def test_the_machines_daemon(machine):
     assert machine.run("berth", "run", "printenv", "BERTH_DEVICES", uid=ALICE) == (0, "nvidia0\n", "")
     assert machine.show("berthd.service", "ActiveState") == "active"
     user = machine.run("id", "-u", "berth").stdout.strip()
-    until_logged(machine, f" rights uid={user} signals=everybody sees=everybody mps=everybody\n")
+    until_logged(machine, f" rights uid={user} signals=everybody sees=everybody mps=own\n")
     groups = machine.run("id", "-Gn", "berth").stdout.split()
     assert {"berth", "render", "video"} <= set(groups)
     status = (machine.root / "proc" / machine.show("berthd.service", "MainPID") / "status").read_text()
@@ -124,10 +127,18 @@ def test_replacing_it_keeps_leases_and_the_queue(machine):
         assert (waiting.wait(), waiting.text()) == (0, "served\n")
 
 
-def test_mps(machine):
+def mps_drop_in(source_root):
+    """Returns the drop-in for MPS of the manual."""
+    return re.search(r"^# MPS\n(.*?)```", (source_root / "docs/ADMIN.md").read_text(), re.M | re.S)[1]
+
+
+def test_mps(machine, source_root):
     """Within all restrictions of the unit, a control daemon runs as its user. It continues when
     berthd is replaced, and ends with its lease."""
     shutil.copy(BUILD / "tests/nvidia-cuda-mps-control", machine.root / "usr/bin")
+    machine.drop_in("berthd.service", mps_drop_in(source_root), name="mps")
+    machine.write(RULES, "mps: yes\n")
+    assert machine.systemctl("daemon-reload").code == 0
     sharing = ("berth", "run", "--sharing", "mps")
     holder = machine.start(*sharing, "sh", "-c", "echo holding; exec cat", uid=ALICE)
     holder.wait_for_line("^holding$")
@@ -150,6 +161,44 @@ def test_mps(machine):
     assert is_over(process)
     log = (machine.root / LOG.lstrip("/")).read_text()
     assert log.count(" mps state=starting ") == 1, log
+
+
+def test_without_the_drop_in_for_mps(machine):
+    """The unit's daemon cannot become another user."""
+    shutil.copy(BUILD / "tests/nvidia-cuda-mps-control", machine.root / "usr/bin")
+    machine.write(RULES, "mps: yes\n")
+    done = machine.run("berth", "run", "--sharing", "mps", "true", uid=ALICE)
+    assert (done.code, done.stderr.count("\n")) == (120, 1), done
+    until_logged(machine, 'missing="cannot run MPS for other users: CAP_SETUID and CAP_SETGID"')
+    assert machine.run("berth", "run", "-n2", "true", uid=ALICE).code == 0
+
+
+# ---- The page ----
+
+TAKE = "import socket; socket.create_server(('127.0.0.1', 7411))"
+ASK = """\
+from urllib.request import urlopen
+print(urlopen("http://127.0.0.1:7411/api/status", timeout=10).status)
+"""
+
+
+def test_the_page(machine):
+    """Within all restrictions of its unit, berth-web serves the machine's pool to all local users."""
+    # Containers may not make device files.
+    machine.drop_in("berth-web.service", "[Service]\nPrivateDevices=no\n")
+    assert machine.systemctl("daemon-reload").code == 0
+    if machine.run("ip", "link", "set", "lo", "up").code != 0:
+        pytest.skip("no ip, to make a loopback interface")
+    assert machine.systemctl("start", "berth-web.socket").code == 0
+    # From now on no user can take the port, whether berth-web runs or not.
+    assert machine.run(sys.executable, "-c", TAKE, uid=ALICE).code == 1
+    assert machine.run(sys.executable, "-c", ASK, uid=ALICE) == (0, "200\n", "")
+    status = (machine.root / "proc" / machine.show("berth-web.service", "MainPID") / "status").read_text()
+    assert "NoNewPrivs:\t1\nSeccomp:\t2\n" in status
+    assert machine.systemctl("stop", "berth-web.service").code == 0
+    assert machine.show("berth-web.service", "Result") == "success"
+    assert machine.run(sys.executable, "-c", TAKE, uid=ALICE).code == 1
+    assert machine.run(sys.executable, "-c", ASK, uid=ALICE) == (0, "200\n", "")
 
 
 # ---- Hardware ----
@@ -229,9 +278,32 @@ def test_the_units_are_understood(staged_units, sandbox):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd-analyze")
     kind, units = staged_units
-    assert [unit.name for unit in units] == ["berth-web.service", "berth.socket", "berthd.service"]
+    web = ["berth-web.service", "berth-web.socket"] if kind == "system" else ["berth-web.service"]
+    assert [unit.name for unit in units] == [*web, "berth.socket", "berthd.service"]
     runtime = sandbox.directory / "runtime"
     runtime.mkdir(mode=0o700)
     words = ["systemd-analyze", "verify", "--man=no", f"--{kind}", *units]
     done = sandbox.run(words, env={"XDG_RUNTIME_DIR": runtime})
     assert done == (0, "", "")
+
+
+# The exposure levels of systemd-analyze security, from 0 to 10. A change must not raise them.
+EXPOSURE_MAX = {
+    ("system", "berthd.service"): 2.2,
+    ("system", "berth-web.service"): 1.1,
+    ("user", "berthd.service"): 6.8,
+    ("user", "berth-web.service"): 6.5,
+}
+
+
+def test_the_units_are_confined(staged_units, sandbox):
+    """The units have as few rights as before, or fewer."""
+    kind, units = staged_units
+    for unit in units:
+        if unit.suffix != ".service":
+            continue
+        done = sandbox.run(["systemd-analyze", "security", "--offline=true", "--no-pager", unit])
+        level = re.search(r"Overall exposure level for .*: ([0-9.]+) ", done.stdout)
+        if level is None:
+            pytest.skip(f"no systemd-analyze that can read a unit file: {done.stderr}")
+        assert float(level[1]) <= EXPOSURE_MAX[kind, unit.name], done.stdout
