@@ -21,7 +21,6 @@ def adopt_orphans():
 def stat_fields(pid):
     """Returns the fields of /proc/PID/stat from the state on, or no fields if there is no such process."""
     try:
-        # Path is too slow: every test reads the files of all processes several times.
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError):
         return []
@@ -33,11 +32,41 @@ def stat_fields(pid):
         os.close(file)
 
 
+def status_values(pid):
+    """Returns the state and the parent's pid of a process, or None if there is no such process. Unlike /proc/PID/stat,
+    the file can be read while the process is inside execve."""
+    try:
+        # Path is too slow: every test reads the files of all processes several times.
+        file = os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    try:
+        text = os.read(file, 4096)
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(file)
+    # The name in the first line has no newline: the kernel writes it as \\n.
+    state = text.partition(b"\nState:\t")[2][:1]
+    return state, int(text.partition(b"\nPPid:\t")[2].partition(b"\n")[0])
+
+
+def ancestors(pid):
+    """Returns the pids of a process's parent, its parent's parent and so on."""
+    found = []
+    while values := status_values(pid):
+        pid = values[1]
+        if pid == 0:
+            break
+        found.append(pid)
+    return found
+
+
 def processes():
     """Yields (pid, parent's pid, whether it is a zombie) for every process."""
     for entry in os.listdir("/proc"):
-        if entry.isdigit() and (fields := stat_fields(entry)):
-            yield int(entry), int(fields[1]), fields[0] == "Z"
+        if entry.isdigit() and (values := status_values(entry)):
+            yield int(entry), values[1], values[0] == b"Z"
 
 
 def is_another_program(pid):
@@ -53,6 +82,19 @@ def command_line(pid):
         return (words or Path(f"/proc/{pid}/comm").read_bytes().strip()).decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return "?"
+
+
+def name(pid):
+    """Returns the short name of a process, which it may have changed."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return "?"
+
+
+def children(parent):
+    """Returns the pids of a process's children that are alive."""
+    return [pid for pid, above, zombie in processes() if above == parent and not zombie]
 
 
 def is_ended(pid, timeout):
@@ -96,7 +138,12 @@ def descendants(ancestor):
 
 def is_newborn(pid):
     """Returns whether a daemon has forked this process and it has not called exec yet."""
-    return "berthd" in command_line(pid).split(" ")[0] and bool(stat_fields(pid)) and not is_another_program(pid)
+    return (
+        "berthd" in command_line(pid).split(" ")[0]
+        and bool(stat_fields(pid))
+        and not is_another_program(pid)
+        and name(pid) != "berth-launcher"  # which never becomes a program
+    )
 
 
 def await_newborns(timeout=TIMEOUT):
@@ -109,11 +156,11 @@ def await_newborns(timeout=TIMEOUT):
 
 
 # Programs that end by themselves after the daemon.
-BY_THEMSELVES = ("berth-probe", "scripted_probe", "berth-recorder")
+BY_THEMSELVES = ("berth-probe", "scripted_probe", "berth-reader", "berth-recorder")
 
 
 def is_probe(pid):
-    """Returns whether a process is a berth-probe or berth-recorder, which end by themselves after the daemon."""
+    """Returns whether a process is a berth-probe, berth-reader or berth-recorder, which end by themselves after the daemon."""
     line = command_line(pid)
     return any(name in line for name in BY_THEMSELVES)
 
@@ -160,3 +207,26 @@ def end_children():
             wait_for_end(pid, deadline - time.monotonic())
             os.waitpid(pid, 0)
     return [f"left running: {pid} {command}" for pid, command in sorted(left.items())]
+
+
+# The clock of /proc/PID/stat.
+TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def wake_ups(pid):
+    """Returns how often the process has gone to sleep, and how many seconds of CPU time it has used: a process that
+    never sleeps does not wake up either."""
+    fields = stat_fields(pid)
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("voluntary_ctxt_switches:"):
+            return int(line.split()[1]), (int(fields[11]) + int(fields[12])) * TICK
+    raise AssertionError(f"no voluntary_ctxt_switches of {pid}")
+
+
+def count_wake_ups(pid, seconds):
+    """Returns how often the process wakes up within this time, and asserts that it sleeps for most of it."""
+    before, used_before = wake_ups(pid)
+    time.sleep(seconds)
+    after, used = wake_ups(pid)
+    assert used - used_before <= seconds / 4, f"pid {pid} used {used - used_before} s of CPU time in {seconds} s"
+    return after - before

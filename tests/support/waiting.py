@@ -59,6 +59,12 @@ def until_pending(pool, count):
     until(lambda: pending(pool) == count, f"a queue of {count}")
 
 
+def until_free(pool):
+    """Waits until there is no lease. The devices of a lease are free a moment after the end of its command, so a test of
+    which device the next command gets must wait for that."""
+    until(lambda: not look(pool).get("leases"), "a pool without leases")
+
+
 def until_removed(directory):
     """Removes a control group. The kernel refuses that until a moment after the last process's end."""
 

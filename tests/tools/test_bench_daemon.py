@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The groups `daemon` and `run` of bench/run and the programs beside them. These tests measure
 nothing."""
+import contextlib
 import os
 import shutil
 import subprocess
+import types
 from pathlib import Path
 
 import pytest
@@ -23,10 +25,28 @@ RUN_GOALS = {
     "berth run true (peer: bare start of true)": 2.5,
     "500 short jobs, 8 devices, one run (peer: tsp)": 2.0,
     "the same by 500 runs (peer: tsp)": 2.0,
-    "SIGKILL to the next start, p99": 20.0,
+    "SIGKILL to the next start, p99": 5.0,
     "SIGKILL to the next start, p50": 2.0,
-    "the same on 8 GPUs of a double of NVML, p99": 20.0,
+    "the same on 8 GPUs of a double of NVML, p99": 5.0,
     "the same on 8 GPUs of a double of NVML, p50": 2.0,
+    "10,000 rounds of run, then run --nonblock: failed": 0,
+}
+
+
+CROWDS = ("no", "300", "3000", "30000")
+HOSTILE_GOALS = {
+    **{f"SIGKILL to the next start, held 5 s, {crowd} others, p50": 2.0 for crowd in CROWDS},
+    **{f"SIGKILL to the next start, held 5 s, {crowd} others, p99": 5.0 for crowd in CROWDS},
+    "end of a lease beside 100 processes stuck in execve": 20.0,
+    "claim + release, p99: no flood": 10.0,
+    "the same: connections that come and go": 10.0,
+    "the same: 900 busy connections": 10.0,
+    "the same: slow readers": 10.0,
+    "the same: churn of claims": 10.0,
+    "the same: a storm of forks": 10.0,
+    "the same: 100 processes stuck in execve": 10.0,
+    "the same: the recorder is stopped": 10.0,
+    "the same: the probe is stopped": 10.0,
 }
 
 
@@ -48,6 +68,13 @@ def daemon(bench):
 @pytest.fixture
 def run(bench):
     group = bench("group_run")
+    group.hand_overs.cache_clear()
+    return group
+
+
+@pytest.fixture
+def hostile(bench):
+    group = bench("group_hostile")
     group.hand_overs.cache_clear()
     return group
 
@@ -81,6 +108,33 @@ def test_rows_and_goals(daemon, run):
 def test_without_berth(bench, daemon, run, tmp_path):
     assert skipped(bench, daemon.ROWS[:2] + daemon.ROWS[4:], tmp_path) == {"berth is not built"}
     assert skipped(bench, run.ROWS, tmp_path) == {"berth is not built"}
+
+
+def test_rows_beside_other_users(hostile):
+    assert {row.name: row.goal for row in hostile.ROWS} == HOSTILE_GOALS
+    assert all(row.better == "lower" and not row.goal_is_ratio for row in hostile.ROWS)
+
+
+def test_other_users_without_berth(bench, hostile, tmp_path):
+    assert skipped(bench, hostile.ROWS, tmp_path) == {"berth is not built"}
+
+
+def test_other_users_need_root(bench, hostile, monkeypatch, built):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert skipped(bench, hostile.ROWS, built) == {"needs root, to act as several users"}
+
+
+def test_claims_beside_a_flood(hostile, built):
+    """One round with a flood measures times and ends the flood."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to act as several users")
+    crowds = hostile.crowds
+    with crowds.machine(built, 2) as pool:
+        with crowds.flood(crowds.churn, pool):
+            times = crowds.claims_of_another_user(pool, 5)
+        assert len(times) == 5 and 0 < max(times) <= crowds.TIMEOUT_MS
+        with crowds.idle_processes(built, 10):
+            assert crowds.serves(pool.socket)
 
 
 def test_without_redis(bench, daemon, monkeypatch, no_commands, tmp_path):
@@ -132,6 +186,14 @@ def test_percentiles_of_rounds(run, monkeypatch):
     monkeypatch.setattr(run, "hand_overs", lambda build, make_pool: rounds)
     assert run.hundredth(50)(None) == ([100.5] * 7, None)
     assert run.hundredth(99)(None)[0][0] == pytest.approx(199, abs=0.1)
+
+
+@pytest.mark.parametrize("program, failed", [("true", 0), ("false", 3)])
+def test_failed_rounds_are_counted(run, monkeypatch, program, failed):
+    pool = types.SimpleNamespace(berth=shutil.which(program), environment=dict(os.environ))
+    monkeypatch.setattr(run.servers, "pool", lambda build: contextlib.nullcontext(pool))
+    monkeypatch.setattr(run, "PAIRS", 3)
+    assert run.failed_rounds(None) == ([failed] * run.ROUNDS, None)
 
 
 def test_flatness_is_of_ours_alone(daemon, monkeypatch, tmp_path):

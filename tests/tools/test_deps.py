@@ -13,7 +13,7 @@ exit 1
 APT = 'echo "apt $*" >>"$HOME/calls"; case "$*" in *"$BREAK"*) echo "E: cannot"; exit 100 ;; esac'
 ALL = (
     "gcc libc6-dev meson ninja-build pkgconf libyaml-dev scdoc"
-    " libevent-dev libncurses-dev libsqlite3-dev"
+    " libevent-dev libncurses-dev libsqlite3-dev libseccomp-dev"
     " libcmocka-dev libhwloc-dev python3 python3-pytest python3-yaml python3-jsonschema"
     " tmux podman runc busybox-static"
     " chromium nodejs npm"

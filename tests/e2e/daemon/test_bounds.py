@@ -106,7 +106,7 @@ def test_connections_of_all(sandbox, pool_of):
     limited.chmod(0o755)
     made.start(program=limited)
     clients = [made.connect(MALLORY + i % 3) for i in range(344)]
-    expect_limit(made.connect(ALICE), "too many connections: the maximum is 344")
+    expect_limit(made.connect(MALLORY), "too many connections: the maximum is 344")
     more = [wire.connect(made.socket) for _ in range(150)]
     assert all(client.hello() for client in more)
     close_all(more)
@@ -364,6 +364,20 @@ def test_lines_of_the_log(machine):
     )
     assert f"uid={MALLORY} " in machine.lines("left_out")[0]
     assert 50 <= len(machine.lines("closing")) < 150
+
+
+def test_lines_about_leases(machine):
+    """Very many leases of one user do not wash the lines of other users out of the log."""
+    machine.start("history: no\n")
+    with machine.connect(MALLORY) as mallory, machine.connect(ALICE) as alice:
+        for _ in range(600):
+            mallory.release(mallory.claim()["id"])
+        alice.release(alice.claim()["id"])
+    until(lambda: machine.entries("left_out"), "a line about lines that were left out")
+    until(lambda: [e for e in machine.entries("ended") if e.values["uid"] == str(ALICE)], "the end of a lease")
+    lines = machine.entries("granted") + machine.entries("ended")
+    assert 500 <= len([line for line in lines if line.values["uid"] == str(MALLORY)]) < 600
+    assert len([line for line in lines if line.values["uid"] == str(ALICE)]) == 2
 
 
 def written_and_left_out(machine):

@@ -3,9 +3,11 @@
 idle."""
 import os
 import random
+import shutil
 import signal
 import socket
 import time
+from pathlib import Path
 
 import daemon_log
 import pytest
@@ -95,6 +97,32 @@ def test_untrusted_directory(pool_of, make, words, inner):
     assert pool.daemons() == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only root can act as two users")
+def test_squatted_directory(pool_of):
+    """Another user has created the default directory first: the daemon uses the user's runtime directory."""
+    pool = pool_of(1)
+    pool.sandbox.directory.chmod(0o711)
+    uid = 600000 + os.getpid()  # a user whose directory no other program uses
+    session = pool.sandbox.directory / "session"
+    squatted = Path(f"/tmp/berth-{uid}")
+    env = {"BERTH_RUNTIME_DIR": None, "XDG_RUNTIME_DIR": session, "HOME": session}
+    become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+    squatted.mkdir(mode=0o700)
+    try:
+        done = pool.sandbox.run([*become, "berth", "run", "true"], env=env)
+        assert done.code == 125
+        assert done.stderr.startswith(f"berth: run: {squatted}: expected a directory of user {uid}, got one of root; ")
+        session.mkdir(mode=0o700)
+        os.chown(session, uid, uid)
+        done = pool.sandbox.run([*become, "berth", "run", "printenv", "BERTH_SOCKET"], env=env)
+        assert (done.code, done.stderr) == (0, "")
+        assert done.stdout == f"{session}/berth/{pool.directory.name}/berth.sock\n"
+        assert list(squatted.iterdir()) == []
+    finally:
+        squatted.rmdir()
+        pool.end_daemon()
+
+
 def test_directory_that_cannot_be_made(pool_of):
     pool = pool_of(1)
     done = pool.berth("run", "true", env={"BERTH_RUNTIME_DIR": "/proc/berth"})
@@ -131,7 +159,8 @@ def test_started_from_a_deleted_directory(pool_of):
     done = pool.sandbox.run(["sh", "-c", script])
     assert (done.code, done.stdout) == (0, "fine\n")
     [pid] = pool.daemons()
-    assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    if os.getuid() == 0:  # the kernel hides it from other users, because the daemon is not dumpable
+        assert os.readlink(f"/proc/{pid}/cwd") == "/"
 
 
 def test_broken_inventory(pool_of):

@@ -5,7 +5,7 @@ import json
 import daemon_log
 import pytest
 from shared_machine import ALICE, BOB, CAROL, STAFF, STUDENTS
-from waiting import until, until_pending
+from waiting import until, until_free, until_pending
 
 DECIDES = "belongs to another user"
 REFUSALS = {"release": "cannot end lease", "extend": "cannot extend lease"}
@@ -162,9 +162,9 @@ def test_high_is_for_some(shared_machine):
 def test_reserved_devices(shared_machine):
     shared_machine.open(f"reserved: {{nvidia0: {{users: [{ALICE}], groups: [{STAFF}]}}, nvidia1: {{}}}}")
     where = ["run", "printenv", "BERTH_DEVICES"]
-    assert shared_machine.berth(ALICE, *where).stdout == "nvidia0\n"
-    assert shared_machine.berth(BOB, *where, groups=(STAFF,)).stdout == "nvidia0\n"
-    assert shared_machine.berth(BOB, *where).stdout == "nvidia2\n"
+    for uid, groups, device in [(ALICE, (), "nvidia0"), (BOB, (STAFF,), "nvidia0"), (BOB, (), "nvidia2")]:
+        assert shared_machine.berth(uid, *where, groups=groups).stdout == f"{device}\n"
+        until_free(shared_machine)
     for uid, device in [(BOB, "nvidia0"), (ALICE, "nvidia1")]:
         done = shared_machine.berth(uid, "run", "--device", device, "true")
         assert done.code == 120
@@ -177,6 +177,7 @@ def test_preferred_devices(shared_machine):
     shared_machine.open("preferred: [nvidia3, nvidia1]")
     done = shared_machine.berth(ALICE, "run", "-n", "3", "printenv", "BERTH_DEVICES")
     assert set(done.stdout.strip().split(",")) == {"nvidia0", "nvidia1", "nvidia3"}
+    until_free(shared_machine)
     first = shared_machine.hold(BOB)
     second = shared_machine.hold(CAROL)
     held = {lease["uid"]: lease["devices"] for lease in shared_machine.look()["leases"]}

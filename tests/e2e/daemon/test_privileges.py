@@ -16,13 +16,13 @@ from waiting import look, until, until_pending
 # The uids of the daemon and of two users. They are not in the user database.
 DAEMON, ALICE, BOB = 64990, 64991, 64992
 
-# CAP_DAC_READ_SEARCH, CAP_KILL and CAP_SYS_PTRACE, which its probe has too, and CAP_SETGID and
-# CAP_SETUID.
-PASSED_ON = 1 << 2 | 1 << 5 | 1 << 19
-KEPT = PASSED_ON | 1 << 6 | 1 << 7
+# The daemon keeps the first. Its launcher has those of the readers of /proc (CAP_DAC_READ_SEARCH and
+# CAP_SYS_PTRACE), and with `mps: yes` CAP_SETGID and CAP_SETUID.
+KILL = 1 << 5
+READING = 1 << 2 | 1 << 19
+USERS = 1 << 6 | 1 << 7
 
-
-UNIT_RIGHTS = "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_SETUID CAP_SETGID"
+UNIT_RIGHTS = "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"
 
 
 def become(uid, *rights):
@@ -94,17 +94,26 @@ def end(daemon):
     assert daemon.wait() == 0
 
 
-def check_rights(machine, daemon, uid):
-    with open(f"/proc/{daemon.pid}/status") as file:
+def rights_of(pid, uid):
+    """Return its capabilities: permitted and effective, and those of the programs that it starts."""
+    with open(f"/proc/{pid}/status") as file:
         status = dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.M))
     assert set(status["Uid"].split()) == {str(uid)}
-    for name in ("CapPrm", "CapEff", "CapBnd"):
-        assert int(status[name], 16) == KEPT, name
-    for name in ("CapInh", "CapAmb"):
-        assert int(status[name], 16) == PASSED_ON, name
     assert status["NoNewPrivs"] == "1"
+    assert status["CapPrm"] == status["CapEff"] and status["CapInh"] == status["CapAmb"]
+    return int(status["CapPrm"], 16), int(status["CapAmb"], 16)
+
+
+def launcher_of(daemon):
+    [launcher] = [pid for pid in processes.children(daemon.pid) if processes.name(pid) == "berth-launcher"]
+    return launcher
+
+
+def check_rights(machine, daemon, uid, mps=False):
+    assert rights_of(daemon.pid, uid) == (KILL, 0)
+    assert rights_of(launcher_of(daemon), uid) == (READING | (USERS if mps else 0), READING)
     assert daemon_log.entries(machine.log)[-1].values == {
-        "uid": str(uid), "signals": "everybody", "sees": "everybody", "mps": "everybody"
+        "uid": str(uid), "signals": "everybody", "sees": "everybody", "mps": "everybody" if mps else "own"
     }
 
 
@@ -174,15 +183,20 @@ def test_user(machine, nobody):
     assert not machine.socket.exists()
 
 
-def test_the_probe_has_the_rights_too(machine, nobody):
-    """The probe can read all users' processes, but cannot change its user."""
+def test_the_probe_can_only_pass_on_the_rights_of_its_reader(machine, nobody):
+    """Its worker that reads /proc gets CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE; the probe itself uses none."""
     at = machine.options.index("--inventory")
     del machine.options[at : at + 2]
     daemon = start_as_root(machine, "--user", nobody.pw_name)
     [probe] = [pid for pid, _ in processes.descendants(os.getpid()) if "berth-probe" in processes.command_line(pid).split(" ")[0]][:1]
-    with open(f"/proc/{probe}/status") as file:
-        status = dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.M))
-    assert (int(status["CapEff"], 16), status["Uid"].split()[0]) == (PASSED_ON, str(nobody.pw_uid))
+
+    def status():
+        with open(f"/proc/{probe}/status") as file:
+            return dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.M))
+
+    # It gives up the rest first of all.
+    until(lambda: int(status()["CapPrm"], 16) == 1 << 2 | 1 << 19, "a probe with two rights")
+    assert (int(status()["CapEff"], 16), status()["Uid"].split()[0]) == (0, str(nobody.pw_uid))
     end(daemon)
 
 
@@ -202,6 +216,7 @@ def test_the_recorder_has_none(machine, nobody):
     until(lambda: file.exists() and file.stat().st_size > 0, "the file")
     assert [int(status()[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [0] * 4
     assert status()["Uid"].split() == [str(nobody.pw_uid)] * 4
+    assert os.stat(f"/proc/{started['pid']}/mem").st_uid == 0  # processes of its user cannot open it
     assert (file.stat().st_uid, file.stat().st_mode & 0o777) == (nobody.pw_uid, 0o644)
     until(lambda: "hers" in run_as(machine, BOB, "history").stdout, "the lease")
     end(daemon)
@@ -237,8 +252,7 @@ def test_a_machine_wide_daemon_without_rights_says_so(machine):
         "sees": "own",
         "mps": "own",
         "missing": "cannot signal other users' processes: CAP_KILL; "
-        "cannot identify other users' processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH; "
-        "cannot run MPS for other users: CAP_SETUID and CAP_SETGID",
+        "cannot identify other users' processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
     }
     assert run_as(machine, ALICE, "run", "true").code == 0
     end(daemon)
@@ -324,4 +338,91 @@ def test_a_file_with_another_name_is_not_given(machine, nobody):
     (machine.directory / "berth.symlink").symlink_to(secret)
     daemon = start_as_root(machine, "--user", nobody.pw_name)
     assert (secret.stat().st_uid, machine.directory.stat().st_uid) == (0, nobody.pw_uid)
+    end(daemon)
+
+
+# ---- Programs of the site ----
+
+
+def rights_of_programs(machine, daemon_user, options=""):
+    """Return the capabilities that a prolog and an epilog have. `options` are further keys of the prolog."""
+    rights = machine.sandbox.directory / "rights"
+    rights.mkdir()
+    rights.chmod(0o777)
+    program = machine.sandbox.directory / "program"
+    program.write_text(f"#!/bin/sh\ngrep ^Cap /proc/self/status >{rights}/$BERTH_EVENT\n")
+    program.chmod(0o755)
+    rules = machine.sandbox.directory / "berth.yaml"
+    rules.write_text(f"prolog: {{command: {program}{options}}}\nepilog: {{command: [{program}]}}\n")
+    daemon = start_as_root(machine, "--user", daemon_user)
+    assert run_as(machine, ALICE, "run", "true").code == 0
+    assert machine.berth("run", "true").code == 0  # the epilog of the first has ended
+    end(daemon)
+
+    def read(event):
+        values = dict(line.split() for line in (rights / event).read_text().splitlines())
+        sets = {int(values[name], 16) for name in ("CapInh:", "CapPrm:", "CapEff:", "CapAmb:")}
+        assert len(sets) == 1
+        return sets.pop()
+
+    return read("prolog"), read("epilog")
+
+
+def test_programs_of_the_site_have_none(machine, nobody):
+    """They get texts of users, and need no rights by default."""
+    assert rights_of_programs(machine, nobody.pw_name) == (0, 0)
+
+
+def test_programs_with_rights(machine, nobody):
+    """`rights: yes` lets one of them signal all users' processes, and no more."""
+    assert rights_of_programs(machine, nobody.pw_name, ", rights: yes") == (KILL, 0)
+
+
+# ---- The launcher ----
+
+
+def test_the_launcher_has_the_rights_for_mps_only_if_configured(machine, nobody):
+    (machine.sandbox.directory / "berth.yaml").write_text("grace: 300ms\nmps: yes\n")
+    daemon = start_as_root(machine, "--user", nobody.pw_name)
+    check_rights(machine, daemon, nobody.pw_uid, mps=True)
+    end(daemon)
+
+
+def test_mps_without_its_rights_says_so(machine, source_root):
+    """The unit's daemon has no right to become other users without the drop-in of ADMIN.md."""
+    (machine.sandbox.directory / "berth.yaml").write_text("mps: yes\n")
+    daemon = start_as_the_unit_does(machine, source_root)
+    [*_, rights] = daemon_log.wait_for(machine.log, "rights")
+    assert (rights.values["mps"], rights.values["missing"]) == (
+        "own", "cannot run MPS for other users: CAP_SETUID and CAP_SETGID"
+    )
+    end(daemon)
+
+
+def test_the_launcher_has_nothing_of_the_daemon(machine, nobody):
+    """It holds no lock, socket or log of the daemon, and nobody of its user can look into it."""
+    daemon = start_as_root(machine, "--user", nobody.pw_name)
+    launcher = launcher_of(daemon)
+    names = {os.readlink(f"/proc/{launcher}/fd/{number}") for number in os.listdir(f"/proc/{launcher}/fd")}
+    assert {name.partition(":")[0] for name in names} == {"/dev/null", "socket"}
+    for pid in (daemon.pid, launcher):
+        assert os.stat(f"/proc/{pid}/mem").st_uid == 0
+        look_inside = f"import os; os.open('/proc/{pid}/mem', os.O_RDONLY)"
+        done = machine.sandbox.run([*become(nobody.pw_uid), "/usr/bin/python3", "-c", look_inside])
+        assert "PermissionError" in done.stderr
+    end(daemon)
+    processes.wait_for_end(launcher)
+
+
+def test_without_its_launcher_the_daemon_ends(machine, nobody):
+    """A service manager starts another one, which has the rights again, and the leases."""
+    daemon = start_as_root(machine, "--user", nobody.pw_name)
+    holder = start_as(machine, ALICE, "run", "sh", "-c", "echo holding; exec cat")
+    holder.wait_for_line("^holding$")
+    os.kill(launcher_of(daemon), signal.SIGKILL)
+    assert daemon.wait() == 125
+    daemon_log.wait_for(machine.log, "launcher", what="lost")
+    daemon = start_as_root(machine, "--user", nobody.pw_name)
+    assert [lease["pid"] for lease in look(machine)["leases"]] == [holder.pid]
+    machine.let_go(holder)
     end(daemon)

@@ -2,10 +2,13 @@
 """Processes on devices without a lease, and processes that a lease leaves behind."""
 import os
 import signal
+import sys
 
+import processes
 import pytest
 import wire
 from daemon_log import wait_for
+from hostile_processes import ordinary
 from waiting import until, until_pending
 
 
@@ -14,7 +17,8 @@ def blocks(slot):
 
 
 def with_process(pool, index, pid, **facts):
-    return pool.device(index, processes=[{"pid": pid, "uid": os.getuid(), "command": "python train.py", **facts}])
+    found = {"pid": pid, "uid": os.getuid(), "command": "python train.py", "ancestors": processes.ancestors(pid)}
+    return pool.device(index, processes=[{**found, **facts}])
 
 
 def where(pool, *options):
@@ -235,3 +239,49 @@ def test_a_daemon_that_dies_in_between_looks_again(hardware_of):
     pool.end_daemon(signal.SIGKILL)
     pool.says([0])
     assert where(pool) == "nvidia0"
+
+
+# A chain of processes, each the child of the one before, with many children at its end, whose pids it prints.
+CHAIN = """
+import os, signal
+os.setpgid(0, 0)
+for _ in range(70):
+    if os.fork():
+        signal.pause()
+leaves = []
+for _ in range(100):
+    leaves.append(os.fork())
+    if not leaves[-1]:
+        signal.pause()
+print(*leaves, flush=True)
+signal.pause()
+"""
+
+
+def test_long_chains_of_processes(pool_with, sandbox):
+    """A user's many processes with many parents do not make others' processes squatters."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to act as another user")
+    pool = pool_with([0, 1])
+    holder = pool.start("run", "--device", "nvidia1", "--", "sh", "-c", "env -i sleep 1000 & echo $!; cat")
+    mine = int(holder.wait_for_line(r"^\d+$"))
+    chain = sandbox.start([*ordinary(61001), sys.executable, "-c", CHAIN])
+    leaves = [int(word) for word in chain.wait_for_line(r"^\d+ ").split()]
+    try:
+        facts = {"uid": 61001, "command": "squat"}
+        pool.says([pool.device(0, processes=[{"pid": pid, **facts} for pid in leaves]), with_process(pool, 1, mine)])
+        slots = pool.until_state("nvidia0", "SQUATTED")
+        [process] = slots["nvidia1"]["device"]["processes"]
+        assert (process["pid"], process.get("squats"), str(process.get("lease"))) == (mine, None, look_at(pool))
+    finally:
+        os.killpg(chain.pid, signal.SIGKILL)
+        chain.wait()
+        os.kill(mine, signal.SIGKILL)
+        pool.let_go(holder)
+
+
+def look_at(pool):
+    """Return the id of the only lease."""
+    with wire.connect(str(pool.socket)) as client:
+        [lease] = client.look()["leases"]
+    return str(lease["id"])

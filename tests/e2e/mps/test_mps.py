@@ -158,6 +158,24 @@ def test_after_the_prolog(pool_of, mps, site):
     assert {entry.values["device"] for entry in until_state(pool, "starting")} == {"nvidia1"}
 
 
+def test_a_claim_that_returns_to_the_queue(pool_of, mps, site):
+    """A claim whose prolog fails on one device is no tenant of its other devices any more."""
+    pool = pool_of(2)
+    site.configure("prolog")
+    site.hold("prolog.nvidia1")
+    site.does("prolog.nvidia1", "exit 1\n")
+    assert pool.berth("status").code == 0
+    with wire.connect(pool.socket) as client:
+        tenant = claim(client, wanted=["nvidia0"])
+        client.send_claim({**TENANT, "gpus_min": 2, "gpus_max": 2, "ranks": True})
+        site.until("begin", "prolog", "nvidia1")
+        client.release(tenant["id"])
+        assert list(mps.controls()) == ["nvidia0"]
+        site.let_go("prolog.nvidia1")
+        mps.until_gone()
+        until(lambda: not look(pool)["slots"][0].get("blocks"), "a free device")
+
+
 def test_devices_have_their_own(pool_of, mps):
     pool = pool_of(2)
     assert pool.berth("status").code == 0
@@ -219,6 +237,7 @@ def test_what_it_is_started_with(mps_pool, mps):
         assert home is None or home.startswith("/")
         assert control.environment == {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "BERTH_LEASE": str(1 << 63),
             "CUDA_VISIBLE_DEVICES": "GPU-0",
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             "CUDA_MPS_PIPE_DIRECTORY": str(root / "nvidia0/pipe"),

@@ -7,6 +7,7 @@ import processes
 import pytest
 import wire
 from daemons import start_daemon
+from hostile_processes import StuckProcesses
 from mps import kill
 from mps_pool import TENANT, claim, refusal, until_state, until_states
 from waiting import look, until, until_pending, until_served
@@ -236,3 +237,21 @@ def test_it_crashes_again_and_again(mps_pool, mps):
 
         until(is_granted, "a control daemon that works")  # a start already under way still fails
         assert mps.controls()
+
+
+def test_a_process_that_no_signal_ends(pool_of, mps):
+    """The device stays blocked, and status names the process."""
+    pool = pool_of(2)
+    assert pool.berth("status").code == 0
+    marks = {"BERTH_LEASE": 1 << 63, "BERTH_SOCKET": pool.socket}
+    with wire.connect(pool.socket) as client:
+        tenant = claim(client, wanted=["nvidia0"])
+        with StuckProcesses(pool.sandbox, os.getuid(), mode="read", variables=marks) as stuck:
+            client.release(tenant["id"])
+            words = f"process {stuck.pids[0]} (uid {os.getuid()}) is left of the MPS control daemon of nvidia0"
+            until(lambda: words in pool.berth("status").stdout, "the process in status")
+            assert stuck.state() == "D"
+            assert look(pool)["slots"][0]["blocks"] == wire.BLOCKS["DIRTY"]
+            client.release(claim(client, wanted=["nvidia1"])["id"])
+        client.release(claim(client, wanted=["nvidia0"])["id"])
+        mps.until_gone()

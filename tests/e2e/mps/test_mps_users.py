@@ -8,11 +8,15 @@ import stat
 import processes
 import pytest
 from daemon_log import wait_for
+from hostile_processes import StuckProcesses
 from mps import kill
 from shared_machine import ALICE, BOB
 from waiting import until
 
 SHARING = ("--sharing", "mps", "--share", "0.25")
+
+# Without it, a daemon runs MPS only for its own user.
+RULES = "mps: yes\n"
 
 
 @pytest.fixture
@@ -70,18 +74,18 @@ def check_users(shared_machine, mps, daemon_uid):
 
 
 def test_root_serves_everybody(shared_machine, mps):
-    shared_machine.open()
+    shared_machine.open(RULES)
     check_users(shared_machine, mps, 0)
 
 
 def test_an_ordinary_user_with_few_rights_serves_everybody(shared_machine, mps, nobody):
-    shared_machine.open("", "--user", "nobody")
+    shared_machine.open(RULES, "--user", "nobody")
     check_users(shared_machine, mps, nobody.pw_uid)
 
 
 def test_groups_of_the_user(shared_machine, mps, nobody):
     """If the user database knows the user, its groups are used, not those of the client."""
-    shared_machine.open()
+    shared_machine.open(RULES)
     holder = shared_machine.hold(nobody.pw_uid, *SHARING)
     [control] = mps.controls().values()
     assert control.status["Gid"].split()[0] == str(nobody.pw_gid)
@@ -93,7 +97,7 @@ def test_groups_of_the_user(shared_machine, mps, nobody):
 
 
 def test_what_the_command_is_told(shared_machine, mps):
-    shared_machine.open()
+    shared_machine.open(RULES)
     done = shared_machine.berth(ALICE, "run", *SHARING, "--memory", "8GiB", "--", "env")
     told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     root = shared_machine.directory / f"mps/{ALICE}/nvidia0"
@@ -106,7 +110,7 @@ def test_what_the_command_is_told(shared_machine, mps):
 
 def test_directories_with_the_rights_of_the_user_alone(shared_machine, mps, sandbox):
     """A user cannot make the daemon create or use directories that the user cannot access."""
-    shared_machine.open()
+    shared_machine.open(RULES)
     private = sandbox.directory / "private"
     private.mkdir(mode=0o700)
     done = shared_machine.berth(ALICE, "run", *SHARING, "--mps-pipe-dir", private / "pipe", "true")
@@ -124,7 +128,7 @@ def test_directories_with_the_rights_of_the_user_alone(shared_machine, mps, sand
 
 def test_directories_of_others_are_refused(shared_machine, mps):
     """A file or directory of another owner in the place of a user's directory is not used."""
-    shared_machine.open()
+    shared_machine.open(RULES)
     base = shared_machine.directory / "mps"
     base.mkdir()
     (base / str(ALICE)).mkdir()
@@ -136,11 +140,11 @@ def test_directories_of_others_are_refused(shared_machine, mps):
 
 def test_it_is_taken_over(shared_machine, mps, nobody):
     """A daemon that restarts as another user continues with the existing control daemons."""
-    shared_machine.open()
+    shared_machine.open(RULES)
     holder = shared_machine.hold(ALICE, *SHARING)
     [control] = mps.controls().values()
     shared_machine.close(signal.SIGKILL)
-    shared_machine.open("", "--user", "nobody")
+    shared_machine.open(RULES, "--user", "nobody")
     wait_for(shared_machine.log, "mps", state="restored")
     second = shared_machine.hold(ALICE, *SHARING)
     assert [other.pid for other in mps.controls().values()] == [control.pid]
@@ -154,24 +158,44 @@ def test_it_is_taken_over(shared_machine, mps, nobody):
     processes.wait_for_end(other.pid)
 
 
-def test_a_daemon_that_may_not_become_others(shared_machine, mps):
-    """The daemon serves its own user, and tells other users which privilege is missing."""
+def test_its_program_is_fixed_from_the_start(shared_machine, mps, nobody):
+    """The launcher runs only the control program that was configured when it started."""
+    program = shared_machine.sandbox.environment.pop("BERTH_MPS_CONTROL")
+    shared_machine.open(RULES + f"mps_control: {program}\n", "--user", "nobody")
+    shared_machine.reload(RULES + "mps_control: /bin/false\n")
+    holder = shared_machine.hold(ALICE, *SHARING)
+    shared_machine.let_go(holder)
+    mps.until_gone()
+
+
+def start_without_rights(shared_machine, rules):
+    """Start a daemon of ALICE, without any capability."""
     shared_machine.directory.mkdir()
     os.chown(shared_machine.directory, ALICE, ALICE)
     shared_machine.log.touch()
     os.chown(shared_machine.log, ALICE, ALICE)
-    shared_machine.rules.write_text("")
+    shared_machine.rules.write_text(rules)
     args = ["berthd", "--socket", shared_machine.socket, *shared_machine.devices, "--config", shared_machine.rules, "--log", shared_machine.log]
     shared_machine.daemon = shared_machine.sandbox.start([*shared_machine.become(ALICE), *args])
     until(shared_machine.serves, "a daemon that serves")
+
+
+def check_refusal(shared_machine, words):
+    done = shared_machine.berth(BOB, "run", *SHARING, "true")
+    assert (done.code, done.stderr) == (120, f"berth: run: sharing mps: {words}\n")
+    assert shared_machine.berth(BOB, "run", *SHARING, "--or-cpu", "true").code == 0
+
+
+def test_a_daemon_that_may_not_become_others(shared_machine, mps):
+    """The daemon serves its own user, and tells other users which privilege is missing."""
+    start_without_rights(shared_machine, RULES)
     holder = shared_machine.hold(ALICE, *SHARING)
     [control] = mps.controls().values()
     check_is_of(control, ALICE, shared_machine)
-    done = shared_machine.berth(BOB, "run", *SHARING, "true")
-    assert done.code == 120
-    words = f"the daemon cannot become user {BOB}: it has no CAP_SETUID and CAP_SETGID"
-    assert done.stderr == f"berth: run: sharing mps: {words}\n"
-    assert shared_machine.berth(BOB, "run", *SHARING, "--or-cpu", "true").code == 0
+    check_refusal(
+        shared_machine,
+        f"the daemon cannot become user {BOB}: it was started without CAP_SETUID and CAP_SETGID, or before mps: yes",
+    )
     shared_machine.let_go(holder)
     [rights] = wait_for(shared_machine.log, "rights")
     assert rights.values["mps"] == "own"
@@ -179,17 +203,36 @@ def test_a_daemon_that_may_not_become_others(shared_machine, mps):
     mps.until_gone()
 
 
-def test_the_programs_of_the_site_do_not_become_others(shared_machine, mps, sandbox, nobody):
-    """Only the daemon has the capabilities to change its user. Its programs have those to read and
-    to signal processes."""
-    script, said = sandbox.directory / "epilog", sandbox.directory / "said"
-    said.touch()
-    said.chmod(0o666)
-    script.write_text(f"#!/bin/sh\ngrep ^Cap /proc/self/status >{said}\n")
-    script.chmod(0o755)
-    shared_machine.open(f"epilog: {{command: {script}}}\n", "--user", "nobody")
-    assert shared_machine.berth(ALICE, "run", "true").code == 0
-    wait_for(shared_machine.log, "epilog")
-    sets = dict(line.split(":\t") for line in said.read_text().splitlines())
-    for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
-        assert int(sets[name], 16) == 1 << 2 | 1 << 5 | 1 << 19, name
+def test_a_user_whose_processes_no_signal_ends(shared_machine, mps, sandbox):
+    """A device counts for its user until its control daemon has ended: nobody can block more devices than the limit."""
+    shared_machine.open(RULES + "limits: {each_user: 1}\n")
+    marks = {"BERTH_LEASE": 1 << 63, "BERTH_SOCKET": shared_machine.socket}
+    holder = shared_machine.hold(ALICE, "--sharing", "mps", "--share", "1", "--device", "nvidia0")
+    with StuckProcesses(sandbox, ALICE, mode="read", variables=marks) as stuck:
+        shared_machine.let_go(holder)
+        words = f"process {stuck.pids[0]} (uid {ALICE}) is left of the MPS control daemon of nvidia0"
+        for sharing in ((), SHARING):
+            assert shared_machine.berth(ALICE, "run", *sharing, "--nonblock", "true").code == 123
+            assert shared_machine.berth(BOB, "run", *sharing, "true").code == 0
+        until(lambda: words in shared_machine.berth(BOB, "status").stdout, "the process in status")
+        assert shared_machine.berth(ALICE, "run", "--nonblock", "true").code == 123
+    assert shared_machine.berth(ALICE, "run", *SHARING, "true").code == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--user", "nobody")], ids=["root", "user"])
+def test_it_is_off_for_others_by_default(shared_machine, mps, options):
+    shared_machine.open("", *options)
+    [rights] = wait_for(shared_machine.log, "rights")
+    assert rights.values["mps"] == "own" and "missing" not in rights.values
+    owner = "nobody" if options else "root"
+    check_refusal(shared_machine, f"this pool runs MPS only for {owner} (others need mps: yes in its configuration)")
+
+
+def test_it_is_on_only_from_the_start(shared_machine, mps, nobody):
+    """The daemon has given the rights up when it reads its configuration again."""
+    shared_machine.open("", "--user", "nobody")
+    shared_machine.reload(RULES)
+    check_refusal(
+        shared_machine,
+        f"the daemon cannot become user {BOB}: it was started without CAP_SETUID and CAP_SETGID, or before mps: yes",
+    )

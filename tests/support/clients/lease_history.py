@@ -33,12 +33,17 @@ def report(pool, *options):
     return document
 
 
+def count_ended(leases):
+    """Returns how many ended leases these records stand for."""
+    return sum(lease["leases"] for lease in leases if lease["ended_at"] is not None)
+
+
 def until_past(pool, count, *options, timeout=TIMEOUT):
     """Waits until this many leases have ended, and returns all leases."""
 
     def found():
         leases = history(pool, *options)
-        return leases if sum(lease["ended_at"] is not None for lease in leases) >= count else None
+        return leases if count_ended(leases) >= count else None
 
     return until(found, lambda: f"{count} ended leases in {history(pool, *options)}", timeout)
 

@@ -159,6 +159,16 @@ def read_pci(data):
     return struct.unpack("<IBBB", data)
 
 
+def write_list(values):
+    return b"".join(struct.pack("<I", value) for value in values)
+
+
+def read_list(data):
+    if len(data) % 4 != 0:
+        raise WireError(f"a list of {len(data)} bytes")
+    return [value for (value,) in struct.iter_unpack("<I", data)]
+
+
 def write_figure(value):
     return struct.pack("<qq", *value)
 
@@ -213,6 +223,7 @@ TEXT = (write_text, read_text)
 ID = (write_id, read_id)
 IDS = (write_ids, read_ids)
 PCI = (write_pci, read_pci)
+LIST = (write_list, read_list)
 FIGURE = (write_figure, read_figure)
 STRINGS = (write_strings, read_strings)
 
@@ -265,6 +276,8 @@ PROCESS = {
     "said_lease": (10, NUMBER),
     "said_socket": (11, TEXT),
     "owner": (12, MAYBE),
+    "undecided": (13, FLAG),
+    "ancestors": (14, LIST),
 }
 
 DEVICE = {
@@ -294,6 +307,8 @@ DEVICE = {
     "tiles": (24, MAYBE),
     "ordinal": (25, MAYBE),
     "first_tile": (26, MAYBE),
+    "memory_idle": (27, MAYBE),
+    "hides_processes": (28, FLAG),
 }
 
 PROBLEM = {
@@ -312,6 +327,10 @@ SLOT = {
     "reason": (8, TEXT),
     "reason_uid": (9, MAYBE),
     "reason_time": (10, TIME),
+    "name_uid": (11, MAYBE),
+    "name_pid": (12, MAYBE),
+    "name_uid": (11, MAYBE),
+    "name_pid": (12, MAYBE),
 }
 
 LEASE = {

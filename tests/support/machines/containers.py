@@ -19,6 +19,11 @@ HIERARCHIES = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup", "/sys/fs/cgroup/freez
 LENT, LENT_COUNT = 7100000, 65536  # uids without an account
 
 
+def lent(uid):
+    """Returns the first of the uids that a user's containers have."""
+    return LENT + uid % 16 * LENT_COUNT
+
+
 class Container:
     """The first process of a container; `id` is in the name of its control group, or None without a group."""
 
@@ -93,7 +98,7 @@ def call(name, *arguments):
 
 def write_maps(pid, uid, gid, lends):
     """Writes the id maps of a user namespace. Its root is this user; with `lends`, it also has uids without account."""
-    more = f"\n1 {LENT} {LENT_COUNT}" if lends else ""
+    more = f"\n1 {lent(uid)} {LENT_COUNT}" if lends else ""
     Path(f"/proc/{pid}/uid_map").write_text(f"0 {uid} 1{more}")
     if not lends:
         Path(f"/proc/{pid}/setgroups").write_text("deny")

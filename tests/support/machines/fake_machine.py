@@ -295,10 +295,11 @@ class FakeMachine:
         (place / "fd").mkdir(exist_ok=True)
         os.symlink(card.node_path(kind), place / f"fd/{descriptor}")
 
-    def describe_process(self, pid, uid=1000, command=("train",), group="/", started=None, environment=()):
+    def describe_process(self, pid, uid=1000, command=("train",), group="/", started=None, environment=(), parent=0):
         """Writes a process's files in /proc. `started` is in seconds since 1970; `environment` has NAME=VALUE."""
         place = self.root / f"proc/{pid}"
-        self.write(place / "status", f"Name:\t{command[0]}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
+        uids = f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n"
+        self.write(place / "status", f"Name:\t{command[0]}\nPPid:\t{parent}\n{uids}")
         self.write(place / "cmdline", "".join(f"{word}\0" for word in command))
         self.write(place / "cgroup", f"0::{group}\n")
         self.write(place / "environ", "".join(f"{variable}\0" for variable in environment))

@@ -3,6 +3,7 @@
 import time
 
 import nvml_machine
+import processes
 
 
 class OccupiedGpus:
@@ -29,7 +30,9 @@ class OccupiedGpus:
 
     def use(self, index, pid, kind="compute", **facts):
         """Lets a process use a GPU from now on."""
-        self.machine.describe_process(pid, **{"started": time.time() - 7500, **facts})
+        values = processes.status_values(pid)
+        parent = values[1] if values else 0
+        self.machine.describe_process(pid, **{"started": time.time() - 7500, "parent": parent, **facts})
         self.users[index][pid] = kind
         self.tell()
 

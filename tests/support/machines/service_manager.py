@@ -135,8 +135,8 @@ class ServiceManager:
     def add_unit(self, name, text, kind="system"):
         self.write(f"{STUBS[kind]}/{name}", text)
 
-    def drop_in(self, unit, text, kind="system"):
-        self.add_unit(f"{unit}.d/test.conf", text, kind)
+    def drop_in(self, unit, text, kind="system", name="test"):
+        self.add_unit(f"{unit}.d/{name}.conf", text, kind)
 
     def _add_trial(self, kind, wanted):
         names = " ".join(wanted)

@@ -104,6 +104,8 @@ static inline void fill_slots(struct wire_message *message)
         .reason = copy_of("its fan is broken"),
         .reason_uid = optional_number_of(0),
         .reason_time = 3,
+        .name_uid = optional_number_of(1001),
+        .name_pid = optional_number_of(4711),
     };
     message_add_slot(message)->device->id = id_of("amd1"); /* a device without facts */
 }

@@ -100,7 +100,9 @@ static inline bool same_slot(const struct slot_info *one, const struct slot_info
            one->sharing == other->sharing && one->tenants == other->tenants &&
            one->share_used == other->share_used && one->memory_used == other->memory_used &&
            one->blocks == other->blocks && same_text(one->reason, other->reason) &&
-           same_maybe(one->reason_uid, other->reason_uid) && one->reason_time == other->reason_time;
+           same_maybe(one->reason_uid, other->reason_uid) &&
+           one->reason_time == other->reason_time && same_maybe(one->name_uid, other->name_uid) &&
+           same_maybe(one->name_pid, other->name_pid);
 }
 
 static inline bool same_lease(const struct lease_info *one, const struct lease_info *other)
