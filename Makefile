@@ -79,6 +79,7 @@ bench: ## build, then compare with the peers: OUT=FILE.json ONLY=GROUP,...
 
 soak: ## run the tests with sanitizers and clang, then the long tests
 	@$(MAKE) --no-print-directory test CC=gcc SAN=address,undefined
+	@$(MAKE) --no-print-directory test CC=gcc SAN=address,undefined TEST_OPTIONS=soak_wire_long
 	@$(MAKE) --no-print-directory test CC=clang SAN=
 	@$(MAKE) --no-print-directory test CC=gcc SAN=thread TEST_OPTIONS=
 	@BERTH_TEST_SCALE=100 $(MAKE) --no-print-directory test CC=gcc SAN= TEST_OPTIONS= TIMEOUTS=100
