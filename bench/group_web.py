@@ -10,7 +10,7 @@ DEVICES = 16_667  # with six figures each
 
 @functools.lru_cache(maxsize=None)
 def program(build):
-    return compiled_with_components(build, ("web", "view", "wire", "codec", "model", "base"), "metrics.c")
+    return compiled_with_components(build, ("web", "view", "client", "wire", "codec", "model", "base"), "metrics.c")
 
 
 def scrape(build):
