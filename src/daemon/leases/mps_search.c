@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text/quantity.h"
+#include "daemon/clients/quota.h"
 #include "daemon/leases/pool.h"
 #include "daemon/mps/mps.h"
 #include "daemon/processes/leftovers.h"
@@ -15,6 +16,7 @@
 struct mps_search {
     struct pool *pool;
     uint32_t slot;
+    uint32_t account;              /* the user that pays for the search */
     struct leftovers *leftovers;   /* NULL: no search */
     struct reader_query *identity; /* NULL: no question */
 };
@@ -54,10 +56,16 @@ static void report_gone(void *context)
     mps_found(search->pool->mps, search->slot, true);
 }
 
-static void ignore_spent(void *context, int64_t time)
+/* Charges the user of the control daemon, who may have no connection and no lease any more. */
+static void charge_user(void *context, int64_t time)
 {
-    (void)context;
-    (void)time;
+    const struct mps_search *search = context;
+    struct quota *user = NULL;
+
+    if (quota_open(&search->pool->clients, search->account, &user) < 0 || user == NULL)
+        return;
+    quota_charge_time(user, time);
+    quota_close(user);
 }
 
 bool mps_search_begin(void *context, uint32_t slot, uint32_t uid, pid_t root)
@@ -67,6 +75,7 @@ bool mps_search_begin(void *context, uint32_t slot, uint32_t uid, pid_t root)
     uint64_t mark = mps_mark(slot);
 
     leftovers_free(search->leftovers);
+    search->account = accounts_find(&pool->accounts, uid);
     search->leftovers = leftovers_new(
         &(struct leftovers_settings){
             .loop = &pool->loop,
@@ -74,14 +83,14 @@ bool mps_search_begin(void *context, uint32_t slot, uint32_t uid, pid_t root)
             .spared = &pool->spared,
             .socket = pool->settings.socket,
             .uid = uid,
-            .account = accounts_find(&pool->accounts, uid),
+            .account = search->account,
             .leases = &(struct id_list){.items = &mark, .count = 1, .capacity = 1},
             .root = root,
         },
         &(struct leftovers_events){
             .looked = report_found,
             .gone = report_gone,
-            .spent = ignore_spent,
+            .spent = charge_user,
             .context = search,
         });
     if (search->leftovers != NULL)
