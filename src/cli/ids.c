@@ -13,7 +13,8 @@ int id_parse(const char *word, uint64_t *ret_id, struct berth_error *error)
     return 0;
 }
 
-int ids_parse(int argc, char **argv, int first, struct id_list *ret_ids, struct berth_error *error)
+int ids_parse(int argc, char **argv, int first, struct parsed_ids *ret_ids,
+              struct berth_error *error)
 {
     if (first >= argc)
         return error_set(error, BERTH_ERROR_INVALID, "expected an id, got nothing");

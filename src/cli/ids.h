@@ -10,7 +10,7 @@
 
 #include "base/vector.h"
 
-struct id_list {
+struct parsed_ids {
     VECTOR_OF(uint64_t);
 };
 
@@ -19,6 +19,7 @@ int id_parse(const char *word, uint64_t *ret_id, struct berth_error *error);
 
 /* Parses argv from `first` on as ids. There must be at least one. Fails with BERTH_ERROR_INVALID or
  * _MEMORY. The caller finishes the list, also on failure. */
-int ids_parse(int argc, char **argv, int first, struct id_list *ret_ids, struct berth_error *error);
+int ids_parse(int argc, char **argv, int first, struct parsed_ids *ret_ids,
+              struct berth_error *error);
 
 #endif

@@ -60,13 +60,13 @@ static void report_alive(struct timer *timer)
     struct pool *pool = container_of(timer, struct pool, watchdog_timer);
 
     activation_alive(&pool->watchdog_socket);
-    timer_set_at(&pool->loop, timer, loop_now(&pool->loop) + pool->watchdog_interval);
+    loop_set_timer(&pool->loop, timer, loop_now(&pool->loop) + pool->watchdog_interval);
 }
 
 static void set_if_other(struct pool *pool, struct timer *timer, int64_t at)
 {
     if (timer->at != at || !list_is_linked(&timer->in_loop))
-        timer_set_at(&pool->loop, timer, at);
+        loop_set_timer(&pool->loop, timer, at);
 }
 
 /* Repeats a failed write, or makes a long journal short. */
@@ -76,7 +76,7 @@ static void maintain_journal(struct pool *pool)
 
     if (journal_file_is_behind(&pool->journal)) {
         if (!list_is_linked(&pool->journal_timer.in_loop))
-            timer_set_at(&pool->loop, &pool->journal_timer, now + JOURNAL_RETRY);
+            loop_set_timer(&pool->loop, &pool->journal_timer, now + JOURNAL_RETRY);
     } else if (journal_file_is_long(&pool->journal) && now >= pool->next_checkpoint) {
         /* Without space for a new file, the old one is continued. */
         if (journal_write_checkpoint(pool, NULL) < 0)
@@ -92,8 +92,8 @@ static void set_timers(struct pool *pool)
     if (next != TIME_NEVER || list_is_linked(&pool->engine_timer.in_loop))
         set_if_other(pool, &pool->engine_timer, pool_clock_loop_time(&pool->clock, next));
     if (is_idle(pool) != list_is_linked(&pool->idle_timer.in_loop))
-        timer_set_at(&pool->loop, &pool->idle_timer,
-                     is_idle(pool) ? loop_now(&pool->loop) + pool->settings.idle : LOOP_NEVER);
+        loop_set_timer(&pool->loop, &pool->idle_timer,
+                       is_idle(pool) ? loop_now(&pool->loop) + pool->settings.idle : LOOP_NEVER);
 }
 
 void daemon_turn_end(void *context)
@@ -133,5 +133,5 @@ void daemon_turn_start_watchdog(struct pool *pool)
 {
     pool->watchdog_interval = activation_watchdog_time() / 2;
     if (pool->watchdog_interval > 0)
-        timer_set_at(&pool->loop, &pool->watchdog_timer, loop_now(&pool->loop));
+        loop_set_timer(&pool->loop, &pool->watchdog_timer, loop_now(&pool->loop));
 }

@@ -31,7 +31,7 @@ enum { JOURNAL_MAX = 1024 * 1024 * 1024 };
 /* How many ids are left out after a damaged journal. */
 enum { IDS_SKIPPED = 1 << 20 };
 
-struct reading {
+struct replay {
     struct pool *pool;
     struct engine *engine;   /* that the events are done in */
     struct machine *machine; /* that the devices are put into */
@@ -65,42 +65,42 @@ static int read_pool(const struct journal_record *record, struct kept_pool *ret_
 }
 
 /* Takes the pool's name and clock from the first record. Returns as read_pool(). */
-static int take_pool(struct reading *reading, const struct journal_record *record,
+static int take_pool(struct replay *replay, const struct journal_record *record,
                      struct berth_error *error)
 {
-    struct pool *pool = reading->pool;
+    struct pool *pool = replay->pool;
     struct kept_pool kept = {0};
     int code = read_pool(record, &kept, error);
 
-    reading->has_pool = code == 1;
-    if (reading->has_pool && kept.name != NULL) {
+    replay->has_pool = code == 1;
+    if (replay->has_pool && kept.name != NULL) {
         free(pool->name);
         pool->name = kept.name;
         kept.name = NULL;
         pool->clock.offset = kept.clock_offset;
-        reading->other_devices = kept.inventory_hash != pool->inventory_hash;
+        replay->other_devices = kept.inventory_hash != pool->inventory_hash;
     }
     tagged_finish(&kept_pool_tagged, &kept);
     return code;
 }
 
-static void note_id(struct reading *reading, uint64_t id)
+static void note_id(struct replay *replay, uint64_t id)
 {
-    if (id > reading->last_id)
-        reading->last_id = id;
+    if (id > replay->last_id)
+        replay->last_id = id;
 }
 
 /* A job as it was written down last. */
-static int take_job(struct reading *reading, const struct journal_record *record,
+static int take_job(struct replay *replay, const struct journal_record *record,
                     struct berth_error *error)
 {
-    struct pool *pool = reading->pool;
+    struct pool *pool = replay->pool;
     struct kept_job kept = {0};
     int code = journal_decode_custom(record, &kept_job_tagged, &kept, error);
     struct job *job = code < 0 ? NULL : job_of_id(pool, kept.id);
     struct holder *holder;
 
-    note_id(reading, kept.id);
+    note_id(replay, kept.id);
     if (job != NULL)
         job_free(pool, job);
     if (code == 0) {
@@ -132,7 +132,7 @@ static int take_job(struct reading *reading, const struct journal_record *record
     return code;
 }
 
-static int take_ended(struct reading *reading, const struct journal_record *record,
+static int take_ended(struct replay *replay, const struct journal_record *record,
                       struct berth_error *error)
 {
     struct kept_ended kept = {0};
@@ -141,42 +141,42 @@ static int take_ended(struct reading *reading, const struct journal_record *reco
         .id = kept.id, .uid = kept.uid, .end = kept.end, .exit_code = kept.exit_code};
 
     if (code == 0)
-        job_remember_ended(reading->pool, &ended);
+        job_remember_ended(replay->pool, &ended);
     return code;
 }
 
-static int take_drain(struct reading *reading, const struct journal_record *record,
+static int take_drain(struct replay *replay, const struct journal_record *record,
                       struct berth_error *error)
 {
     struct kept_drain kept = {0};
     int code = journal_decode_custom(record, &kept_drain_tagged, &kept, error);
 
     if (code == 0)
-        device_drain_restore(reading->pool, &kept);
+        device_drain_restore(replay->pool, &kept);
     tagged_finish(&kept_drain_tagged, &kept);
     return code;
 }
 
-static int take_epilog(struct reading *reading, const struct journal_record *record,
+static int take_epilog(struct replay *replay, const struct journal_record *record,
                        struct berth_error *error)
 {
     struct kept_epilog kept = {0};
     int code = journal_decode_custom(record, &kept_epilog_tagged, &kept, error);
 
     if (code == 0)
-        prolog_epilog_restore(reading->pool, &kept);
+        prolog_epilog_restore(replay->pool, &kept);
     tagged_finish(&kept_epilog_tagged, &kept);
     return code;
 }
 
-static int take_mps(struct reading *reading, const struct journal_record *record,
+static int take_mps(struct replay *replay, const struct journal_record *record,
                     struct berth_error *error)
 {
     struct kept_mps kept = {0};
     int code = journal_decode_custom(record, &kept_mps_tagged, &kept, error);
 
     if (code == 0)
-        code = mps_events_restore(reading->pool, &kept, error);
+        code = mps_events_restore(replay->pool, &kept, error);
     tagged_finish(&kept_mps_tagged, &kept);
     return code;
 }
@@ -185,27 +185,27 @@ static int take_mps(struct reading *reading, const struct journal_record *record
 static int take_record(void *context, const struct journal_record *record,
                        struct berth_error *error)
 {
-    struct reading *reading = context;
+    struct replay *replay = context;
     int code = 0;
 
     if (!record->unknown) {
-        note_id(reading, record->event.claim);
-        note_id(reading, record->event.lease);
+        note_id(replay, record->event.claim);
+        note_id(replay, record->event.lease);
     }
-    if (!reading->has_pool)
-        return take_pool(reading, record, error);
+    if (!replay->has_pool)
+        return take_pool(replay, record, error);
     if (!record->unknown)
-        code = engine_replay(reading->engine, &record->event, error);
+        code = engine_replay(replay->engine, &record->event, error);
     else if ((int)record->event.type == KEEP_JOB)
-        code = take_job(reading, record, error);
+        code = take_job(replay, record, error);
     else if ((int)record->event.type == KEEP_ENDED)
-        code = take_ended(reading, record, error);
+        code = take_ended(replay, record, error);
     else if ((int)record->event.type == KEEP_DRAIN)
-        code = take_drain(reading, record, error);
+        code = take_drain(replay, record, error);
     else if ((int)record->event.type == KEEP_EPILOG)
-        code = take_epilog(reading, record, error);
+        code = take_epilog(replay, record, error);
     else if ((int)record->event.type == KEEP_MPS)
-        code = take_mps(reading, record, error);
+        code = take_mps(replay, record, error);
     return code < 0 ? code : 1;
 }
 
@@ -239,18 +239,18 @@ static int add_devices(struct machine *machine, const struct journal_record *rec
 static int take_devices(void *context, const struct journal_record *record,
                         struct berth_error *error)
 {
-    struct reading *reading = context;
+    struct replay *replay = context;
     struct kept_pool kept = {0};
     int code = 0;
 
-    if (!reading->has_pool) {
+    if (!replay->has_pool) {
         code = read_pool(record, &kept, error);
-        reading->has_pool = code == 1;
+        replay->has_pool = code == 1;
         tagged_finish(&kept_pool_tagged, &kept);
         return code;
     }
     if (record->unknown && (int)record->event.type == KEEP_DEVICES)
-        code = add_devices(reading->machine, record, error);
+        code = add_devices(replay->machine, record, error);
     return code < 0 ? code : 1;
 }
 
@@ -358,14 +358,14 @@ static bool anybody_holds(const struct pool *pool)
 int restore_devices(struct pool *pool, struct machine *ret_machine, struct berth_error *error)
 {
     struct machine machine = {0};
-    struct reading reading = {.pool = pool, .machine = &machine};
+    struct replay replay = {.pool = pool, .machine = &machine};
     struct journal_contents contents;
     struct text content = {0};
     int code = file_read(pool->journal_path, JOURNAL_MAX, &content, error);
 
     /* Damage is reported by restore_read(). */
     if (code == 0)
-        code = journal_read_all(&content, take_devices, &reading, &contents, error);
+        code = journal_read_all(&content, take_devices, &replay, &contents, error);
     text_finish(&content);
     if (code < 0 && code != BERTH_ERROR_NOT_FOUND) {
         machine_finish(&machine);
@@ -393,14 +393,14 @@ static char *keep_damaged(const struct pool *pool)
 /* Continues the ids far beyond those that the journal shows: a lost record may have had larger
  * ones, and an id that is used again would end the processes of a former lease. Where the journal
  * shows none, the seconds since 1970 are more than the pool can have used. */
-static int skip_ids(struct pool *pool, const struct reading *reading, struct berth_error *error)
+static int skip_ids(struct pool *pool, const struct replay *replay, struct berth_error *error)
 {
     int64_t now = pool_clock_now(&pool->clock);
     const struct engine_event counters = {
         .type = EVENT_COUNTERS,
         .time = now,
-        .lease = reading->last_id == 0 ? (uint64_t)(now / DURATION_SECOND)
-                                       : reading->last_id + IDS_SKIPPED,
+        .lease = replay->last_id == 0 ? (uint64_t)(now / DURATION_SECOND)
+                                      : replay->last_id + IDS_SKIPPED,
     };
 
     return engine_replay(pool->engine, &counters, error);
@@ -421,7 +421,7 @@ static void add_problem(struct pool *pool, const struct journal_contents *conten
         kept == NULL ? "it could not be kept" : "it is kept as ", kept == NULL ? "" : kept, effect);
 }
 
-static int report_damage(struct pool *pool, const struct reading *reading,
+static int report_damage(struct pool *pool, const struct replay *replay,
                          struct journal_contents *contents, struct berth_error *error)
 {
     char *kept = keep_damaged(pool);
@@ -435,12 +435,12 @@ static int report_damage(struct pool *pool, const struct reading *reading,
              log_quote(contents->reason.message).text,
              kept == NULL ? "none" : log_quote(kept).text);
     free(kept);
-    return contents->damages == 0 && !contents->is_empty ? 0 : skip_ids(pool, reading, error);
+    return contents->damages == 0 && !contents->is_empty ? 0 : skip_ids(pool, replay, error);
 }
 
 int restore_read(struct pool *pool, struct berth_error *error)
 {
-    struct reading reading = {.pool = pool, .engine = pool->engine};
+    struct replay replay = {.pool = pool, .engine = pool->engine};
     struct journal_contents contents = {0};
     struct text content = {0};
     int code = file_read(pool->journal_path, JOURNAL_MAX, &content, error);
@@ -451,26 +451,26 @@ int restore_read(struct pool *pool, struct berth_error *error)
         return 0;
     }
     if (code == 0)
-        code = journal_read_all(&content, take_record, &reading, &contents, error);
+        code = journal_read_all(&content, take_record, &replay, &contents, error);
     text_finish(&content);
     if (code == 0 && (contents.damages + contents.repairs > 0 || contents.is_empty))
-        code = report_damage(pool, &reading, &contents, error);
+        code = report_damage(pool, &replay, &contents, error);
     if (code < 0)
         return code;
     if (contents.is_torn)
         log_line(&pool->log, pool_clock_now(&pool->clock), "journal", "records=%zu torn=yes",
                  contents.records);
     join_all(pool);
-    if (reading.has_pool && reading.other_devices && anybody_holds(pool))
+    if (replay.has_pool && replay.other_devices && anybody_holds(pool))
         return error_set(error, BERTH_ERROR_BUSY,
                          "%s: has changed, and leases are held on its former devices; end these "
                          "leases first",
                          pool->settings.inventory == NULL ? "this machine's hardware"
                                                           : pool->settings.inventory);
-    device_drain_restored(pool, !reading.has_pool || reading.other_devices);
-    if (!reading.has_pool || reading.other_devices)
+    device_drain_restored(pool, !replay.has_pool || replay.other_devices);
+    if (!replay.has_pool || replay.other_devices)
         prolog_epilog_forget(pool);
-    if (reading.has_pool)
+    if (replay.has_pool)
         log_line(&pool->log, pool_clock_now(&pool->clock), "restored",
                  "records=%zu jobs=%zu waiting=%zu", contents.records, pool->job_count,
                  engine_pending(pool->engine));
@@ -530,7 +530,7 @@ static void restore_lease(struct pool *pool, struct job *job)
             force_at != TIME_NEVER ? force_at : pool_clock_now(&pool->clock) + pool->rules.grace);
 }
 
-static void abandon(struct pool *pool, struct job *job)
+static void abandon_job(struct pool *pool, struct job *job)
 {
     log_line(&pool->log, pool_clock_now(&pool->clock), "abandoned", "id=%" PRIu64, job->by_id.id);
     job->restored = false;
@@ -554,7 +554,7 @@ static void timeout_is_over(struct timer *timer)
 
             if (job->restored && job->connection == NULL &&
                 (job->by_lease.id != 0) == (leases != 0))
-                abandon(pool, job);
+                abandon_job(pool, job);
         }
         engine_events_settle(pool);
     }
@@ -586,6 +586,6 @@ int restore_holders(struct pool *pool, struct berth_error *error)
     holder_identity_confirm(pool);
     pool->restore_timer.fire = timeout_is_over;
     if (waits)
-        timer_set_at(&pool->loop, &pool->restore_timer, loop_now(&pool->loop) + RESTORE_TIMEOUT);
+        loop_set_timer(&pool->loop, &pool->restore_timer, loop_now(&pool->loop) + RESTORE_TIMEOUT);
     return 0;
 }

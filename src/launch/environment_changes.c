@@ -4,12 +4,12 @@
 #include <berth/error.h>
 #include <string.h>
 
-struct device_lock {
+struct variable_name {
     const char *text;
     size_t length;
 };
 
-static const struct device_lock names[VARIABLE_COUNT] = {
+static const struct variable_name names[VARIABLE_COUNT] = {
 #define NAME(variable) [variable] = {#variable, sizeof(#variable) - 1},
     VARIABLES(NAME)
 #undef NAME
@@ -59,7 +59,7 @@ bool environment_changes_is_set(const struct environment_changes *changes, enum 
 static bool is_inherited(const struct environment_changes *changes, const char *entry)
 {
     for (enum variable variable = VARIABLE_NONE + 1; variable < VARIABLE_COUNT; variable++) {
-        const struct device_lock *name = &names[variable];
+        const struct variable_name *name = &names[variable];
 
         if (changes->of[variable].is_ours && entry[0] == name->text[0] &&
             strncmp(entry, name->text, name->length) == 0 && entry[name->length] == '=')

@@ -50,7 +50,7 @@ static int wait_for_end(struct session *session, uint64_t id, struct berth_error
 /* Applies one action to all ids. Sets each id that failed to 0, so that later actions skip it;
  * removes all if the daemon does not answer. Returns true if all succeeded. */
 static bool act_on_ids(const struct verb *verb, id_action *action, struct session *session,
-                       struct id_list *ids)
+                       struct parsed_ids *ids)
 {
     bool good = true;
     uint64_t *id;
@@ -76,7 +76,7 @@ static bool act_on_ids(const struct verb *verb, id_action *action, struct sessio
 
 /* Applies all actions to all ids. Returns the exit code, or a negative error code. */
 static int run_actions(const struct verb *verb, const struct connect_options *options,
-                       struct id_list *ids, id_action *const *actions, struct berth_error *error)
+                       struct parsed_ids *ids, id_action *const *actions, struct berth_error *error)
 {
     int exit_code = EXIT_GOOD;
     struct pool_connection connection;
@@ -99,7 +99,7 @@ static int run_id_verb(const struct verb *verb, int argc, char **argv, id_action
     struct connect_options options = {0};
     const struct option_binding binding = {&connect_option_set, &options};
     struct berth_error error = BERTH_ERROR_INIT;
-    struct id_list ids = {0};
+    struct parsed_ids ids = {0};
     int operand;
     int code;
 

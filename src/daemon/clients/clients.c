@@ -45,7 +45,7 @@ static void pause_accepting(struct clients *clients)
     struct loop *loop = clients->settings.loop;
 
     loop_change(loop, &clients->listener.watch, 0);
-    timer_set_at(loop, &clients->retry, loop_now(loop) + RETRY);
+    loop_set_timer(loop, &clients->retry, loop_now(loop) + RETRY);
 }
 
 static void resume_accepting(struct timer *timer)
@@ -129,7 +129,8 @@ static void close_failed(struct clients *clients)
         list_for_each (link, &clients->closing)
             connection_close(container_of(link, struct connection, in_closing));
         if (list_is_linked(&clients->retry.in_loop))
-            timer_set_at(clients->settings.loop, &clients->retry, loop_now(clients->settings.loop));
+            loop_set_timer(clients->settings.loop, &clients->retry,
+                           loop_now(clients->settings.loop));
         callbacks->settle(callbacks->context);
     }
 }
@@ -170,7 +171,7 @@ int clients_init(struct clients *clients, const struct clients_settings *setting
 
 void clients_finish(struct clients *clients)
 {
-    timer_set_at(clients->settings.loop, &clients->retry, LOOP_NEVER);
+    loop_set_timer(clients->settings.loop, &clients->retry, LOOP_NEVER);
     if (clients->reserve >= 0)
         close(clients->reserve);
     quota_finish(clients);

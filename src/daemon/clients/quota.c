@@ -88,7 +88,7 @@ static void review_later(struct quota *user)
     if (!list_is_linked(&user->in_review))
         list_append(&users->review, &user->in_review);
     if (!list_is_linked(&users->review_timer.in_loop) || users->review_timer.at > soonest)
-        timer_set_at(user->clients->settings.loop, &users->review_timer, soonest);
+        loop_set_timer(user->clients->settings.loop, &users->review_timer, soonest);
 }
 
 /* Returns when all buckets of the user are full. */
@@ -132,8 +132,8 @@ static void review_users(struct timer *timer)
 
         next = at < next ? at : next;
     }
-    timer_set_at(clients->settings.loop, timer,
-                 next == LOOP_NEVER || next > soonest ? next : soonest);
+    loop_set_timer(clients->settings.loop, timer,
+                   next == LOOP_NEVER || next > soonest ? next : soonest);
 }
 
 static struct quota *find_user(const struct clients *clients, uint32_t uid)
@@ -297,8 +297,8 @@ void quota_await_message(struct connection *connection)
     connection->silent_since = loop_now(clients->settings.loop);
     list_append(&clients->quotas.silent, &connection->in_silent);
     if (!list_is_linked(&clients->quotas.silence.in_loop))
-        timer_set_at(clients->settings.loop, &clients->quotas.silence,
-                     connection->silent_since + SILENCE_MAX);
+        loop_set_timer(clients->settings.loop, &clients->quotas.silence,
+                       connection->silent_since + SILENCE_MAX);
 }
 
 void quota_heard(struct connection *connection)
@@ -328,7 +328,7 @@ static void close_silent(struct timer *timer)
         struct connection *connection = container_of(link, struct connection, in_silent);
 
         if (connection->silent_since + SILENCE_MAX > loop_now(clients->settings.loop)) {
-            timer_set_at(clients->settings.loop, timer, connection->silent_since + SILENCE_MAX);
+            loop_set_timer(clients->settings.loop, timer, connection->silent_since + SILENCE_MAX);
             break;
         }
         list_remove(link);
@@ -427,7 +427,7 @@ void quota_serve(struct clients *clients)
         if (list_is_linked(&user->in_busy) && time_to_go_on(user) < next)
             next = time_to_go_on(user);
     }
-    timer_set_at(clients->settings.loop, &users->resume, next);
+    loop_set_timer(clients->settings.loop, &users->resume, next);
 }
 
 /* ---- Requests and answers in memory ---- */
@@ -571,8 +571,8 @@ void quota_finish(struct clients *clients)
         log_left_out(user);
         forget_user(user);
     }
-    timer_set_at(clients->settings.loop, &users->resume, LOOP_NEVER);
-    timer_set_at(clients->settings.loop, &users->silence, LOOP_NEVER);
-    timer_set_at(clients->settings.loop, &users->review_timer, LOOP_NEVER);
+    loop_set_timer(clients->settings.loop, &users->resume, LOOP_NEVER);
+    loop_set_timer(clients->settings.loop, &users->silence, LOOP_NEVER);
+    loop_set_timer(clients->settings.loop, &users->review_timer, LOOP_NEVER);
     id_map_finish(&users->by_uid);
 }

@@ -50,7 +50,7 @@ static void receive_changes(struct watch *watch, uint32_t events)
     (void)events;
     if (length > 0 && concerns_file(accounts, bytes, (size_t)length) &&
         !list_is_linked(&accounts->settle.in_loop))
-        timer_set_at(accounts->loop, &accounts->settle, loop_now(accounts->loop) + SETTLE);
+        loop_set_timer(accounts->loop, &accounts->settle, loop_now(accounts->loop) + SETTLE);
 }
 
 static void report_change(struct timer *timer)
@@ -104,7 +104,7 @@ void accounts_finish(struct accounts *accounts)
 {
     if (accounts->loop == NULL)
         return;
-    timer_set_at(accounts->loop, &accounts->settle, LOOP_NEVER);
+    loop_set_timer(accounts->loop, &accounts->settle, LOOP_NEVER);
     if (accounts->changes.descriptor >= 0) {
         loop_remove(accounts->loop, &accounts->changes);
         close(accounts->changes.descriptor);

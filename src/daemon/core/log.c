@@ -55,7 +55,7 @@ static void turn_over(struct log *log)
 void log_finish(struct log *log)
 {
     log_flush(log);
-    timer_set_at(log->loop, &log->flush, LOOP_NEVER);
+    loop_set_timer(log->loop, &log->flush, LOOP_NEVER);
     text_finish(&log->lines);
 }
 
@@ -63,7 +63,7 @@ void log_flush(struct log *log)
 {
     size_t done = 0;
 
-    timer_set_at(log->loop, &log->flush, LOOP_NEVER);
+    loop_set_timer(log->loop, &log->flush, LOOP_NEVER);
     while (done < log->lines.length) {
         ssize_t written = write(log->descriptor, log->lines.bytes + done, log->lines.length - done);
 
@@ -145,7 +145,7 @@ size_t log_end(struct log *log)
     if (log->lines.length >= FLUSH_AT)
         log_flush(log);
     else if (!list_is_linked(&log->flush.in_loop))
-        timer_set_at(log->loop, &log->flush, loop_now(log->loop) + KEPT_FOR);
+        loop_set_timer(log->loop, &log->flush, loop_now(log->loop) + KEPT_FOR);
     return length;
 }
 

@@ -85,7 +85,7 @@ void loop_remove(struct loop *loop, struct watch *watch)
     }
 }
 
-void timer_set_at(struct loop *loop, struct timer *timer, int64_t at)
+void loop_set_timer(struct loop *loop, struct timer *timer, int64_t at)
 {
     struct list_link *place;
 
@@ -124,7 +124,7 @@ static void fire_timers(struct loop *loop)
     loop->is_due = false;
     loop->postponed = 0;
     while (timer != NULL && timer->at <= loop->now) {
-        timer_set_at(loop, timer, LOOP_NEVER);
+        loop_set_timer(loop, timer, LOOP_NEVER);
         timer->fire(timer);
         timer = first_timer(loop);
     }
@@ -182,7 +182,7 @@ static void skip_suspend(struct loop *loop)
     while (!list_is_empty(&moved)) {
         struct timer *timer = container_of(list_first(&moved), struct timer, in_loop);
 
-        timer_set_at(loop, timer, timer->at + new);
+        loop_set_timer(loop, timer, timer->at + new);
     }
 }
 

@@ -60,7 +60,7 @@ void loop_change(struct loop *loop, struct watch *watch, uint32_t events);
 void loop_remove(struct loop *loop, struct watch *watch);
 
 /* Sets or moves a timer; LOOP_NEVER removes it. */
-void timer_set_at(struct loop *loop, struct timer *timer, int64_t at);
+void loop_set_timer(struct loop *loop, struct timer *timer, int64_t at);
 
 /* Returns CLOCK_BOOTTIME. All calls of a turn return the same time, that of its begin. */
 int64_t loop_now(const struct loop *loop);

@@ -116,7 +116,7 @@ static void end_unstarted(struct helper *helper, enum runner_outcome outcome, in
     list_remove(&helper->in_list);
     helper->end = (struct runner_end){.outcome = outcome, .number = number};
     list_append(&runner->over, &helper->in_list);
-    timer_set_at(helper->runner->loop, &runner->report, loop_now(helper->runner->loop));
+    loop_set_timer(helper->runner->loop, &runner->report, loop_now(helper->runner->loop));
 }
 
 static void report_ended(struct timer *timer)
@@ -193,7 +193,7 @@ static int start_helper(struct helper *helper)
         return ENOMEM;
     }
     helper->late = (struct timer){.fire = kill_late, .skips_suspend = true};
-    timer_set_at(loop, &helper->late, loop_now(loop) + helper->deadline);
+    loop_set_timer(loop, &helper->late, loop_now(loop) + helper->deadline);
     return 0;
 }
 
@@ -221,7 +221,7 @@ static bool start_next(struct runner *runner)
         helper->tried_at = loop_now(loop);
     number = start_helper(helper);
     if (number != 0 && may_retry(helper, number)) {
-        timer_set_at(loop, &runner->retry, loop_now(loop) + RETRY);
+        loop_set_timer(loop, &runner->retry, loop_now(loop) + RETRY);
         return false;
     }
     if (number != 0) {
@@ -272,7 +272,7 @@ static void close_descriptors(struct helper *helper)
 {
     struct loop *loop = helper->runner->loop;
 
-    timer_set_at(loop, &helper->late, LOOP_NEVER);
+    loop_set_timer(loop, &helper->late, LOOP_NEVER);
     close_output(helper);
     loop_remove(loop, &helper->process);
     close(helper->process.descriptor);
@@ -447,8 +447,8 @@ void runner_destroy(struct runner *runner)
 {
     if (runner == NULL)
         return;
-    timer_set_at(runner->loop, &runner->report, LOOP_NEVER);
-    timer_set_at(runner->loop, &runner->retry, LOOP_NEVER);
+    loop_set_timer(runner->loop, &runner->report, LOOP_NEVER);
+    loop_set_timer(runner->loop, &runner->retry, LOOP_NEVER);
     free_helpers(&runner->waiting[false], false);
     free_helpers(&runner->waiting[true], false);
     free_helpers(&runner->over, false);

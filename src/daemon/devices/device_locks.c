@@ -85,7 +85,7 @@ static int64_t now_of(const struct device_locks *locks)
 
 static void set_timer(struct device_locks *locks, struct timer *timer, int64_t after)
 {
-    timer_set_at(locks->settings.loop, timer, now_of(locks) + after);
+    loop_set_timer(locks->settings.loop, timer, now_of(locks) + after);
 }
 
 static void close_watch(struct device_locks *locks, struct watch *watch)
@@ -209,7 +209,7 @@ static void note_answer(struct device_lock *lock)
     lock->is_unanswered = false;
     locks->unanswered--;
     if (locks->unanswered == 0) {
-        timer_set_at(locks->settings.loop, &locks->answers, LOOP_NEVER);
+        loop_set_timer(locks->settings.loop, &locks->answers, LOOP_NEVER);
         locks->settings.events.answered(locks->settings.events.context);
     }
 }
@@ -542,10 +542,10 @@ void device_locks_destroy(struct device_locks *locks)
         close_watch(locks, &locks->items[i].asking);
         let_go(&locks->items[i]);
     }
-    timer_set_at(locks->settings.loop, &locks->let_go, LOOP_NEVER);
-    timer_set_at(locks->settings.loop, &locks->answers, LOOP_NEVER);
-    timer_set_at(locks->settings.loop, &locks->retry, LOOP_NEVER);
-    timer_set_at(locks->settings.loop, &locks->owed, LOOP_NEVER);
+    loop_set_timer(locks->settings.loop, &locks->let_go, LOOP_NEVER);
+    loop_set_timer(locks->settings.loop, &locks->answers, LOOP_NEVER);
+    loop_set_timer(locks->settings.loop, &locks->retry, LOOP_NEVER);
+    loop_set_timer(locks->settings.loop, &locks->owed, LOOP_NEVER);
     free(locks->items);
     free(locks->scope);
     free(locks);

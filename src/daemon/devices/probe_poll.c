@@ -314,7 +314,7 @@ void probe_poll_schedule(struct probe_poll *poll)
         return;
     next = next_time(poll);
     if (poll->timer.at != next || !list_is_linked(&poll->timer.in_loop))
-        timer_set_at(poll->settings.loop, &poll->timer, next);
+        loop_set_timer(poll->settings.loop, &poll->timer, next);
 }
 
 bool probe_poll_answers(const struct probe_poll *poll)
@@ -478,7 +478,7 @@ void probe_poll_destroy(struct probe_poll *poll)
     if (poll->probe.is_open)
         loop_remove(poll->settings.loop, &poll->answers);
     probe_finish(&poll->probe);
-    timer_set_at(poll->settings.loop, &poll->timer, LOOP_NEVER);
+    loop_set_timer(poll->settings.loop, &poll->timer, LOOP_NEVER);
     machine_report_finish_problems(&poll->problems);
     machine_report_finish(&poll->first);
     free(poll);

@@ -190,7 +190,7 @@ bool deferred_claims_take_early(struct connection *connection, struct wire_messa
         quota->early++;
     pool->early_timer.fire = early_messages_are_due;
     if (!list_is_linked(&pool->early_timer.in_loop))
-        timer_set_at(&pool->loop, &pool->early_timer, postponed->deadline);
+        loop_set_timer(&pool->loop, &pool->early_timer, postponed->deadline);
     return true;
 }
 
@@ -216,9 +216,10 @@ void deferred_claims_continue_early(struct pool *pool)
     }
     engine_events_settle(pool);
     if (!list_is_empty(&pool->early_messages))
-        timer_set_at(&pool->loop, &pool->early_timer,
-                     container_of(list_first(&pool->early_messages), struct deferred_claim, in_pool)
-                         ->deadline);
+        loop_set_timer(
+            &pool->loop, &pool->early_timer,
+            container_of(list_first(&pool->early_messages), struct deferred_claim, in_pool)
+                ->deadline);
 }
 
 static void forget_claims(struct list *list, const struct connection *connection)

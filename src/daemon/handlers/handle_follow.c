@@ -40,7 +40,7 @@ void handle_follow(struct connection *connection, struct wire_message *message)
         connection_refuse(connection, message->number, &error);
         return;
     }
-    watcher->follower = (struct follower){
+    watcher->follower = (struct stream_follower){
         .knows_epoch = message->epoch == followers_epoch(pool->followers),
         .mark = message->after,
         .ended = message->id,

@@ -10,7 +10,7 @@
 /* A record of which so many bytes at the end are zero was not finished by its writer. */
 enum { UNWRITTEN = 8 };
 
-struct reading {
+struct journal_reading {
     const char *bytes;
     size_t length;
     journal_read_function *take;
@@ -30,7 +30,8 @@ static size_t find_end(const struct text *bytes)
 }
 
 /* Notes a damage or a repair. */
-static void note_reason(struct reading *reading, size_t at, const struct berth_error *reason)
+static void note_reason(struct journal_reading *reading, size_t at,
+                        const struct berth_error *reason)
 {
     if (reading->contents.damages + reading->contents.repairs > 0)
         return;
@@ -38,14 +39,15 @@ static void note_reason(struct reading *reading, size_t at, const struct berth_e
     reading->contents.reason = *reason;
 }
 
-static void note_damage(struct reading *reading, size_t at, const struct berth_error *reason)
+static void note_damage(struct journal_reading *reading, size_t at,
+                        const struct berth_error *reason)
 {
     note_reason(reading, at, reason);
     reading->contents.damages++;
 }
 
 /* Returns the next place from `at` on where a valid record begins; the end if there is none. */
-static size_t find_record(const struct reading *reading, size_t at)
+static size_t find_record(const struct journal_reading *reading, size_t at)
 {
     while (at < reading->length) {
         const char *found = memchr(reading->bytes + at, JOURNAL_FORMAT, reading->length - at);
@@ -66,7 +68,7 @@ static size_t find_record(const struct reading *reading, size_t at)
 
 /* Returns whether the bytes from `at` on are the beginning of a record whose end was not written.
  * `end`: where the zeros begin. */
-static bool is_torn(const struct reading *reading, size_t at, size_t end)
+static bool is_torn(const struct journal_reading *reading, size_t at, size_t end)
 {
     const unsigned char *header = (const unsigned char *)reading->bytes + at;
     unsigned guard;
@@ -82,7 +84,7 @@ static bool is_torn(const struct reading *reading, size_t at, size_t end)
 }
 
 /* Passes the record on, and finishes it. */
-static int take_record(struct reading *reading, struct journal_record *record, size_t at)
+static int take_record(struct journal_reading *reading, struct journal_record *record, size_t at)
 {
     struct berth_error why = BERTH_ERROR_INIT;
     int code = reading->take(reading->context, record, &why);
@@ -98,8 +100,8 @@ static int take_record(struct reading *reading, struct journal_record *record, s
 }
 
 /* Decodes the record at `at` with its one wrong byte put right. */
-static int decode_repaired(struct reading *reading, size_t at, struct journal_record *ret_record,
-                           size_t *ret_used)
+static int decode_repaired(struct journal_reading *reading, size_t at,
+                           struct journal_record *ret_record, size_t *ret_used)
 {
     text_clear(&reading->repaired);
     if (!journal_repair(reading->bytes + at, reading->length - at, &reading->repaired))
@@ -109,7 +111,7 @@ static int decode_repaired(struct reading *reading, size_t at, struct journal_re
 }
 
 /* Deals with a record that cannot be decoded: repairs it, or goes to the next one. */
-static int skip_damage(struct reading *reading, size_t *at, size_t end,
+static int skip_damage(struct journal_reading *reading, size_t *at, size_t end,
                        const struct berth_error *why)
 {
     struct journal_record record;
@@ -136,7 +138,7 @@ static int skip_damage(struct reading *reading, size_t *at, size_t end,
 }
 
 /* Reads one record. Returns 1 to go on, 0 if the rest is of no use, or BERTH_ERROR_MEMORY. */
-static int read_next(struct reading *reading, size_t *at, size_t end)
+static int read_next(struct journal_reading *reading, size_t *at, size_t end)
 {
     struct berth_error why = BERTH_ERROR_INIT;
     struct journal_record record;
@@ -157,7 +159,7 @@ static int read_next(struct reading *reading, size_t *at, size_t end)
 int journal_read_all(const struct text *bytes, journal_read_function *take, void *context,
                      struct journal_contents *ret_contents, struct berth_error *error)
 {
-    struct reading reading = {
+    struct journal_reading reading = {
         .bytes = bytes->bytes, .length = bytes->length, .take = take, .context = context};
     size_t end = find_end(bytes);
     size_t at = 0;

@@ -412,7 +412,7 @@ static void answer_tests(struct pool *pool)
     int64_t began = clock_now();
 
     if (pool->tests_again > loop_now(&pool->loop)) {
-        timer_set_at(&pool->loop, &pool->test_timer, pool->tests_again);
+        loop_set_timer(&pool->loop, &pool->test_timer, pool->tests_again);
         return;
     }
     list_for_each (link, &pool->watchers) {
@@ -428,8 +428,8 @@ static void answer_tests(struct pool *pool)
     }
     if (clock_now() - began > TESTS_LONG)
         pool->tests_again = loop_now(&pool->loop) + TESTS_PAUSE * (clock_now() - began);
-    timer_set_at(&pool->loop, &pool->test_timer,
-                 next == TIME_NEVER ? LOOP_NEVER : pool_clock_loop_time(&pool->clock, next));
+    loop_set_timer(&pool->loop, &pool->test_timer,
+                   next == TIME_NEVER ? LOOP_NEVER : pool_clock_loop_time(&pool->clock, next));
 }
 
 void engine_events_settle(struct pool *pool)

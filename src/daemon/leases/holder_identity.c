@@ -88,7 +88,7 @@ static void ask_later(struct pool *pool, const struct identity_request *asked, s
     }
     pool->identity_timer.fire = ask_again;
     if (first < asked->ids.count && !list_is_linked(&pool->identity_timer.in_loop))
-        timer_set_at(&pool->loop, &pool->identity_timer, loop_now(&pool->loop) + RETRY);
+        loop_set_timer(&pool->loop, &pool->identity_timer, loop_now(&pool->loop) + RETRY);
 }
 
 static void take_identities(void *context, struct reader_answer *answer)
@@ -136,7 +136,7 @@ static void add_unconfirmed(struct pool *pool, uint32_t account, struct identity
     }
 }
 
-static void ask(struct pool *pool, const struct job *first)
+static void ask_identities(struct pool *pool, const struct job *first)
 {
     struct identity_request *asked = calloc(1, sizeof(*asked));
     struct reader_request request = {.question = READER_DESCRIBE, .identity_only = true};
@@ -162,12 +162,12 @@ void holder_identity_confirm(struct pool *pool)
         const struct job *job = container_of(link, struct job, in_pool);
 
         if (is_unconfirmed(job) && !job->holder->is_asked)
-            ask(pool, job);
+            ask_identities(pool, job);
     }
 }
 
 void holder_identity_learn(struct pool *pool, const struct job *job)
 {
     if (!job->holder->is_asked && job->holder->began == 0)
-        ask(pool, job);
+        ask_identities(pool, job);
 }

@@ -214,8 +214,8 @@ static void lease_watch_free(struct pool *pool, struct lease_watch *guard)
         loop_remove(&pool->loop, &guard->process);
         close(guard->process.descriptor);
     }
-    timer_set_at(&pool->loop, &guard->force, LOOP_NEVER);
-    timer_set_at(&pool->loop, &guard->release_timer, LOOP_NEVER);
+    loop_set_timer(&pool->loop, &guard->force, LOOP_NEVER);
+    loop_set_timer(&pool->loop, &guard->release_timer, LOOP_NEVER);
     list_remove(&guard->in_warnings);
     if (guard->ended_holder >= 0)
         close(guard->ended_holder);

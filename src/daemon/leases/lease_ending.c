@@ -84,7 +84,7 @@ static void set_force(struct pool *pool, struct job *job, int64_t force_at)
     /* A supervisor that lives uses force by itself, and then has something to say. */
     if (job->connection != NULL && !job_is_over(job))
         force_at = clock_after(force_at, SUPERVISOR_TIME);
-    timer_set_at(&pool->loop, &guard->force, pool_clock_loop_time(&pool->clock, force_at));
+    loop_set_timer(&pool->loop, &guard->force, pool_clock_loop_time(&pool->clock, force_at));
 }
 
 /* ---- Processes that are left ---- */
@@ -116,7 +116,7 @@ static void take_exit_code(struct lease_watch *guard, struct optional_number fou
     guard->ended_holder = -1;
 }
 
-static void drain(struct pool *pool, struct job *job)
+static void drain_lease(struct pool *pool, struct job *job)
 {
     job->state = JOB_DRAINING;
     journal_write_job(pool, job);
@@ -155,7 +155,7 @@ static void answer_release(struct lease_watch *guard)
 {
     const struct job *job = guard->job;
 
-    timer_set_at(&guard->pool->loop, &guard->release_timer, LOOP_NEVER);
+    loop_set_timer(&guard->pool->loop, &guard->release_timer, LOOP_NEVER);
     if (guard->release != 0 && job->connection != NULL)
         connection_send(job->connection, &(struct wire_message){
                                              .type = WIRE_DONE,
@@ -170,8 +170,8 @@ bool lease_ending_answer_later(struct pool *pool, struct job *job, uint64_t numb
     if (job->state != JOB_LOOKING)
         return false;
     job->guard->release = number;
-    timer_set_at(&pool->loop, &job->guard->release_timer,
-                 loop_now(&pool->loop) + LEASE_ENDING_ANSWER);
+    loop_set_timer(&pool->loop, &job->guard->release_timer,
+                   loop_now(&pool->loop) + LEASE_ENDING_ANSWER);
     return true;
 }
 
@@ -196,7 +196,7 @@ static void leftovers_looked(void *context, bool is_gone, struct optional_number
         if (is_gone)
             lease_ending_done(pool, job);
         else
-            drain(pool, job);
+            drain_lease(pool, job);
     } else if (!guard->is_unconfirmed && guard->held_signal != 0) {
         signal_holder(guard, guard->held_signal);
         guard->held_signal = 0;
@@ -387,7 +387,7 @@ void lease_ending_client_gone(struct pool *pool, struct job *job)
 }
 
 /* Looks for processes that are left; the answer decides. */
-static void look(struct pool *pool, struct job *job)
+static void look_for_processes(struct pool *pool, struct job *job)
 {
     struct leftovers *leftovers = open_leftovers(pool, job);
     struct lease_watch *guard = job->guard;
@@ -412,7 +412,7 @@ void lease_ending_force(struct pool *pool, struct job *job)
     signal_all(pool, job, SIGKILL);
     /* The ends of the processes do the rest. Who holds by a connection alone has had its time. */
     if (job->hold == LEASE_HOLD_CONNECTION && !job_is_over(job))
-        look(pool, job);
+        look_for_processes(pool, job);
 }
 
 void lease_ending_force_due(struct timer *timer)
@@ -452,7 +452,7 @@ static void end_lease(struct pool *pool, struct job *job, bool wants_exit_code)
     if (job->hold == LEASE_HOLD_CONNECTION || job_is_preparing(job))
         lease_ending_done(pool, job);
     else
-        look(pool, job);
+        look_for_processes(pool, job);
 }
 
 void lease_ending_holder_gone(struct pool *pool, struct job *job)

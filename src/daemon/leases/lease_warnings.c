@@ -115,7 +115,7 @@ static void warnings_are_due(struct timer *timer)
         if (!guard->job->restored)
             warn_of_limit(pool, guard->job);
     }
-    timer_set_at(&pool->loop, timer, pool_clock_loop_time(&pool->clock, next));
+    loop_set_timer(&pool->loop, timer, pool_clock_loop_time(&pool->clock, next));
 }
 
 void lease_warnings_limit(struct pool *pool, struct job *job)
@@ -135,7 +135,7 @@ void lease_warnings_limit(struct pool *pool, struct job *job)
     list_append(&warnings->watches, &job->guard->in_warnings);
     if (!list_is_linked(&warnings->timer.in_loop) ||
         pool_clock_loop_time(&pool->clock, at) < warnings->timer.at)
-        timer_set_at(&pool->loop, &warnings->timer, pool_clock_loop_time(&pool->clock, at));
+        loop_set_timer(&pool->loop, &warnings->timer, pool_clock_loop_time(&pool->clock, at));
 }
 
 /* ---- Leases that are not used ---- */
@@ -323,7 +323,7 @@ void lease_warnings_finish(struct pool *pool)
 {
     if (pool->lease_warnings == NULL)
         return;
-    timer_set_at(&pool->loop, &pool->lease_warnings->timer, LOOP_NEVER);
+    loop_set_timer(&pool->loop, &pool->lease_warnings->timer, LOOP_NEVER);
     free(pool->lease_warnings);
     pool->lease_warnings = NULL;
 }

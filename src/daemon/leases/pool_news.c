@@ -11,7 +11,7 @@
 #include "daemon/stream/followers.h"
 
 /* Answers the FOLLOW of a client. */
-static void answer_follower(void *context, struct follower *follower, uint32_t kinds)
+static void answer_follower(void *context, struct stream_follower *follower, uint32_t kinds)
 {
     struct pool *pool = context;
     struct watcher *watcher = container_of(follower, struct watcher, follower);

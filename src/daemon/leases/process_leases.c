@@ -14,11 +14,11 @@ static void find_uses(const struct pool *pool, struct use_list *uses)
         if (job->by_lease.id == 0 || !engine_get_lease(pool->engine, job->by_lease.id, &view))
             continue;
         for (uint32_t i = 0; i < view.slot_count; i++) {
-            struct use *use = vector_append(uses);
+            struct lease_use *use = vector_append(uses);
 
             if (use == NULL)
                 return;
-            *use = (struct use){
+            *use = (struct lease_use){
                 .slot = view.slots[i],
                 .uid = job->holder->uid,
                 .lease = job->by_id.id,

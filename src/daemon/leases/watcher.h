@@ -22,7 +22,7 @@ struct connection;
 struct watcher {
     struct list_link in_pool;
     struct list_link in_connection;
-    struct follower follower; /* of WIRE_FOLLOW */
+    struct stream_follower follower; /* of WIRE_FOLLOW */
     struct connection *connection;
     uint64_t number;
     uint64_t id;                   /* of WIRE_WATCH; 0: another request */

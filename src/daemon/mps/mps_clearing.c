@@ -13,7 +13,8 @@ static void set_timer(struct mps_clearing *clearing, int64_t after)
 {
     struct loop *loop = clearing->settings->loop;
 
-    timer_set_at(loop, &clearing->timer, after == LOOP_NEVER ? LOOP_NEVER : loop_now(loop) + after);
+    loop_set_timer(loop, &clearing->timer,
+                   after == LOOP_NEVER ? LOOP_NEVER : loop_now(loop) + after);
 }
 
 static void signal_processes(const struct mps_clearing *clearing, int number)

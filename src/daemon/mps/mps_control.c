@@ -118,15 +118,15 @@ static void set_timeout(struct mps_control *control, int64_t after)
 {
     struct loop *loop = control->settings->loop;
 
-    timer_set_at(loop, &control->timeout,
-                 after == LOOP_NEVER ? LOOP_NEVER : loop_now(loop) + after);
+    loop_set_timer(loop, &control->timeout,
+                   after == LOOP_NEVER ? LOOP_NEVER : loop_now(loop) + after);
 }
 
 static void enter_state(struct mps_control *control, enum mps_state state, int64_t timeout)
 {
     control->state = state;
     set_timeout(control, timeout);
-    timer_set_at(control->settings->loop, &control->ask_again, LOOP_NEVER);
+    loop_set_timer(control->settings->loop, &control->ask_again, LOOP_NEVER);
 }
 
 /* ---- Commands ---- */
@@ -165,7 +165,7 @@ static void ask_later(struct mps_control *control)
 {
     struct loop *loop = control->settings->loop;
 
-    timer_set_at(loop, &control->ask_again, loop_now(loop) + ANSWER_PAUSE);
+    loop_set_timer(loop, &control->ask_again, loop_now(loop) + ANSWER_PAUSE);
 }
 
 static void ask_whether_it_answers(struct mps_control *control)

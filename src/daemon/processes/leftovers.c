@@ -74,7 +74,7 @@ struct leftovers {
     struct timer look_again;
 };
 
-static void ask(struct leftovers *leftovers);
+static void ask_readers(struct leftovers *leftovers);
 
 /* ---- Processes ---- */
 
@@ -121,7 +121,7 @@ static void process_ended(struct watch *watch, uint32_t events)
         leftovers->root = 0; /* the number may become another process's */
     remove_process(leftover);
     if (leftovers->count == 0)
-        ask(leftovers);
+        ask_readers(leftovers);
     leftovers->events.spent(leftovers->events.context, clock_read(CLOCK_THREAD_CPUTIME_ID) - began);
 }
 
@@ -231,9 +231,9 @@ static void review_undecided(struct leftovers *leftovers)
             remove_process(leftover);
     }
     if (is_any)
-        timer_set_at(leftovers->loop, &leftovers->look_again, now + LOOK_PERIOD);
+        loop_set_timer(leftovers->loop, &leftovers->look_again, now + LOOK_PERIOD);
     else if (leftovers->is_more)
-        timer_set_at(leftovers->loop, &leftovers->look_again, now + PARTIAL_PAUSE);
+        loop_set_timer(leftovers->loop, &leftovers->look_again, now + PARTIAL_PAUSE);
 }
 
 static void take_processes(struct leftovers *leftovers, struct reader_answer *answer)
@@ -285,7 +285,7 @@ static void take_answer(void *context, struct reader_answer *answer)
         is_reported = is_reported && !leftovers->is_again_reported;
         leftovers->is_again = false;
         leftovers->is_again_reported = false;
-        ask(leftovers);
+        ask_readers(leftovers);
     } else if (is_reported && may_be_decided(leftovers)) {
         leftovers->is_reported = true;
         is_reported = false;
@@ -326,7 +326,7 @@ static int fill_request(const struct leftovers *leftovers, struct reader_request
 }
 
 /* Asks the readers, or once more after the look that is out. */
-static void ask(struct leftovers *leftovers)
+static void ask_readers(struct leftovers *leftovers)
 {
     struct reader_request request = {0};
 
@@ -334,20 +334,20 @@ static void ask(struct leftovers *leftovers)
         leftovers->is_again = true;
         return;
     }
-    timer_set_at(leftovers->loop, &leftovers->look_again, LOOP_NEVER);
+    loop_set_timer(leftovers->loop, &leftovers->look_again, LOOP_NEVER);
     if (fill_request(leftovers, &request) == 0)
         leftovers->query = reader_pool_ask(leftovers->readers, leftovers->account, &request,
                                            take_answer, leftovers);
     else
         reader_request_finish(&request);
     if (leftovers->query == NULL)
-        timer_set_at(leftovers->loop, &leftovers->look_again,
-                     loop_now(leftovers->loop) + PARTIAL_PAUSE);
+        loop_set_timer(leftovers->loop, &leftovers->look_again,
+                       loop_now(leftovers->loop) + PARTIAL_PAUSE);
 }
 
 static void look_again(struct timer *timer)
 {
-    ask(container_of(timer, struct leftovers, look_again));
+    ask_readers(container_of(timer, struct leftovers, look_again));
 }
 
 void leftovers_look(struct leftovers *leftovers, bool wants_exit_code)
@@ -358,7 +358,7 @@ void leftovers_look(struct leftovers *leftovers, bool wants_exit_code)
         leftovers->is_again_reported = true;
     else
         leftovers->is_reported = true;
-    ask(leftovers);
+    ask_readers(leftovers);
 }
 
 void leftovers_signal(struct leftovers *leftovers, int number)
@@ -370,7 +370,7 @@ void leftovers_signal(struct leftovers *leftovers, int number)
     list_for_each (link, &leftovers->processes)
         signal_process(container_of(link, struct leftover, in_leftovers), number);
     if (leftovers->has_answer ? number == SIGKILL || leftovers->is_more : leftovers->query == NULL)
-        ask(leftovers);
+        ask_readers(leftovers);
 }
 
 void leftovers_spare(struct leftovers *leftovers, pid_t pid, int64_t at)
@@ -425,7 +425,7 @@ void leftovers_free(struct leftovers *leftovers)
     if (leftovers == NULL)
         return;
     reader_pool_cancel(leftovers->query);
-    timer_set_at(leftovers->loop, &leftovers->look_again, LOOP_NEVER);
+    loop_set_timer(leftovers->loop, &leftovers->look_again, LOOP_NEVER);
     list_for_each (link, &leftovers->processes)
         remove_process(container_of(link, struct leftover, in_leftovers));
     id_map_finish(&leftovers->by_pid);

@@ -27,7 +27,7 @@
 #include "model/machine/device.h"
 
 /* A lease on a device. */
-struct use {
+struct lease_use {
     uint32_t slot;
     uint32_t uid;          /* of the lease */
     uint64_t lease;        /* the id that users see */
@@ -36,11 +36,11 @@ struct use {
 };
 
 struct use_list {
-    VECTOR_OF(struct use);
+    VECTOR_OF(struct lease_use);
 };
 
 /* A container with a process of the lease, on any device. */
-struct peer {
+struct container_peer {
     const char *container;
     uint64_t lease;
 };
@@ -49,7 +49,7 @@ struct peer {
 enum { PEERS_MAX = 256 };
 
 struct peer_list {
-    VECTOR_OF(struct peer);
+    VECTOR_OF(struct container_peer);
 };
 
 /* Returns whether the process is the user's: by its uid, or as the owner of its container. */

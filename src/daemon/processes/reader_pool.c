@@ -226,7 +226,7 @@ static void penalize_user(struct reader_pool *pool, struct reader_user *user)
 
 static void set_timer(struct reader_slot *slot, int64_t after)
 {
-    timer_set_at(slot->pool->loop, &slot->timer, loop_now(slot->pool->loop) + after);
+    loop_set_timer(slot->pool->loop, &slot->timer, loop_now(slot->pool->loop) + after);
 }
 
 static void close_reader(struct reader_slot *slot)
@@ -235,7 +235,7 @@ static void close_reader(struct reader_slot *slot)
         loop_remove(slot->pool->loop, &slot->watch);
     slot->is_open = false;
     reader_finish(&slot->reader);
-    timer_set_at(slot->pool->loop, &slot->timer, LOOP_NEVER);
+    loop_set_timer(slot->pool->loop, &slot->timer, LOOP_NEVER);
 }
 
 /* Gives the query of a reader that is gone back to its user, as the next one. */
@@ -294,7 +294,7 @@ static void take_answers(struct reader_slot *slot)
     if (code == 0)
         return;
     slot->failures = 0;
-    timer_set_at(pool->loop, &slot->timer, LOOP_NEVER);
+    loop_set_timer(pool->loop, &slot->timer, LOOP_NEVER);
     report_failure(pool, NULL);
     if (slot->query != NULL) {
         if (reader_touch(&slot->reader).count - slot->first_count > READER_POOL_LONG)
@@ -459,7 +459,7 @@ static struct reader_user *find_next_user(struct reader_pool *pool, size_t free_
             continue;
         }
         if (is_refused(pool, user)) {
-            timer_set_at(pool->loop, &pool->hopeless, now);
+            loop_set_timer(pool->loop, &pool->hopeless, now);
             continue;
         }
         if (free_count > (is_penalized ? 1U : 0U))
@@ -576,7 +576,7 @@ void reader_pool_destroy(struct reader_pool *pool)
 {
     if (pool == NULL)
         return;
-    timer_set_at(pool->loop, &pool->hopeless, LOOP_NEVER);
+    loop_set_timer(pool->loop, &pool->hopeless, LOOP_NEVER);
     for (size_t i = 0; i < READER_POOL_READERS; i++) {
         close_reader(&pool->slots[i]);
         put_back_query(&pool->slots[i]);

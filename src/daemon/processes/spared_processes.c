@@ -25,7 +25,7 @@ void spared_processes_init(struct spared_processes *processes, struct loop *loop
 static void forget_process(struct spared_process *spared)
 {
     loop_remove(spared->processes->loop, &spared->watch);
-    timer_set_at(spared->processes->loop, &spared->timer, LOOP_NEVER);
+    loop_set_timer(spared->processes->loop, &spared->timer, LOOP_NEVER);
     close(spared->watch.descriptor);
     list_remove(&spared->in_list);
     free(spared);
@@ -77,7 +77,7 @@ void spared_processes_add(struct spared_processes *processes, pid_t pid, int des
         return;
     }
     list_append(&processes->list, &spared->in_list);
-    timer_set_at(processes->loop, &spared->timer, at);
+    loop_set_timer(processes->loop, &spared->timer, at);
 }
 
 bool spared_processes_has(const struct spared_processes *processes, pid_t pid)

@@ -21,7 +21,7 @@ struct followers {
     uint64_t mark;           /* counts the changes */
     uint64_t changed[KINDS]; /* the mark of each kind's last change */
     uint64_t ended;          /* leases */
-    struct list list;        /* struct follower */
+    struct list list;        /* struct stream_follower */
     struct timer timer;      /* when the next of them may be notified */
     int64_t read_at;         /* when a user's program asked last, in the loop's time */
 };
@@ -63,7 +63,7 @@ void followers_destroy(struct followers *followers)
         return;
     list_for_each (link, &followers->list)
         list_remove(link);
-    timer_set_at(followers->settings.loop, &followers->timer, LOOP_NEVER);
+    loop_set_timer(followers->settings.loop, &followers->timer, LOOP_NEVER);
     free(followers);
 }
 
@@ -112,14 +112,14 @@ void followers_note_ended(struct followers *followers, uint64_t count)
     followers->ended = count;
 }
 
-void followers_add(struct followers *followers, struct follower *follower)
+void followers_add(struct followers *followers, struct stream_follower *follower)
 {
     list_append(&followers->list, &follower->in_followers);
     if (!follower->is_recorder && (follower->kinds & WIRE_NEWS_LEASE) != 0)
         followers->read_at = now_of(followers);
 }
 
-void followers_remove(struct follower *follower)
+void followers_remove(struct stream_follower *follower)
 {
     list_remove(&follower->in_followers);
 }
@@ -129,7 +129,8 @@ bool followers_read_leases(const struct followers *followers)
     if (followers->read_at != 0 && now_of(followers) - followers->read_at < READERS_PAUSE)
         return true;
     list_for_each (link, &followers->list) {
-        const struct follower *follower = container_of(link, struct follower, in_followers);
+        const struct stream_follower *follower =
+            container_of(link, struct stream_follower, in_followers);
 
         if (!follower->is_recorder && (follower->kinds & WIRE_NEWS_LEASE) != 0)
             return true;
@@ -138,7 +139,7 @@ bool followers_read_leases(const struct followers *followers)
 }
 
 /* Returns the kinds that have changed since the follower knew them. */
-static uint32_t find_news(const struct followers *followers, const struct follower *follower)
+static uint32_t find_news(const struct followers *followers, const struct stream_follower *follower)
 {
     uint32_t kinds = 0;
 
@@ -160,7 +161,7 @@ void followers_notify(struct followers *followers)
     if (list_is_empty(&followers->list) && !list_is_linked(&followers->timer.in_loop))
         return;
     list_for_each (link, &followers->list) {
-        struct follower *follower = container_of(link, struct follower, in_followers);
+        struct stream_follower *follower = container_of(link, struct stream_follower, in_followers);
         uint32_t kinds = find_news(followers, follower);
         int64_t due = follower->notified_at + follower->interval;
 
@@ -171,7 +172,7 @@ void followers_notify(struct followers *followers)
         else if (due < next)
             next = due;
     }
-    timer_set_at(followers->settings.loop, &followers->timer, next);
+    loop_set_timer(followers->settings.loop, &followers->timer, next);
 }
 
 int64_t followers_load_interval(const struct followers *followers)
@@ -179,7 +180,8 @@ int64_t followers_load_interval(const struct followers *followers)
     int64_t interval = 0;
 
     list_for_each (link, &followers->list) {
-        const struct follower *follower = container_of(link, struct follower, in_followers);
+        const struct stream_follower *follower =
+            container_of(link, struct stream_follower, in_followers);
 
         if ((follower->kinds & WIRE_NEWS_LOAD) != 0 &&
             (interval == 0 || follower->interval < interval))

@@ -21,7 +21,7 @@ struct followers;
 
 /* One follower: what it knows and what it wants to be notified of. The caller's memory; zeroed
  * memory follows nothing. */
-struct follower {
+struct stream_follower {
     struct list_link in_followers;
     bool knows_epoch;    /* it knows something of this daemon */
     uint64_t mark;       /* the last change that it knows */
@@ -36,7 +36,7 @@ struct followers_settings {
     struct loop *loop;
     void *context;
     /* Answers a follower, which must be removed. `kinds`: what has changed. */
-    void (*notify)(void *context, struct follower *follower, uint32_t kinds);
+    void (*notify)(void *context, struct stream_follower *follower, uint32_t kinds);
 };
 
 /* Fails with BERTH_ERROR_MEMORY, or with _IO without random bytes. */
@@ -45,9 +45,9 @@ int followers_create(struct followers **ret_followers, const struct followers_se
 /* Forgets all followers. Accepts NULL. */
 void followers_destroy(struct followers *followers);
 
-void followers_add(struct followers *followers, struct follower *follower);
+void followers_add(struct followers *followers, struct stream_follower *follower);
 /* Removes a follower; one that was never added is fine. */
-void followers_remove(struct follower *follower);
+void followers_remove(struct stream_follower *follower);
 
 /* Notes a change of these kinds, bits of enum wire_news. Accepts NULL. */
 void followers_note(struct followers *followers, uint32_t kinds);

@@ -220,10 +220,10 @@ static void start_after(struct recorder_process *recorder, int64_t pause)
 {
     struct loop *loop = recorder->settings.loop;
 
-    timer_set_at(loop, &recorder->start, loop_now(loop) + pause);
+    loop_set_timer(loop, &recorder->start, loop_now(loop) + pause);
 }
 
-static void disconnect(struct recorder_process *recorder)
+static void disconnect_follower(struct recorder_process *recorder)
 {
     if (recorder->is_connected)
         recorder->settings.events.disconnect(recorder->settings.events.context);
@@ -270,7 +270,7 @@ static void release_process(struct recorder_process *recorder)
     close(recorder->child.process);
     close(recorder->child.report);
     recorder->child = (struct child){0};
-    timer_set_at(loop, &recorder->timeout, LOOP_NEVER);
+    loop_set_timer(loop, &recorder->timeout, LOOP_NEVER);
 }
 
 static void process_ended(struct watch *watch, uint32_t events)
@@ -287,7 +287,7 @@ static void process_ended(struct watch *watch, uint32_t events)
     describe_end(&end, recorder->reported, reason, sizeof(reason));
     forget_problems(recorder);
     /* The next recorder reads again what is unread on this connection. */
-    disconnect(recorder);
+    disconnect_follower(recorder);
     if (recorder->is_dismissed) {
         recorder->is_dismissed = false;
         if (recorder->file != NULL)
@@ -303,7 +303,7 @@ static void await_question(struct recorder_process *recorder)
 {
     struct loop *loop = recorder->settings.loop;
 
-    timer_set_at(loop, &recorder->timeout, loop_now(loop) + recorder->settings.timeout);
+    loop_set_timer(loop, &recorder->timeout, loop_now(loop) + recorder->settings.timeout);
 }
 
 static void report_timeout(struct timer *timer)
@@ -416,7 +416,7 @@ void recorder_process_want(struct recorder_process *recorder)
 
 void recorder_process_asked(struct recorder_process *recorder)
 {
-    timer_set_at(recorder->settings.loop, &recorder->timeout, LOOP_NEVER);
+    loop_set_timer(recorder->settings.loop, &recorder->timeout, LOOP_NEVER);
     set_problem(recorder, recorder->hanging, sizeof(recorder->hanging), "");
     set_problem(recorder, recorder->failed, sizeof(recorder->failed), "");
 }
@@ -481,8 +481,8 @@ void recorder_process_destroy(struct recorder_process *recorder)
     if (recorder == NULL)
         return;
     release_process(recorder);
-    timer_set_at(recorder->settings.loop, &recorder->start, LOOP_NEVER);
-    timer_set_at(recorder->settings.loop, &recorder->timeout, LOOP_NEVER);
+    loop_set_timer(recorder->settings.loop, &recorder->start, LOOP_NEVER);
+    loop_set_timer(recorder->settings.loop, &recorder->timeout, LOOP_NEVER);
     machine_report_finish_problems(&recorder->problems);
     free(recorder->program);
     free(recorder->pool_name);
@@ -499,9 +499,9 @@ void recorder_process_set_order(struct recorder_process *recorder,
     /* A restart is simpler than a message about what has changed. */
     if (recorder->child.pid != 0) {
         recorder->is_dismissed = true;
-        disconnect(recorder);
+        disconnect_follower(recorder);
     } else if (recorder->file == NULL) {
-        timer_set_at(recorder->settings.loop, &recorder->start, LOOP_NEVER);
+        loop_set_timer(recorder->settings.loop, &recorder->start, LOOP_NEVER);
         set_problem(recorder, recorder->failed, sizeof(recorder->failed), "");
         recorder->is_wanted = false;
     } else if (recorder->is_wanted) {

@@ -20,9 +20,9 @@ struct optional_number stalled_uid(uint64_t pid)
                                     : (struct optional_number){0};
 }
 
-static struct stalled_process *find_process(const struct stalled_list *list, uint64_t pid)
+static struct stalled_entry *find_process(const struct stalled_list *list, uint64_t pid)
 {
-    struct stalled_process *process;
+    struct stalled_entry *process;
 
     vector_for_each (process, list) {
         if (process->pid == pid)
@@ -31,14 +31,14 @@ static struct stalled_process *find_process(const struct stalled_list *list, uin
     return NULL;
 }
 
-const struct stalled_process *stalled_list_find(const struct stalled_list *list, uint64_t pid)
+const struct stalled_entry *stalled_list_find(const struct stalled_list *list, uint64_t pid)
 {
     return find_process(list, pid);
 }
 
 void stalled_list_add(struct stalled_list *list, uint64_t pid)
 {
-    struct stalled_process *process = find_process(list, pid);
+    struct stalled_entry *process = find_process(list, pid);
     int descriptor;
 
     if (process != NULL) {
@@ -49,7 +49,7 @@ void stalled_list_add(struct stalled_list *list, uint64_t pid)
     process = descriptor < 0 ? NULL : vector_append(list);
     if (process != NULL)
         *process =
-            (struct stalled_process){.pid = pid, .descriptor = descriptor, .uid = stalled_uid(pid)};
+            (struct stalled_entry){.pid = pid, .descriptor = descriptor, .uid = stalled_uid(pid)};
     else if (descriptor >= 0)
         close(descriptor);
 }
@@ -73,7 +73,7 @@ void stalled_list_forget_ended(struct stalled_list *list)
 
 void stalled_list_finish(struct stalled_list *list)
 {
-    struct stalled_process *process;
+    struct stalled_entry *process;
 
     vector_for_each (process, list)
         close(process->descriptor);
@@ -82,7 +82,7 @@ void stalled_list_finish(struct stalled_list *list)
 
 bool stalled_list_is_full_of(const struct stalled_list *list, uint32_t uid)
 {
-    const struct stalled_process *process;
+    const struct stalled_entry *process;
     size_t count = 0;
 
     vector_for_each (process, list)
@@ -107,7 +107,7 @@ static int add_user(struct avoided *avoided, uint32_t uid)
 
 int stalled_list_avoid(const struct stalled_list *list, struct avoided *ret_avoided)
 {
-    const struct stalled_process *process;
+    const struct stalled_entry *process;
 
     vector_for_each (process, list) {
         struct avoided_process *avoided = vector_append(&ret_avoided->processes);

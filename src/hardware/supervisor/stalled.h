@@ -19,7 +19,7 @@ enum { STALLED_MAX = 512 };
 /* With more remembered processes of one user, no process of that user is asked any more. */
 enum { STALLED_OF_USER_MAX = 64 };
 
-struct stalled_process {
+struct stalled_entry {
     uint64_t pid;
     int descriptor; /* pidfd */
     struct optional_number uid;
@@ -28,7 +28,7 @@ struct stalled_process {
 
 /* Zeroed memory is an empty list. */
 struct stalled_list {
-    VECTOR_OF(struct stalled_process);
+    VECTOR_OF(struct stalled_entry);
 };
 
 /* Remembers a process. If it is remembered already, even the kernel's own figures of it are avoided
@@ -41,7 +41,7 @@ void stalled_list_forget_ended(struct stalled_list *list);
 void stalled_list_finish(struct stalled_list *list);
 
 /* Returns the entry of a process; NULL: it is not remembered. */
-const struct stalled_process *stalled_list_find(const struct stalled_list *list, uint64_t pid);
+const struct stalled_entry *stalled_list_find(const struct stalled_list *list, uint64_t pid);
 
 /* Returns whether so many of the user's processes are remembered that no other one is asked. */
 bool stalled_list_is_full_of(const struct stalled_list *list, uint32_t uid);

@@ -165,7 +165,7 @@ static void start_description(struct task_flow *flow, struct cached_process *pro
     };
     struct device_finding about = {.device = &device};
     const struct step step = {.kind = STEP_DESCRIBE, .about = {.items = &about, .count = 1}};
-    const struct stalled_process *stalled = stalled_list_find(&flow->stalled, one.pid);
+    const struct stalled_entry *stalled = stalled_list_find(&flow->stalled, one.pid);
 
     if ((stalled != NULL && stalled->wholly) || process->attempts >= ATTEMPTS_MAX) {
         device_process_finish(&process->one.items[0]);

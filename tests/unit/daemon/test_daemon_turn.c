@@ -63,7 +63,7 @@ static void wait_for(struct pool_stage *stage, int64_t duration)
         if (timer->at > pool->loop.now)
             pool->loop.now = timer->at;
         daemon_turn_begin(pool);
-        timer_set_at(&pool->loop, timer, LOOP_NEVER);
+        loop_set_timer(&pool->loop, timer, LOOP_NEVER);
         timer->fire(timer);
         daemon_turn_end(pool);
     }

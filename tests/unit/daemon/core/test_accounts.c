@@ -128,9 +128,9 @@ static void do_nothing(void *context)
 static void await_change(struct stage *stage)
 {
     stage->loop.ended = false;
-    timer_set_at(&stage->loop, &stage->timeout, loop_now(&stage->loop) + 30 * DURATION_SECOND);
+    loop_set_timer(&stage->loop, &stage->timeout, loop_now(&stage->loop) + 30 * DURATION_SECOND);
     loop_run(&stage->loop, &(struct loop_turn){do_nothing, do_nothing, NULL});
-    timer_set_at(&stage->loop, &stage->timeout, LOOP_NEVER);
+    loop_set_timer(&stage->loop, &stage->timeout, LOOP_NEVER);
 }
 
 /* Changes in quick succession are reported together, however the file is written. */

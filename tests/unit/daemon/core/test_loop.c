@@ -63,7 +63,7 @@ static void timers_stay_in_order_however_they_are_moved(void **state)
         bool set = test_random_below(&random, 3) != 0;
         size_t count = 0;
 
-        timer_set_at(&loop, timer, set ? (int64_t)test_random_below(&random, 100) : LOOP_NEVER);
+        loop_set_timer(&loop, timer, set ? (int64_t)test_random_below(&random, 100) : LOOP_NEVER);
         for (size_t i = 0; i < TIMERS; i++)
             count += list_is_linked(&timers[i].in_loop);
         assert_int_equal(list_is_linked(&timer->in_loop), set);
@@ -90,9 +90,9 @@ static void timers_fire_in_order_and_not_before_their_time(void **state)
 
     (void)state;
     assert_int_equal(loop_init(&loop, NULL), 0);
-    timer_set_at(&loop, &last.timer, now + 3000000);
-    timer_set_at(&loop, &late.timer, now + 2000000);
-    timer_set_at(&loop, &early.timer, now + 1000000);
+    loop_set_timer(&loop, &last.timer, now + 3000000);
+    loop_set_timer(&loop, &late.timer, now + 2000000);
+    loop_set_timer(&loop, &early.timer, now + 1000000);
     loop_run(&loop, &(struct loop_turn){nothing, nothing, NULL});
     assert_int_equal(early.place, 0);
     assert_int_equal(late.place, 1);
@@ -111,7 +111,7 @@ static void put_off(struct timer *timer)
     while (clock_read(CLOCK_BOOTTIME) == now) {
     }
     assert_int_equal(loop_now(ticking->loop), now);
-    timer_set_at(ticking->loop, ticking->other, now + 2000000);
+    loop_set_timer(ticking->loop, ticking->other, now + 2000000);
     ticking->fired_at = now;
 }
 
@@ -124,8 +124,8 @@ static void a_timer_may_be_put_off(void **state)
 
     (void)state;
     assert_int_equal(loop_init(&loop, NULL), 0);
-    timer_set_at(&loop, &first.timer, now - 1);
-    timer_set_at(&loop, &last.timer, now + 1000);
+    loop_set_timer(&loop, &first.timer, now - 1);
+    loop_set_timer(&loop, &last.timer, now + 1000);
     loop_run(&loop, &(struct loop_turn){nothing, nothing, NULL});
     assert_true(clock_read(CLOCK_BOOTTIME) >= first.fired_at + 2000000);
     /* Outside of turns, the time is the clock's. */
@@ -250,8 +250,8 @@ static void suspended_time_counts_only_where_it_should(void **state)
     fake_suspended = 0;
     loop.read_clock = read_fake_clock;
     loop.suspended = 0;
-    timer_set_at(&loop, &child.timer, loop_now(&loop) + 5 * DURATION_SECOND);
-    timer_set_at(&loop, &lease.timer, loop_now(&loop) + 60 * DURATION_SECOND);
+    loop_set_timer(&loop, &child.timer, loop_now(&loop) + 5 * DURATION_SECOND);
+    loop_set_timer(&loop, &lease.timer, loop_now(&loop) + 60 * DURATION_SECOND);
     loop_run(&loop, &(struct loop_turn){suspend_machine, nothing, NULL});
     assert_int_equal(order, 0);
     assert_true(list_is_linked(&child.timer.in_loop));
@@ -304,7 +304,7 @@ static void data_comes_before_timers_after_a_pause(void **state)
         assert_int_equal(loop_add(&loop, &readers[i].watch, EPOLLIN, NULL), 0);
         assert_int_equal(write(ends[i][1], "x", 1), 1);
     }
-    timer_set_at(&loop, &deadline.timer, loop_now(&loop) + 30 * DURATION_SECOND);
+    loop_set_timer(&loop, &deadline.timer, loop_now(&loop) + 30 * DURATION_SECOND);
     loop_run(&loop, &(struct loop_turn){stop_daemon, nothing, NULL});
     assert_int_equal(reads, READERS);
     for (int i = 0; i < READERS; i++) {

@@ -83,9 +83,9 @@ static void await_ends(struct stage *stage, size_t count)
 {
     stage->awaited = stage->ended + count;
     stage->loop.ended = false;
-    timer_set_at(&stage->loop, &stage->timeout, loop_now(&stage->loop) + 30 * DURATION_SECOND);
+    loop_set_timer(&stage->loop, &stage->timeout, loop_now(&stage->loop) + 30 * DURATION_SECOND);
     loop_run(&stage->loop, &(struct loop_turn){do_nothing, do_nothing, NULL});
-    timer_set_at(&stage->loop, &stage->timeout, LOOP_NEVER);
+    loop_set_timer(&stage->loop, &stage->timeout, LOOP_NEVER);
 }
 
 static struct helper *start_words(struct one *one, const char *program, const char *script,

@@ -616,7 +616,7 @@ static void an_adoption_waits_as_long_as_it_may(void **state)
     answer_plainly(scene);
     assert_sent(&scene->owner, WIRE_WAITING);
     assert_int_equal(pool->test_timer.at, STAGE_LOOP_NOW + 5 * DURATION_SECOND);
-    timer_set_at(&pool->loop, &pool->test_timer, LOOP_NEVER);
+    loop_set_timer(&pool->loop, &pool->test_timer, LOOP_NEVER);
     pool_stage_go_on(scene->stage, 5 * DURATION_SECOND);
     pool->tests_again = 0;
     pool->changed = true;

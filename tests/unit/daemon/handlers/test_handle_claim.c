@@ -713,7 +713,7 @@ static void a_test_waits_for_its_answer(void **state)
     pool->rules.bounds.waiting = 1;
     send_test(stage, &client, "gpus=1", false, 0);
     assert_sent(&client, WIRE_REFUSED);
-    timer_set_at(&pool->loop, &pool->test_timer, LOOP_NEVER);
+    loop_set_timer(&pool->loop, &pool->test_timer, LOOP_NEVER);
     pool_stage_hang_up(stage, &client);
     assert_true(list_is_empty(&pool->watchers));
 }

@@ -20,7 +20,7 @@ static void follow(const struct stage_client *client, struct wire_message messag
     handle_follow(client->connection, &message);
 }
 
-static const struct follower *follower_of(const struct stage_client *client)
+static const struct stream_follower *follower_of(const struct stage_client *client)
 {
     return &container_of(list_first(&client->connection->watchers), struct watcher, in_connection)
                 ->follower;
@@ -31,7 +31,7 @@ static void a_client_follows_what_it_asks_for(void **state)
     struct pool_stage *stage = *state;
     struct pool *pool = &stage->pool;
     struct stage_client client = pool_stage_connect(stage, STAGE_USER);
-    const struct follower *follower;
+    const struct stream_follower *follower;
 
     client.connection->notified_at = 77;
     follow(&client, (struct wire_message){.number = 5,

@@ -551,7 +551,7 @@ static void a_test_waits_as_long_as_it_may(void **state)
     stage->pool.test_timer.fire = NULL;
     test_request(stage, &client, 1, 60 * DURATION_SECOND);
     assert_int_equal(stage->pool.test_timer.at, STAGE_LOOP_NOW + 60 * DURATION_SECOND);
-    timer_set_at(&stage->pool.loop, &stage->pool.test_timer, LOOP_NEVER);
+    loop_set_timer(&stage->pool.loop, &stage->pool.test_timer, LOOP_NEVER);
     pool_stage_go_on(stage, 60 * DURATION_SECOND);
     stage->pool.changed = true;
     stage->pool.tests_again = 0;
@@ -590,7 +590,7 @@ static void tests_are_not_repeated_before_their_pause(void **state)
     end_lease(pool, job);
     assert_no_message(&client);
     assert_int_equal(pool->test_timer.at, STAGE_LOOP_NOW + 7);
-    timer_set_at(&pool->loop, &pool->test_timer, LOOP_NEVER);
+    loop_set_timer(&pool->loop, &pool->test_timer, LOOP_NEVER);
     pool_stage_go_on(stage, 7);
     pool->changed = true;
     engine_events_settle(pool);

@@ -20,7 +20,7 @@ static int begin(void **state)
 
 /* Lets the client follow, as FOLLOW with these kinds does. */
 static void follow(struct pool_stage *stage, const struct stage_client *client,
-                   const struct follower *what)
+                   const struct stream_follower *what)
 {
     struct watcher *watcher = watcher_new(client->connection, 77, NULL, NULL);
 
@@ -29,9 +29,9 @@ static void follow(struct pool_stage *stage, const struct stage_client *client,
     followers_add(stage->pool.followers, &watcher->follower);
 }
 
-static struct follower new_follower(const struct pool *pool, uint32_t kinds)
+static struct stream_follower new_follower(const struct pool *pool, uint32_t kinds)
 {
-    return (struct follower){
+    return (struct stream_follower){
         .knows_epoch = true, .mark = followers_mark(pool->followers), .kinds = kinds};
 }
 
@@ -50,7 +50,7 @@ static void a_follower_is_answered_once(void **state)
     struct pool_stage *stage = *state;
     struct pool *pool = &stage->pool;
     struct stage_client client = pool_stage_connect(stage, STAGE_USER);
-    struct follower follower = new_follower(pool, WIRE_NEWS_QUEUE);
+    struct stream_follower follower = new_follower(pool, WIRE_NEWS_QUEUE);
     struct wire_message message;
 
     follow(stage, &client, &follower);
@@ -78,7 +78,7 @@ static void ended_leases_come_with_the_news(void **state)
     struct pool_stage *stage = *state;
     struct pool *pool = &stage->pool;
     struct stage_client client = pool_stage_connect(stage, STAGE_USER);
-    struct follower follower = new_follower(pool, WIRE_NEWS_LEASE);
+    struct stream_follower follower = new_follower(pool, WIRE_NEWS_LEASE);
     struct wire_message message;
 
     end_a_lease(stage, STAGE_USER);
@@ -112,7 +112,7 @@ static void other_users_get_no_command_lines(void **state)
     struct pool_stage *stage = *state;
     struct pool *pool = &stage->pool;
     struct stage_client client = pool_stage_connect(stage, STAGE_USER);
-    struct follower follower = new_follower(pool, WIRE_NEWS_LEASE);
+    struct stream_follower follower = new_follower(pool, WIRE_NEWS_LEASE);
     struct wire_message message;
 
     end_a_lease(stage, STAGE_USER);
@@ -132,7 +132,7 @@ static void without_memory_a_follower_is_refused(void **state)
     struct pool_stage *stage = *state;
     struct pool *pool = &stage->pool;
     struct stage_client client = pool_stage_connect(stage, STAGE_USER);
-    struct follower follower = new_follower(pool, WIRE_NEWS_LEASE);
+    struct stream_follower follower = new_follower(pool, WIRE_NEWS_LEASE);
 
     end_a_lease(stage, STAGE_OTHER);
     follow(stage, &client, &follower);
@@ -155,7 +155,7 @@ static void the_rest_follows_without_the_interval(void **state)
     struct pool_stage *stage = *state;
     struct pool *pool = &stage->pool;
     struct stage_client client = pool_stage_connect(stage, STAGE_USER);
-    struct follower follower = new_follower(pool, WIRE_NEWS_LEASE);
+    struct stream_follower follower = new_follower(pool, WIRE_NEWS_LEASE);
     const struct job *job =
         pool_stage_claim(stage, &(struct stage_claim){.command = "/bin/train -x"});
     struct wire_message message;

@@ -52,7 +52,7 @@ static void follow_loads(struct pool *pool, const struct stage_client *client)
 {
     struct watcher *watcher = watcher_new(client->connection, 77, NULL, NULL);
 
-    watcher->follower = (struct follower){
+    watcher->follower = (struct stream_follower){
         .knows_epoch = true, .mark = followers_mark(pool->followers), .kinds = WIRE_NEWS_LOAD};
     followers_add(pool->followers, &watcher->follower);
 }

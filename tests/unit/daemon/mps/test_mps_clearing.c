@@ -104,7 +104,7 @@ static void go_on(struct stage *stage, int64_t duration)
     stage->loop.now += duration;
     if (!list_is_linked(&timer->in_loop) || timer->at > stage->loop.now)
         return;
-    timer_set_at(&stage->loop, timer, LOOP_NEVER);
+    loop_set_timer(&stage->loop, timer, LOOP_NEVER);
     timer->fire(timer);
 }
 

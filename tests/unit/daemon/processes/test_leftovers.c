@@ -130,10 +130,10 @@ static void run(struct world *world)
 
     world->loop.ended = false;
     world->timeout.fire = is_too_late;
-    timer_set_at(&world->loop, &world->timeout, loop_now(&world->loop) + 20 * DURATION_SECOND);
+    loop_set_timer(&world->loop, &world->timeout, loop_now(&world->loop) + 20 * DURATION_SECOND);
     loop_run(&world->loop, &turn);
     assert_false(world->is_late);
-    timer_set_at(&world->loop, &world->timeout, LOOP_NEVER);
+    loop_set_timer(&world->loop, &world->timeout, LOOP_NEVER);
 }
 
 static void make_leftovers(struct world *world, pid_t holder, pid_t root)

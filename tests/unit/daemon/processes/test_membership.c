@@ -27,7 +27,7 @@ static struct device_process process_of(int64_t uid, int64_t owner, const char *
 }
 
 /* Alice has leases 1 on slots 0 and 1, and 2 on slot 2; bob has 3 on slot 2, too. */
-static struct use two_users[] = {
+static struct lease_use two_users[] = {
     {.slot = 0, .uid = ALICE, .lease = 1, .pid = 10},
     {.slot = 1, .uid = ALICE, .lease = 1, .pid = 10},
     {.slot = 2, .uid = ALICE, .lease = 2, .pid = 20},
@@ -70,7 +70,7 @@ static void whose_processes_are_trusted(void **state)
 
 static void all_of_a_container_are_of_one_lease(void **state)
 {
-    struct peer known[] = {{"one", 1}, {"two", 2}, {"two", 3}, {"bobs", 3}, {"roots", 1}};
+    struct container_peer known[] = {{"one", 1}, {"two", 2}, {"two", 3}, {"bobs", 3}, {"roots", 1}};
     const struct peer_list peers = {.items = known, .count = COUNT(known)};
     static const struct {
         int64_t uid;
@@ -101,7 +101,7 @@ static void all_of_a_container_are_of_one_lease(void **state)
 
 static void an_adopted_container_brings_all_that_is_in_it(void **state)
 {
-    struct use adopted[] = {
+    struct lease_use adopted[] = {
         {.slot = 0, .uid = ALICE, .lease = 1, .pid = 10, .container = (char *)"one"}};
     const struct use_list list = {.items = adopted, .count = 1};
     const struct peer_list none = {0};
@@ -148,7 +148,7 @@ static void a_users_only_lease_covers_that_users_containers(void **state)
 
 static void what_is_reserved_is_its_users(void **state)
 {
-    struct use reserved[] = {{.slot = 0, .uid = ALICE, .lease = 1}};
+    struct lease_use reserved[] = {{.slot = 0, .uid = ALICE, .lease = 1}};
     const struct use_list list = {.items = reserved, .count = 1};
     struct device_process his = process_of(ALICE, NOBODY, NULL);
     struct device_process lent = process_of(LENT, ALICE, "c");

@@ -20,7 +20,7 @@ enum { ROOT = 0, ALICE = 1000, BOB = 1001 };
 
 /* Lease 1 is alice's, held by process 10 on slots 0 and 1; leases 2 and 4 are within it, held by 11
  * on slot 1. Lease 3 is bob's reservation on slot 2. */
-static struct use known_uses[] = {
+static struct lease_use known_uses[] = {
     {.slot = 0, .uid = ALICE, .lease = 1, .pid = 10},
     {.slot = 1, .uid = ALICE, .lease = 1, .pid = 10},
     {.slot = 1, .uid = ALICE, .lease = 2, .pid = 11},

@@ -249,11 +249,11 @@ static void run_until(struct world *world, size_t wanted)
     world->wanted = wanted;
     world->loop.ended = false;
     world->timeout.fire = is_too_late;
-    timer_set_at(&world->loop, &world->timeout, loop_now(&world->loop) + 20 * DURATION_SECOND);
+    loop_set_timer(&world->loop, &world->timeout, loop_now(&world->loop) + 20 * DURATION_SECOND);
     if (world->count < wanted)
         loop_run(&world->loop, &turn);
     assert_false(world->is_late);
-    timer_set_at(&world->loop, &world->timeout, LOOP_NEVER);
+    loop_set_timer(&world->loop, &world->timeout, LOOP_NEVER);
 }
 
 static struct reader_query *ask(struct world *world, struct given_answer *given, uint32_t uid,

@@ -28,7 +28,7 @@ static void fire_due(struct loop *loop, int64_t time)
 
         if (timer->at > time)
             return;
-        timer_set_at(loop, timer, LOOP_NEVER);
+        loop_set_timer(loop, timer, LOOP_NEVER);
         timer->fire(timer);
     }
 }

@@ -15,11 +15,11 @@ struct stream {
     struct loop loop;
     struct followers *followers;
     int answers;
-    struct follower *answered;
+    struct stream_follower *answered;
     uint32_t kinds;
 };
 
-static void note_answer(void *context, struct follower *follower, uint32_t kinds)
+static void note_answer(void *context, struct stream_follower *follower, uint32_t kinds)
 {
     struct stream *stream = context;
 
@@ -54,16 +54,16 @@ static int end(void **state)
 }
 
 /* Makes a follower that knows all that happened so far. */
-static struct follower up_to_date(const struct stream *stream, uint32_t kinds)
+static struct stream_follower up_to_date(const struct stream *stream, uint32_t kinds)
 {
-    return (struct follower){
+    return (struct stream_follower){
         .knows_epoch = true, .mark = followers_mark(stream->followers), .kinds = kinds};
 }
 
 static void stranger_is_answered_at_once(void **state)
 {
     struct stream *stream = *state;
-    struct follower follower = {.kinds = WIRE_NEWS_QUEUE};
+    struct stream_follower follower = {.kinds = WIRE_NEWS_QUEUE};
 
     followers_add(stream->followers, &follower);
     followers_notify(stream->followers);
@@ -75,7 +75,7 @@ static void stranger_is_answered_at_once(void **state)
 static void only_changes_of_its_kinds_count(void **state)
 {
     struct stream *stream = *state;
-    struct follower follower = up_to_date(stream, WIRE_NEWS_QUEUE);
+    struct stream_follower follower = up_to_date(stream, WIRE_NEWS_QUEUE);
 
     followers_add(stream->followers, &follower);
     followers_notify(stream->followers);
@@ -91,7 +91,7 @@ static void only_changes_of_its_kinds_count(void **state)
 static void several_changes_are_one_answer(void **state)
 {
     struct stream *stream = *state;
-    struct follower follower = up_to_date(stream, WIRE_NEWS_QUEUE | WIRE_NEWS_LEASE);
+    struct stream_follower follower = up_to_date(stream, WIRE_NEWS_QUEUE | WIRE_NEWS_LEASE);
 
     followers_add(stream->followers, &follower);
     for (int i = 0; i < 100; i++)
@@ -105,7 +105,7 @@ static void several_changes_are_one_answer(void **state)
 static void ended_leases_are_news_of_leases(void **state)
 {
     struct stream *stream = *state;
-    struct follower follower = up_to_date(stream, WIRE_NEWS_LEASE);
+    struct stream_follower follower = up_to_date(stream, WIRE_NEWS_LEASE);
 
     follower.ended = 4;
     followers_add(stream->followers, &follower);
@@ -120,7 +120,7 @@ static void ended_leases_are_news_of_leases(void **state)
 static void interval_is_kept(void **state)
 {
     struct stream *stream = *state;
-    struct follower follower = up_to_date(stream, WIRE_NEWS_LOAD);
+    struct stream_follower follower = up_to_date(stream, WIRE_NEWS_LOAD);
 
     follower.interval = DURATION_SECOND;
     follower.notified_at = NOW - DURATION_SECOND / 2;
@@ -137,8 +137,8 @@ static void interval_is_kept(void **state)
 static void readers_are_remembered_for_a_moment(void **state)
 {
     struct stream *stream = *state;
-    struct follower follower = up_to_date(stream, WIRE_NEWS_LEASE);
-    struct follower recorder = up_to_date(stream, WIRE_NEWS_LEASE);
+    struct stream_follower follower = up_to_date(stream, WIRE_NEWS_LEASE);
+    struct stream_follower recorder = up_to_date(stream, WIRE_NEWS_LEASE);
 
     recorder.is_recorder = true;
     followers_add(stream->followers, &recorder);
@@ -156,9 +156,9 @@ static void readers_are_remembered_for_a_moment(void **state)
 static void shortest_interval_counts(void **state)
 {
     struct stream *stream = *state;
-    struct follower slow = up_to_date(stream, WIRE_NEWS_LOAD);
-    struct follower fast = up_to_date(stream, WIRE_NEWS_LOAD);
-    struct follower other = up_to_date(stream, WIRE_NEWS_QUEUE);
+    struct stream_follower slow = up_to_date(stream, WIRE_NEWS_LOAD);
+    struct stream_follower fast = up_to_date(stream, WIRE_NEWS_LOAD);
+    struct stream_follower other = up_to_date(stream, WIRE_NEWS_QUEUE);
 
     assert_int_equal(followers_load_interval(stream->followers), 0);
     slow.interval = 9;

@@ -128,7 +128,7 @@ static void shut_connection_down(void *context)
     struct stage *stage = context;
 
     shutdown(stage->connection, SHUT_RDWR);
-    timer_set_at(&stage->loop, &stage->hang_up, loop_now(&stage->loop));
+    loop_set_timer(&stage->loop, &stage->hang_up, loop_now(&stage->loop));
 }
 
 static void close_connection(struct stage *stage)
@@ -185,7 +185,7 @@ static int end(void **state)
     int log = stage->log.descriptor;
 
     recorder_process_destroy(stage->recorder);
-    timer_set_at(&stage->loop, &stage->hang_up, LOOP_NEVER);
+    loop_set_timer(&stage->loop, &stage->hang_up, LOOP_NEVER);
     if (stage->connection >= 0)
         close(stage->connection);
     log_finish(&stage->log);
@@ -258,10 +258,10 @@ static void run_until(struct stage *stage, bool (*is_done)(const struct stage *s
 {
     stage->is_done = is_done;
     stage->loop.ended = is_done(stage);
-    timer_set_at(&stage->loop, &stage->timeout, loop_now(&stage->loop) + 30 * DURATION_SECOND);
+    loop_set_timer(&stage->loop, &stage->timeout, loop_now(&stage->loop) + 30 * DURATION_SECOND);
     if (!stage->loop.ended)
         loop_run(&stage->loop, &(struct loop_turn){do_nothing, check_done, stage});
-    timer_set_at(&stage->loop, &stage->timeout, LOOP_NEVER);
+    loop_set_timer(&stage->loop, &stage->timeout, LOOP_NEVER);
 }
 
 static bool has_written_3(const struct stage *stage)

@@ -94,7 +94,7 @@ static void many_processes_of_a_user_stand_for_all(void **state)
 
 static void a_scan_avoids_the_processes_and_their_users(void **state)
 {
-    struct stalled_process processes[] = {
+    struct stalled_entry processes[] = {
         {.pid = 10, .uid = {true, 1000}},
         {.pid = 11, .uid = {true, 1000}, .wholly = true},
         {.pid = 12, .uid = {true, 0}},
