@@ -13,7 +13,7 @@ GOOD = {
     "src/cli/ids.c": "int id_parse(void)\n{\n    return 0;\n}\n",
     "src/cli/run/run.c": "int run_fail(void)\n{\n    return 0;\n}\n",
     "src/libberth/claim.c": "int berth_claim(void)\n{\n    return 0;\n}\n",
-    "src/daemon/lanes.c": "struct lane {\n    int other;\n};\n\nint whatever(void)\n{\n    return 0;\n}\n",
+    "src/daemon/core/loop.c": "void loop_run(void)\n{\n}\n",
 }
 
 
@@ -64,8 +64,15 @@ def test_static_function_of_a_single_word(check):
     assert line == "src/model/machine/device.c:2: static find() is a single word"
 
 
-def test_static_word_of_an_exempt_component(check):
-    assert check({"src/daemon/loop.c": "static int find(void)\n{\n    return 0;\n}\n"}) == []
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        ("void timer_set(void)\n{\n}\n", "timer_set() begins with none of: core, daemon, loop"),
+        ("static void find(void)\n{\n}\n", "static find() is a single word"),
+    ],
+)
+def test_functions_of_the_daemon(check, text, finding):
+    assert check({"src/daemon/core/loop.c": text}) == [f"src/daemon/core/loop.c:1: {finding}"]
 
 
 def test_berth_prefix_is_for_installed_headers(check):

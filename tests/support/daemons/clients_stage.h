@@ -143,7 +143,7 @@ static inline void stage_go_to(struct stage *stage, int64_t time)
 
         if (timer->at > time)
             break;
-        timer_set_at(&stage->loop, timer, LOOP_NEVER);
+        loop_set_timer(&stage->loop, timer, LOOP_NEVER);
         timer->fire(timer);
     }
 }

@@ -199,7 +199,7 @@ static inline void mps_stage_report_found(struct timer *timer)
     bool is_found = !stage->is_search_blind && mps_script_runs(stage->root);
 
     if (is_found)
-        timer_set_at(&stage->loop, timer, loop_now(&stage->loop) + DURATION_SECOND / 500);
+        loop_set_timer(&stage->loop, timer, loop_now(&stage->loop) + DURATION_SECOND / 500);
     if (is_found && stage->is_reported)
         return;
     stage->is_reported = true;
@@ -214,7 +214,7 @@ static inline bool mps_stage_search(void *context, uint32_t slot, uint32_t uid, 
     assert_int_equal(uid, getuid());
     stage->root = root;
     stage->is_reported = false;
-    timer_set_at(&stage->loop, &stage->found, 0);
+    loop_set_timer(&stage->loop, &stage->found, 0);
     return true;
 }
 
@@ -242,7 +242,7 @@ static inline void mps_stage_identify(void *context, uint32_t slot, uint32_t uid
     (void)slot;
     (void)uid;
     stage->asked_about = pid;
-    timer_set_at(&stage->loop, &stage->identified, stage->is_never_answered ? LOOP_NEVER : 0);
+    loop_set_timer(&stage->loop, &stage->identified, stage->is_never_answered ? LOOP_NEVER : 0);
 }
 
 static inline void mps_stage_forget(void *context, uint32_t slot)
@@ -250,8 +250,8 @@ static inline void mps_stage_forget(void *context, uint32_t slot)
     struct mps_stage *stage = context;
 
     (void)slot;
-    timer_set_at(&stage->loop, &stage->found, LOOP_NEVER);
-    timer_set_at(&stage->loop, &stage->identified, LOOP_NEVER);
+    loop_set_timer(&stage->loop, &stage->found, LOOP_NEVER);
+    loop_set_timer(&stage->loop, &stage->identified, LOOP_NEVER);
 }
 
 /* ---- The loop ---- */

@@ -315,7 +315,7 @@ static void fire_timers(struct pool *pool)
     struct timer *timer = first_timer(pool);
 
     while (timer != NULL && timer->at <= pool->loop.now) {
-        timer_set_at(&pool->loop, timer, LOOP_NEVER);
+        loop_set_timer(&pool->loop, timer, LOOP_NEVER);
         timer->fire(timer);
         timer = first_timer(pool);
     }
@@ -375,9 +375,9 @@ void pool_stage_run(struct pool_stage *stage, bool (*is_done)(struct pool_stage 
     struct stage_run run = {.stage = stage, .is_done = is_done, .timeout.fire = end_late_run};
     struct loop *loop = &stage->pool.loop;
 
-    timer_set_at(loop, &run.timeout, clock_read(CLOCK_BOOTTIME) + RUN_TIMEOUT);
+    loop_set_timer(loop, &run.timeout, clock_read(CLOCK_BOOTTIME) + RUN_TIMEOUT);
     loop_run(loop, &(struct loop_turn){check_run, begin_turn, &run});
-    timer_set_at(loop, &run.timeout, LOOP_NEVER);
+    loop_set_timer(loop, &run.timeout, LOOP_NEVER);
     loop->ended = false;
     assert_false(run.is_late);
 }
