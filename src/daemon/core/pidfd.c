@@ -3,33 +3,18 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/system/pidfd_info.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
 
 enum { BY_SIGNAL = 128 };
-
-/* The kernel's struct pidfd_info: users since Linux 6.13, the exit code of a process that was
- * waited for since 6.15. The headers of the build may be older. */
-struct process_information {
-    uint64_t mask;
-    uint64_t control_group;
-    uint32_t pids[3];
-    uint32_t uids[2]; /* the real user and group, then the effective, saved and file system's */
-    uint32_t other_uids[6];
-    int32_t exit_code;
-};
-_Static_assert(sizeof(struct process_information) == 64, "as the kernel's struct pidfd_info began");
-
-#define GET_INFORMATION _IOWR(0xFF, 11, struct process_information)
-#define HAS_USERS       (UINT64_C(1) << 1)
-#define HAS_EXIT_CODE   (UINT64_C(1) << 3)
 
 int pidfd_open_process(pid_t pid)
 {
@@ -71,22 +56,20 @@ bool pidfd_is_zombie(int descriptor)
 
 int pidfd_exit_code(int descriptor)
 {
-    struct process_information information = {.mask = HAS_EXIT_CODE};
+    int status;
 
-    if (ioctl(descriptor, GET_INFORMATION, &information) < 0 ||
-        (information.mask & HAS_EXIT_CODE) == 0)
+    if (!pidfd_info_read_status(descriptor, &status))
         return -1;
-    return WIFSIGNALED(information.exit_code) ? BY_SIGNAL + WTERMSIG(information.exit_code)
-                                              : WEXITSTATUS(information.exit_code);
+    return WIFSIGNALED(status) ? BY_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 bool pidfd_user(int descriptor, uint32_t *ret_uid)
 {
-    struct process_information information = {.mask = HAS_USERS};
+    struct pidfd_facts facts;
 
-    if (ioctl(descriptor, GET_INFORMATION, &information) < 0 || (information.mask & HAS_USERS) == 0)
+    if (!pidfd_info_read(descriptor, &facts))
         return false;
-    *ret_uid = information.uids[0];
+    *ret_uid = facts.real_uid;
     return true;
 }
 
