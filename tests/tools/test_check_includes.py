@@ -14,8 +14,11 @@ GOOD = {
     "src/engine/ledger.h": '#include "model/machine/device.h"\n',
     "src/hardware/nvidia/nvidia.c": '#include "model/machine/device.h"\n#include <dlfcn.h>\n',
     "src/hardware/nvidia/nvidia.h": "",
-    "src/daemon/loop.h": '#include "engine/ledger.h"\n',
-    "src/cli/verb.h": '#include "daemon/loop.h"\n',
+    "src/daemon/core/loop.h": '#include "engine/ledger.h"\n',
+    "src/daemon/clients/quota.h": '#include "daemon/core/loop.h"\n',
+    "src/daemon/leases/pool.h": '#include "daemon/clients/quota.h"\n',
+    "src/daemon/handlers/handle.h": '#include "daemon/leases/pool.h"\n',
+    "src/cli/verb.h": '#include "daemon/core/loop.h"\n',
     "src/main/berth.c": '#include "cli/verb.h"\n',
 }
 
@@ -92,6 +95,21 @@ def test_include_between_folders_of_one_level(check):
         }
     )
     assert "engine/queue must not include engine/journal/journal.h" in line
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("journal/journal_file.c", "clients/quota.h"),
+        ("devices/device_locks.c", "leases/pool.h"),
+        ("leases/job.c", "handlers/handle.h"),
+        ("core/child.c", "clients/quota.h"),
+    ],
+)
+def test_levels_of_the_daemon(check, source, target):
+    (line,) = check({f"src/daemon/{source}": f'#include "daemon/{target}"\n'})
+    folder = source.split("/")[0]
+    assert line.startswith(f"src/daemon/{source}:1: daemon/{folder} must not include daemon/{target}: inside daemon")
 
 
 def test_include_from_an_earlier_folder(check):
@@ -177,7 +195,7 @@ def test_pure_rooms_know_no_outside(check, room, header):
 @pytest.mark.parametrize("include", ["<dlfcn.h>", '"base/system/library.h"'])
 def test_other_rooms_load_no_libraries(check, include):
     loader = {"src/base/system/library.h": "#include <dlfcn.h>\n"}
-    (line,) = check(loader | {"src/daemon/loop.c": f"#include {include}\n"})
+    (line,) = check(loader | {"src/daemon/core/loop.c": f"#include {include}\n"})
     assert "only hardware and context load libraries" in line
 
 
