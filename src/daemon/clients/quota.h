@@ -48,7 +48,7 @@ struct quota {
     size_t connection_count;
     size_t waiting; /* claims, watchers and leases within leases */
     size_t waiting_bytes;
-    size_t early;  /* messages that wait for searches (handlers/deferred_claims.h) */
+    size_t early;  /* messages that the owner keeps for later */
     size_t unread; /* bytes of answers that the user's clients have not read */
     struct rate_limit messages;
     struct rate_limit lines;       /* of the log, about refused claims and connections */

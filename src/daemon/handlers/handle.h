@@ -2,20 +2,10 @@
  *
  * The handlers: one function for each type of message. docs/PROTOCOL.md describes the messages.
  */
-#ifndef DAEMON_HANDLERS_HANDLERS_H
-#define DAEMON_HANDLERS_HANDLERS_H
-
-#include <stddef.h>
-
-#include "model/pool_info.h"
+#ifndef DAEMON_HANDLERS_HANDLE_H
+#define DAEMON_HANDLERS_HANDLE_H
 
 struct connection;
-struct device;
-struct device_process;
-struct job;
-struct lease_info;
-struct lease_view;
-struct pool;
 struct wire_message;
 
 /* Handles a message: calls the handler of its type, or refuses an unknown type. A handler answers
