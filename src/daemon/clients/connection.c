@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/system/clock.h"
 #include "daemon/clients/clients.h"
 #include "daemon/clients/quota.h"
 #include "daemon/core/accounts.h"
@@ -255,13 +254,13 @@ static bool take_packet(struct connection *connection)
 static void receive_packets(struct connection *connection)
 {
     const struct clients_callbacks *callbacks = &connection->clients->settings.callbacks;
-    int64_t began = connection->quota == NULL ? 0 : clock_read(CLOCK_THREAD_CPUTIME_ID);
+    int64_t began = connection->quota == NULL ? 0 : loop_processor_time(loop_of(connection));
 
     for (int i = 0; i < PACKETS_OF_TURN && take_packet(connection); i++)
         callbacks->settle(callbacks->context);
     callbacks->settle(callbacks->context);
     if (connection->quota != NULL)
-        quota_charge_time(connection->quota, clock_read(CLOCK_THREAD_CPUTIME_ID) - began);
+        quota_charge_time(connection->quota, loop_processor_time(loop_of(connection)) - began);
 }
 
 void connection_serve(struct connection *connection)

@@ -65,6 +65,9 @@ void loop_set_timer(struct loop *loop, struct timer *timer, int64_t at);
 /* Returns CLOCK_BOOTTIME. All calls of a turn return the same time, that of its begin. */
 int64_t loop_now(const struct loop *loop);
 
+/* Returns the processor time of this thread, to measure what a piece of work costs. */
+int64_t loop_processor_time(const struct loop *loop);
+
 /* Called around each wait. */
 struct loop_turn {
     void (*before)(void *context); /* may set timers */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "daemon/clients/connection.h"
 #include "daemon/devices/device_locks.h"
@@ -272,14 +271,15 @@ static void end_page_before(struct page *page, size_t place)
  */
 static void explain_claims(struct page *page)
 {
-    int64_t began = clock_now();
+    const struct loop *loop = &page->pool->loop;
+    int64_t began = loop_processor_time(loop);
 
     for (size_t i = 0; i < page->snapshot->claims.count; i++) {
         struct claim_info *item = &page->snapshot->claims.items[i];
         struct claim_view view;
         struct text text = {0};
 
-        if (i > 0 && clock_now() - began > PAGE_TIME) {
+        if (i > 0 && loop_processor_time(loop) - began > PAGE_TIME) {
             end_page_before(page, i);
             return;
         }

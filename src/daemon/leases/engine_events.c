@@ -7,7 +7,6 @@
 
 #include "base/count.h"
 #include "base/error.h"
-#include "base/system/clock.h"
 #include "base/text/quantity.h"
 #include "daemon/clients/connection.h"
 #include "daemon/clients/quota.h"
@@ -409,7 +408,8 @@ static bool answer_test(struct pool *pool, struct watcher *watcher)
 static void answer_tests(struct pool *pool)
 {
     int64_t next = TIME_NEVER;
-    int64_t began = clock_now();
+    int64_t began = loop_processor_time(&pool->loop);
+    int64_t spent;
 
     if (pool->tests_again > loop_now(&pool->loop)) {
         loop_set_timer(&pool->loop, &pool->test_timer, pool->tests_again);
@@ -426,8 +426,9 @@ static void answer_tests(struct pool *pool)
         else if (watcher->deadline < next)
             next = watcher->deadline;
     }
-    if (clock_now() - began > TESTS_LONG)
-        pool->tests_again = loop_now(&pool->loop) + TESTS_PAUSE * (clock_now() - began);
+    spent = loop_processor_time(&pool->loop) - began;
+    if (spent > TESTS_LONG)
+        pool->tests_again = loop_now(&pool->loop) + TESTS_PAUSE * spent;
     loop_set_timer(&pool->loop, &pool->test_timer,
                    next == TIME_NEVER ? LOOP_NEVER : pool_clock_loop_time(&pool->clock, next));
 }

@@ -185,14 +185,14 @@ static void leftovers_looked(void *context, bool is_gone, struct optional_number
     struct lease_watch *guard = context;
     struct pool *pool = guard->pool;
     struct job *job = guard->job;
-    int64_t began = clock_read(CLOCK_THREAD_CPUTIME_ID);
+    int64_t began = loop_processor_time(&pool->loop);
 
     take_exit_code(guard, exit_code);
     if (job->state == JOB_LOOKING) {
         answer_release(guard);
         list_remove(&guard->in_looks);
         pool->has_looked = true;
-        charge_holder(guard, clock_read(CLOCK_THREAD_CPUTIME_ID) - began);
+        charge_holder(guard, loop_processor_time(&pool->loop) - began);
         if (is_gone)
             lease_ending_done(pool, job);
         else
@@ -419,10 +419,10 @@ void lease_ending_force_due(struct timer *timer)
 {
     struct lease_watch *guard = container_of(timer, struct lease_watch, force);
     struct pool *pool = guard->pool;
-    int64_t began = clock_read(CLOCK_THREAD_CPUTIME_ID);
+    int64_t began = loop_processor_time(&pool->loop);
 
     lease_ending_force(pool, guard->job);
-    charge_holder(guard, clock_read(CLOCK_THREAD_CPUTIME_ID) - began);
+    charge_holder(guard, loop_processor_time(&pool->loop) - began);
     engine_events_settle(pool);
 }
 
@@ -489,7 +489,7 @@ static void holder_ended(struct watch *watch, uint32_t events)
     struct lease_watch *guard = container_of(watch, struct lease_watch, process);
     struct pool *pool = guard->pool;
     struct job *job = guard->job;
-    int64_t began = clock_read(CLOCK_THREAD_CPUTIME_ID);
+    int64_t began = loop_processor_time(&pool->loop);
     struct quota *user = job->holder->quota;
     bool wants_exit_code = false;
 
@@ -502,7 +502,7 @@ static void holder_ended(struct watch *watch, uint32_t events)
     end_lease(pool, job, wants_exit_code);
     engine_events_settle(pool);
     if (user != NULL)
-        quota_charge_time(user, clock_read(CLOCK_THREAD_CPUTIME_ID) - began);
+        quota_charge_time(user, loop_processor_time(&pool->loop) - began);
 }
 
 bool lease_ending_watch(struct pool *pool, struct job *job, int descriptor)

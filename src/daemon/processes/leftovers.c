@@ -10,7 +10,6 @@
 
 #include "base/id_map.h"
 #include "base/list.h"
-#include "base/system/clock.h"
 #include "daemon/core/pidfd.h"
 
 /* So many are watched at once: descriptors are everybody's. */
@@ -112,7 +111,7 @@ static void process_ended(struct watch *watch, uint32_t events)
 {
     struct leftover *leftover = container_of(watch, struct leftover, watch);
     struct leftovers *leftovers = leftover->leftovers;
-    int64_t began = clock_read(CLOCK_THREAD_CPUTIME_ID);
+    int64_t began = loop_processor_time(leftovers->loop);
 
     (void)events;
     if (!leftover->process.is_undecided)
@@ -122,7 +121,8 @@ static void process_ended(struct watch *watch, uint32_t events)
     remove_process(leftover);
     if (leftovers->count == 0)
         ask_readers(leftovers);
-    leftovers->events.spent(leftovers->events.context, clock_read(CLOCK_THREAD_CPUTIME_ID) - began);
+    leftovers->events.spent(leftovers->events.context,
+                            loop_processor_time(leftovers->loop) - began);
 }
 
 /* Whether a process that is new gets the last signal at once. Before SIGKILL it does so only in the
@@ -269,7 +269,7 @@ static void take_answer(void *context, struct reader_answer *answer)
 {
     struct leftovers *leftovers = context;
     struct leftovers_events events = leftovers->events;
-    int64_t began = clock_read(CLOCK_THREAD_CPUTIME_ID);
+    int64_t began = loop_processor_time(leftovers->loop);
     bool is_reported = leftovers->is_reported;
     bool is_gone;
 
@@ -290,7 +290,7 @@ static void take_answer(void *context, struct reader_answer *answer)
         leftovers->is_reported = true;
         is_reported = false;
     }
-    events.spent(events.context, clock_read(CLOCK_THREAD_CPUTIME_ID) - began);
+    events.spent(events.context, loop_processor_time(leftovers->loop) - began);
     /* The events may free the leftovers. */
     if (is_reported)
         events.looked(events.context, is_gone, leftovers->exit_code);
