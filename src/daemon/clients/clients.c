@@ -114,13 +114,6 @@ bool clients_stop_listening(struct clients *clients)
     return listener_close_unused(&clients->listener);
 }
 
-struct connection *clients_find_process(const struct clients *clients, pid_t pid)
-{
-    struct id_link *link = id_map_find(&clients->by_pid, (uint64_t)pid);
-
-    return link == NULL ? NULL : container_of(link, struct connection, by_pid);
-}
-
 static void close_failed(struct clients *clients)
 {
     const struct clients_callbacks *callbacks = &clients->settings.callbacks;
@@ -163,8 +156,7 @@ int clients_init(struct clients *clients, const struct clients_settings *setting
     clients->reserve = -1;
     take_reserve(clients);
     clients->packet = malloc(WIRE_MESSAGE_MAX);
-    if (quota_init(clients, error) < 0 || clients->packet == NULL ||
-        id_map_init(&clients->by_pid) < 0)
+    if (quota_init(clients, error) < 0 || clients->packet == NULL)
         return error_set_memory(error);
     return 0;
 }
@@ -175,7 +167,6 @@ void clients_finish(struct clients *clients)
     if (clients->reserve >= 0)
         close(clients->reserve);
     quota_finish(clients);
-    id_map_finish(&clients->by_pid);
     listener_finish(&clients->listener);
     text_finish(&clients->answer);
     free(clients->packet);

@@ -59,7 +59,6 @@ struct clients {
     struct list connections;
     size_t connection_count; /* without the recorder's */
     struct list closing;     /* connections that are closed at the end of the turn */
-    struct id_map by_pid;
     struct quotas quotas;
     bool is_deferring;  /* connections that are accepted in this turn are read in the next */
     int reserve;        /* a descriptor to give up where none is left; -1: given up */
@@ -83,9 +82,6 @@ int clients_listen(struct clients *clients, struct berth_error *error);
 /* For a daemon without clients: closes the listener, unless a client connects at this moment.
  * Returns whether it is closed. */
 bool clients_stop_listening(struct clients *clients);
-
-/* Returns a connection of the process, or NULL. */
-struct connection *clients_find_process(const struct clients *clients, pid_t pid);
 
 /* Before each wait of the loop: reads from connections whose turn has come, and closes those that
  * failed. */

@@ -210,8 +210,6 @@ void connection_close(struct connection *connection)
     list_remove(&connection->in_closing);
     if (!connection->is_recorder)
         clients->connection_count--;
-    if (connection->is_by_pid)
-        id_map_remove(&clients->by_pid, &connection->by_pid);
     clients->settings.callbacks.closed(clients->settings.callbacks.context, connection);
     forget_unread(connection);
     quota_disconnect(connection);
@@ -346,18 +344,6 @@ static void turn_away(struct connection *connection, const struct berth_error *e
     quota_close(connection->quota);
 }
 
-static void remember_process(struct connection *connection)
-{
-    struct clients *clients = connection->clients;
-
-    id_map_reserve(&clients->by_pid, ++clients->connection_count);
-    connection->by_pid.id = (uint64_t)connection->pid;
-    if (id_map_find(&clients->by_pid, connection->by_pid.id) != NULL)
-        return;
-    id_map_add(&clients->by_pid, &connection->by_pid);
-    connection->is_by_pid = true;
-}
-
 void connection_open(struct clients *clients, int descriptor, bool is_full)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -377,7 +363,7 @@ void connection_open(struct clients *clients, int descriptor, bool is_full)
     }
     if (connection->quota != NULL)
         quota_await_message(connection);
-    remember_process(connection);
+    clients->connection_count++;
     /* The first message has most likely arrived already. */
     if (!clients->is_deferring)
         handle_events(&connection->watch, EPOLLIN);

@@ -24,8 +24,6 @@ struct connection {
     struct watch watch;
     struct clients *clients;
     struct list_link in_clients;
-    struct id_link by_pid;
-    bool is_by_pid; /* false: another connection of the process is in the map */
     pid_t pid;
     uint32_t uid;     /* by the kernel: decides about rights */
     uint32_t account; /* the user that the uid counts as: decides about limits */
