@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/core/local_users.h"
 
-#include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,22 +17,6 @@ bool local_users_find_user(const char *name, uint32_t *ret_uid)
     } while (entry != NULL && strcmp(entry->pw_name, name) != 0);
     if (entry != NULL)
         *ret_uid = entry->pw_uid;
-    fclose(file);
-    return entry != NULL;
-}
-
-bool local_users_find_group(const char *name, uint32_t *ret_gid)
-{
-    FILE *file = fopen("/etc/group", "re");
-    const struct group *entry = NULL;
-
-    if (file == NULL)
-        return false;
-    do {
-        entry = fgetgrent(file);
-    } while (entry != NULL && strcmp(entry->gr_name, name) != 0);
-    if (entry != NULL)
-        *ret_gid = entry->gr_gid;
     fclose(file);
     return entry != NULL;
 }
