@@ -440,11 +440,6 @@ bool leftovers_has_answer(const struct leftovers *leftovers)
     return leftovers != NULL && leftovers->has_answer;
 }
 
-size_t leftovers_count(const struct leftovers *leftovers)
-{
-    return leftovers->count;
-}
-
 void leftovers_each(const struct leftovers *leftovers,
                     void (*call)(void *context, const struct leftover_process *process),
                     void *context)

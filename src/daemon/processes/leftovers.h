@@ -90,8 +90,6 @@ void leftovers_spare(struct leftovers *leftovers, pid_t pid, int64_t at);
 /* Returns whether a look has ended. NULL: no. */
 bool leftovers_has_answer(const struct leftovers *leftovers);
 
-size_t leftovers_count(const struct leftovers *leftovers);
-
 /* Calls `call` for each process that is known. */
 void leftovers_each(const struct leftovers *leftovers,
                     void (*call)(void *context, const struct leftover_process *process),
