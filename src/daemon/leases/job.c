@@ -159,6 +159,15 @@ static bool has_token(const struct job *job)
     return job->by_token.id != 0 || job->token_low != 0;
 }
 
+/* Counts the job as waiting for its user's quota, until it has a lease, or until it is freed if it
+ * is within another lease. */
+static void start_waiting(struct job *job)
+{
+    if (!job->waits)
+        quota_wait(job->holder->quota, (size_t)job->kib * KIB);
+    job->waits = true;
+}
+
 void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease)
 {
     job->by_id.id = id;
@@ -171,16 +180,9 @@ void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease)
     list_append(&pool->jobs, &job->in_pool);
     pool->inner_count += job->holder->parent != 0;
     if (lease == 0 || job->holder->parent != 0)
-        job_wait(job);
+        start_waiting(job);
     if (lease != 0)
         job_set_lease(pool, job, lease);
-}
-
-void job_wait(struct job *job)
-{
-    if (!job->waits)
-        quota_wait(job->holder->quota, (size_t)job->kib * KIB);
-    job->waits = true;
 }
 
 static void stop_waiting(struct job *job)
@@ -232,7 +234,7 @@ void job_unset_lease(struct pool *pool, struct job *job)
     job->by_lease = (struct id_link){0};
     lease_watch_free(pool, job->guard);
     job->guard = NULL;
-    job_wait(job);
+    start_waiting(job);
 }
 
 void job_free(struct pool *pool, struct job *job)

@@ -138,9 +138,6 @@ void job_add(struct pool *pool, struct job *job, uint64_t id, uint64_t lease);
 void job_set_lease(struct pool *pool, struct job *job, uint64_t lease);
 /* Turns a lease back into a waiting claim. */
 void job_unset_lease(struct pool *pool, struct job *job);
-/* Counts the job as waiting for its user's quota, until it has a lease, or until it is freed if it
- * is within another lease. job_add() does this for a job without a lease. */
-void job_wait(struct job *job);
 /* Removes the job from all maps and lists, and frees it. */
 void job_free(struct pool *pool, struct job *job);
 

@@ -126,7 +126,8 @@ void device_process_advise(const struct device_process *process, struct text *ou
             container_shown_length(process->container), process->container);
 }
 
-void device_process_forget_hints(struct device_process *process)
+/* Forgets the facts that the probe has set for the daemon only. */
+static void forget_hints(struct device_process *process)
 {
     process->said_lease = 0;
     free(process->said_socket);
@@ -139,7 +140,7 @@ void device_process_forget_hints(struct device_process *process)
 
 void device_process_finish(struct device_process *process)
 {
-    device_process_forget_hints(process);
+    forget_hints(process);
     free(process->command);
     free(process->container);
     *process = (struct device_process){0};

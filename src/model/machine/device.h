@@ -134,9 +134,6 @@ struct device_process *device_process_find_or_add(struct device_process_list *li
  * is in no container. */
 void device_process_advise(const struct device_process *process, struct text *out);
 
-/* Forgets what the probe has set for the daemon only. */
-void device_process_forget_hints(struct device_process *process);
-
 /* Frees what the process owns and zeroes it. */
 void device_process_finish(struct device_process *process);
 void device_process_list_finish(struct device_process_list *list);
