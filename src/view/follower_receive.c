@@ -39,8 +39,8 @@ uint32_t follower_sections_of_kinds(uint32_t kinds)
     return sections;
 }
 
-static int journal_write_ended(struct follower *follower, struct wire_message *message,
-                               struct berth_error *error)
+static int take_ended_leases(struct follower *follower, struct wire_message *message,
+                             struct berth_error *error)
 {
     struct ended_lease *ended;
 
@@ -74,7 +74,7 @@ static int handle_news(struct follower *follower, struct wire_message *message,
                        struct berth_error *error)
 {
     uint32_t kinds = message->kinds & WIRE_NEWS_ALL;
-    int code = journal_write_ended(follower, message, error);
+    int code = take_ended_leases(follower, message, error);
 
     if (code < 0)
         return code;
