@@ -133,5 +133,5 @@ void daemon_turn_start_watchdog(struct pool *pool)
 {
     pool->watchdog_interval = activation_watchdog_time() / 2;
     if (pool->watchdog_interval > 0)
-        loop_set_timer(&pool->loop, &pool->watchdog_timer, loop_now(&pool->loop));
+        report_alive(&pool->watchdog_timer); /* takes the socket while descriptors are free */
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/clients/activation.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -57,37 +56,44 @@ int activation_listener(int *ret_listener, bool *ret_owned, struct berth_error *
 }
 
 /* Returns a socket that is connected to the service manager; -1: there is none. */
-static int connect_manager(void)
+/* Finds the service manager's socket. Returns false if there is none. */
+static bool find_manager(struct sockaddr_un *ret_address, socklen_t *ret_length)
 {
     const char *path = getenv("NOTIFY_SOCKET");
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t length = path == NULL ? 0 : strlen(path);
-    int descriptor;
 
-    if (length < 2 || length > sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@'))
-        return -1;
-    descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (descriptor < 0)
-        return -1;
-    memcpy(address.sun_path, path, length);
+    if (length < 2 || length > sizeof(ret_address->sun_path) || (path[0] != '/' && path[0] != '@'))
+        return false;
+    *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(ret_address->sun_path, path, length);
     if (path[0] == '@')
-        address.sun_path[0] = '\0';
-    if (connect(descriptor, (struct sockaddr *)&address,
-                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) < 0) {
-        close(descriptor);
-        return -1;
-    }
-    return descriptor;
+        ret_address->sun_path[0] = '\0';
+    *ret_length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    return true;
+}
+
+/* Sends without a connection, so that a service manager that was restarted gets the words too. */
+static void send_to_manager(int *descriptor, const char *words)
+{
+    struct sockaddr_un address;
+    socklen_t length;
+
+    if (!find_manager(&address, &length))
+        return;
+    if (*descriptor < 0)
+        *descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*descriptor >= 0)
+        sendto(*descriptor, words, strlen(words), MSG_NOSIGNAL, (struct sockaddr *)&address,
+               length);
 }
 
 static void notify_manager(const char *words)
 {
-    int descriptor = connect_manager();
+    int descriptor = -1;
 
-    if (descriptor < 0)
-        return;
-    send(descriptor, words, strlen(words), MSG_NOSIGNAL);
-    close(descriptor);
+    send_to_manager(&descriptor, words);
+    if (descriptor >= 0)
+        close(descriptor);
 }
 
 void activation_ready(int descriptor)
@@ -132,19 +138,5 @@ int64_t activation_watchdog_time(void)
 
 void activation_alive(int *descriptor)
 {
-    static const char words[] = "WATCHDOG=1";
-    int other;
-
-    /* A full queue has enough of these. */
-    if (*descriptor >= 0 &&
-        (send(*descriptor, words, strlen(words), MSG_NOSIGNAL) >= 0 || errno == EAGAIN))
-        return;
-    /* A service manager that was restarted has another socket. */
-    other = connect_manager();
-    if (other < 0)
-        return;
-    if (*descriptor >= 0)
-        close(*descriptor);
-    *descriptor = other;
-    send(*descriptor, words, strlen(words), MSG_NOSIGNAL);
+    send_to_manager(descriptor, "WATCHDOG=1");
 }

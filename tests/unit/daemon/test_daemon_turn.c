@@ -374,8 +374,7 @@ static void the_service_manager_gets_signs_of_life(void **state)
     setenv("NOTIFY_SOCKET", path, 1);
     setenv("WATCHDOG_USEC", "2000000", 1);
     unsetenv("WATCHDOG_PID");
-    daemon_turn_start_watchdog(pool);
-    wait_for(stage, 0);
+    daemon_turn_start_watchdog(pool); /* the first sign does not wait for the loop */
     for (int i = 0; i < 3; i++) {
         ssize_t length = recv(manager, sign, sizeof(sign) - 1, MSG_DONTWAIT);
 
