@@ -22,8 +22,9 @@
 #define RETRY_PERIOD DURATION_SECOND
 #define PAUSE        (DURATION_SECOND / 50)
 
-/* The answer about a device whose lease has just ended comes within this time. */
-#define ENDING_TIME (ANSWER_TIME / 4)
+/* The answer about a device whose lease has just ended comes within this time, long enough for a
+ * search on a busy machine. */
+#define ENDING_TIME (ANSWER_TIME * 3 / 4)
 
 /* Answers are waited for in one part of so many of the time, in the long run; after a long rest one
  * may be late. */
@@ -43,6 +44,7 @@ struct device_lock {
     int64_t asked_at;
     struct rate_limit timeout;   /* for its answers */
     struct device_askers askers; /* until we let go */
+    int64_t owed_at;             /* the time by which those that wait get an answer */
 };
 
 struct device_locks {
@@ -198,6 +200,7 @@ static void note_holder(struct device_lock *lock)
 
 /* ---- Asking another pool ---- */
 
+/* The wait is charged to the holder, unless it gave the name to this pool. */
 static void note_answer(struct device_lock *lock)
 {
     struct device_locks *locks = lock->locks;
@@ -205,7 +208,8 @@ static void note_answer(struct device_lock *lock)
 
     if (!lock->is_unanswered)
         return;
-    rate_limit_take(&lock->timeout, now, TIMEOUT_PART * (now - lock->asked_at));
+    if (lock->held.descriptor < 0)
+        rate_limit_take(&lock->timeout, now, TIMEOUT_PART * (now - lock->asked_at));
     lock->is_unanswered = false;
     locks->unanswered--;
     if (locks->unanswered == 0) {
@@ -299,14 +303,28 @@ static void leave_to_other(struct device_lock *lock)
     let_go(lock);
 }
 
+/* Sets the timer for the first answer that is owed. */
+static void set_owed_timer(struct device_locks *locks)
+{
+    int64_t first = LOOP_NEVER;
+
+    for (size_t i = 0; i < locks->count; i++) {
+        if (locks->items[i].askers.are_waiting && locks->items[i].owed_at < first)
+            first = locks->items[i].owed_at;
+    }
+    loop_set_timer(locks->settings.loop, &locks->owed, first);
+}
+
 static void answers_are_due(struct timer *timer)
 {
     struct device_locks *locks = container_of(timer, struct device_locks, owed);
+    int64_t now = now_of(locks);
 
     for (size_t i = 0; i < locks->count; i++) {
-        if (locks->items[i].askers.are_waiting)
+        if (locks->items[i].askers.are_waiting && locks->items[i].owed_at <= now)
             device_askers_refuse(&locks->items[i].askers);
     }
+    set_owed_timer(locks);
 }
 
 /* Another pool asks for a name that we hold. */
@@ -324,9 +342,10 @@ static void pool_asks(struct watch *watch, uint32_t events)
     } else if (locks->settings.keeps_all || !is_ending(lock)) {
         device_askers_refuse_last(&lock->askers);
     } else {
+        if (!lock->askers.are_waiting)
+            lock->owed_at = now_of(locks) + ENDING_TIME;
         lock->askers.are_waiting = true;
-        if (!list_is_linked(&locks->owed.in_loop))
-            set_timer(locks, &locks->owed, ENDING_TIME);
+        set_owed_timer(locks);
     }
 }
 

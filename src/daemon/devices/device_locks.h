@@ -10,7 +10,7 @@
  *
  * Users' own daemons share the devices. They take the names of free devices before a claim is
  * decided, and let them go when another pool asks or nothing happened for a moment. A pool whose
- * lease has just ended answers once it knows whether a process is left, after a quarter of a
+ * lease has just ended answers once it knows whether a process is left, after three quarters of a
  * second at most.
  *
  * Nothing here blocks. All functions belong to the loop's thread.

@@ -251,6 +251,97 @@ static void the_end_of_a_lease_is_not_waited_for_long(void **state)
         run_turn(two);
 }
 
+/* ---- Pools that take turns ---- */
+
+struct moment {
+    struct timer timer;
+    bool is_over;
+};
+
+static void end_moment(struct timer *timer)
+{
+    container_of(timer, struct moment, timer)->is_over = true;
+}
+
+/* Handles events for this time. */
+static void run_for(struct two_pools *two, int64_t duration)
+{
+    struct moment moment = {.timer.fire = end_moment};
+
+    loop_set_timer(&two->loop, &moment.timer, loop_now(&two->loop) + duration);
+    while (!moment.is_over)
+        run_turn(two);
+}
+
+/* A pool has a device whose lease has just ended, and the other asks for it. */
+static void ask_from_ending(struct two_pools *two, int holder)
+{
+    struct locked_pool *pool = &two->pools[holder];
+    struct locked_pool *other = &two->pools[1 - holder];
+
+    pool->leased[0] = pool->ending[0] = true;
+    other->wanted = true;
+    pool->wanted = false;
+    other->answers = 0;
+    assert_true(device_locks_are_unsettled(other->locks));
+}
+
+/* Ends the search that the other pool waits for. */
+static void end_search(struct two_pools *two, int holder)
+{
+    struct locked_pool *pool = &two->pools[holder];
+
+    pool->leased[0] = pool->ending[0] = false;
+    device_locks_update(pool->locks);
+}
+
+static void open_both(struct two_pools *two)
+{
+    two->pools[0].leased[0] = true;
+    open_locks(two, 0, false, getuid());
+    open_locks(two, 1, false, getuid());
+}
+
+/* The time for an earlier question is not the time for the next one. */
+static void each_question_has_its_time(void **state)
+{
+    struct two_pools *two = *state;
+    int64_t asked_at;
+
+    open_both(two);
+    ask_from_ending(two, 0);
+    run_for(two, 500 * DURATION_SECOND / 1000);
+    end_search(two, 0);
+    await_answer(two);
+    assert_false(two->pools[1].blocked[0]);
+    asked_at = loop_now(&two->loop);
+    ask_from_ending(two, 1);
+    while (device_locks_are_awaited(two->pools[0].locks))
+        run_turn(two);
+    assert_true(loop_now(&two->loop) - asked_at >= 700 * DURATION_SECOND / 1000);
+}
+
+/* Pools that need some time for each answer, as on a busy machine, wait for each other as often as
+ * they like. */
+static void time_for_the_name_is_not_charged(void **state)
+{
+    struct two_pools *two = *state;
+
+    open_both(two);
+    for (int i = 0; i < 16; i++) {
+        int asker = 1 - i % 2;
+
+        ask_from_ending(two, i % 2);
+        run_for(two, 200 * DURATION_SECOND / 1000);
+        end_search(two, i % 2);
+        while (device_locks_are_awaited(two->pools[asker].locks))
+            run_turn(two);
+        assert_false(two->pools[asker].blocked[0]);
+    }
+}
+
+/* ---- The machine's daemon ---- */
+
 static void the_machines_daemon_keeps_free_devices(void **state)
 {
     struct two_pools *two = *state;
@@ -361,6 +452,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_answer_waits_for_the_end_of_a_lease, begin, end),
         cmocka_unit_test_setup_teardown(a_process_that_is_left_is_an_answer, begin, end),
         cmocka_unit_test_setup_teardown(the_end_of_a_lease_is_not_waited_for_long, begin, end),
+        cmocka_unit_test_setup_teardown(each_question_has_its_time, begin, end),
+        cmocka_unit_test_setup_teardown(time_for_the_name_is_not_charged, begin, end),
         cmocka_unit_test_setup_teardown(the_machines_daemon_keeps_free_devices, begin, end),
         cmocka_unit_test_setup_teardown(a_strangers_name_blocks_only_with_a_process_on_the_device,
                                         begin, end),
