@@ -18,7 +18,6 @@
 #include "proc_reader/proc_question.h"
 
 enum {
-    REQUEST_SECONDS = 10,
     TRIES = 250, /* to read environments of processes that are becoming programs, for 20 us each */
 };
 
@@ -127,7 +126,7 @@ static int handle_request(struct proc_reader *reader, struct reader_request *req
 
     sort_numbers(&request->stalled);
     sort_numbers(&request->spared);
-    set_alarm(REQUEST_SECONDS);
+    set_alarm(READER_REQUEST_SECONDS);
     code = answer_question(&question);
     if (code == 0)
         code = answer_pages_end(&question.pages);

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -145,7 +146,7 @@ struct reader_touch reader_touch(const struct reader *reader)
     };
 }
 
-bool reader_is_suspended(const struct reader *reader)
+enum reader_activity reader_activity(const struct reader *reader)
 {
     char text[64];
     ssize_t length =
@@ -153,11 +154,32 @@ bool reader_is_suspended(const struct reader *reader)
     const char *name_end;
 
     if (length <= 0)
-        return true;
+        return READER_SUSPENDED;
     text[length] = '\0';
     /* "123 (berth-reader) R 1 ..." */
     name_end = strrchr(text, ')');
-    return name_end == NULL || strchr("RTt", name_end[1] == ' ' ? name_end[2] : '\0') == NULL;
+    if (name_end == NULL || name_end[1] != ' ')
+        return READER_SUSPENDED;
+    switch (name_end[2]) {
+    case 'R':
+        return READER_RUNS;
+    case 'T':
+    case 't':
+        return READER_STOPPED;
+    default:
+        return READER_SUSPENDED;
+    }
+}
+
+int64_t reader_processor_time(const struct reader *reader)
+{
+    clockid_t clock;
+    struct timespec time;
+
+    if (reader->pid <= 0 || clock_getcpuclockid(reader->pid, &clock) != 0 ||
+        clock_gettime(clock, &time) < 0)
+        return 0;
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
 /* ---- Messages ---- */

@@ -94,11 +94,20 @@ int reader_receive(struct reader *reader, struct reader_answer *ret_answer,
 /* Returns the access that the program makes at this moment. */
 struct reader_touch reader_touch(const struct reader *reader);
 
-/* Returns false if the program stays in an access only because it waits for a CPU or was stopped.
- * Otherwise the kernel suspends it at this moment, or its state is unknown. A short suspension is
- * normal. So a caller should believe that a process stalls a reader only if a second reader stays
- * in an access to it as well. */
-bool reader_is_suspended(const struct reader *reader);
+/* What the kernel says about the program at this moment. */
+enum reader_activity {
+    READER_RUNS,      /* or waits for a CPU */
+    READER_STOPPED,   /* by a signal */
+    READER_SUSPENDED, /* it sleeps; or its state is unknown */
+};
+
+/* Returns what the program does. A short suspension in an access is normal. So a caller should
+ * believe that a process stalls a reader only if a second reader stays in an access to it too. */
+enum reader_activity reader_activity(const struct reader *reader);
+
+/* Returns the processor time that the program has used, in nanoseconds; 0: unknown, it has not said
+ * hello yet. */
+int64_t reader_processor_time(const struct reader *reader);
 
 /* Sends the request and waits for its answer, at most until clock_now() is `deadline`. Fails with
  * BERTH_ERROR_TIMED_OUT or like the functions above. For tests and small programs. */

@@ -23,6 +23,7 @@ enum {
     READER_NUMBERS_MAX = 4096,   /* of each list of a request, and of a process's groups */
     READER_PROCESSES_MAX = 1024, /* of an answer */
     READER_PAGE_MAX = 200,       /* processes of a packet */
+    READER_REQUEST_SECONDS = 10, /* the program ends if a request takes longer */
 };
 
 /* User or process ids. */

@@ -26,11 +26,17 @@ struct deferred_claim {
     /* Of an early message: */
     uint64_t search;    /* the last search that it waits for */
     bool waits_for_all; /* also for searches of other users */
-    int64_t deadline;   /* in the loop's time */
+    int64_t since;      /* in the loop's time */
+    int64_t waited;     /* reader_pool_waited() then */
 };
 
-/* The timeout of an early message. */
-#define EARLY_MAX (DURATION_SECOND / 20)
+/* An early message waits for so long. On a busy machine, where the readers wait for a CPU, it waits
+ * until they have worked for so long, but at most EARLY_BUSY_MAX. */
+#define EARLY_MAX      (DURATION_SECOND / 20)
+#define EARLY_BUSY_MAX DURATION_SECOND
+
+/* The interval between looks at what the readers have worked. */
+#define EARLY_STEP (DURATION_SECOND / 100)
 
 /* Further messages of the user are not early. */
 enum { EARLY_OF_USER_MAX = 64 };
@@ -185,28 +191,49 @@ bool deferred_claims_take_early(struct connection *connection, struct wire_messa
     postponed->is_early = true;
     postponed->waits_for_all = waits_for_all;
     postponed->search = pool->look_count;
-    postponed->deadline = loop_now(&pool->loop) + EARLY_MAX;
+    postponed->since = loop_now(&pool->loop);
+    postponed->waited = reader_pool_waited(pool->readers);
     if (quota != NULL)
         quota->early++;
     pool->early_timer.fire = early_messages_are_due;
     if (!list_is_linked(&pool->early_timer.in_loop))
-        loop_set_timer(&pool->loop, &pool->early_timer, postponed->deadline);
+        loop_set_timer(&pool->loop, &pool->early_timer, postponed->since + EARLY_MAX);
     return true;
 }
 
-/* No message overtakes an earlier one of its connection: it waits for at least the same searches,
- * and has a later deadline. */
-void deferred_claims_continue_early(struct pool *pool)
+/* Returns whether the message has waited long enough. */
+static bool is_early_over(const struct pool *pool, const struct deferred_claim *postponed)
+{
+    int64_t age = loop_now(&pool->loop) - postponed->since;
+
+    return age >= EARLY_BUSY_MAX ||
+           (age >= EARLY_MAX && reader_pool_waited(pool->readers) - postponed->waited >= EARLY_MAX);
+}
+
+/* Sets the timer for the first early message, whose time is over first. */
+static void set_early_timer(struct pool *pool)
 {
     int64_t now = loop_now(&pool->loop);
+    int64_t due;
 
+    if (list_is_empty(&pool->early_messages))
+        return;
+    due = container_of(list_first(&pool->early_messages), struct deferred_claim, in_pool)->since +
+          EARLY_MAX;
+    loop_set_timer(&pool->loop, &pool->early_timer, due > now ? due : now + EARLY_STEP);
+}
+
+/* No message overtakes an earlier one of its connection: it waits for at least the same searches,
+ * and as long. */
+void deferred_claims_continue_early(struct pool *pool)
+{
     if (!pool->has_looked)
         return;
     pool->has_looked = false;
     list_for_each (link, &pool->early_messages) {
         struct deferred_claim *postponed = container_of(link, struct deferred_claim, in_pool);
 
-        if (postponed->deadline > now &&
+        if (!is_early_over(pool, postponed) &&
             is_search_out(pool, postponed->search, postponed->connection->account,
                           postponed->waits_for_all))
             continue;
@@ -215,11 +242,7 @@ void deferred_claims_continue_early(struct pool *pool)
         pool->is_resuming = false;
     }
     engine_events_settle(pool);
-    if (!list_is_empty(&pool->early_messages))
-        loop_set_timer(
-            &pool->loop, &pool->early_timer,
-            container_of(list_first(&pool->early_messages), struct deferred_claim, in_pool)
-                ->deadline);
+    set_early_timer(pool);
 }
 
 static void forget_claims(struct list *list, const struct connection *connection)

@@ -10,10 +10,7 @@
 #include "base/id_map.h"
 #include "base/list.h"
 #include "daemon/core/pidfd.h"
-
-/* A reader that no process suspends, and that does nothing for so long, is lost. It may have been
- * stopped. */
-#define SILENCE_MAX DURATION_SECOND
+#include "daemon/processes/reader_progress.h"
 
 /* A reader that cannot be started, or was lost without a stall, is started again after this, then
  * after twice as long each time. */
@@ -57,11 +54,8 @@ struct reader_slot {
     struct watch watch;
     struct timer timer; /* open: looks whether it makes progress; otherwise: starts it */
     bool is_open;
-    struct reader_query *query; /* that it works on; NULL: it is free */
-    struct reader_touch touch;  /* at the last look */
-    int64_t touched_at;
-    int64_t silent_since; /* the last sign of life */
-    uint32_t first_count; /* of the reader's accesses, when the query was sent */
+    struct reader_query *query;      /* that it works on; NULL: it is free */
+    struct reader_progress progress; /* with the query */
     unsigned failures;
 };
 
@@ -73,6 +67,7 @@ struct reader_pool {
     struct list users;
     struct stalled_processes stalled;
     struct timer hopeless; /* answers what no reader will answer */
+    int64_t waited;        /* for queries that no reader works on any more */
     bool has_failed;
 };
 
@@ -117,11 +112,18 @@ static void free_query(struct reader_query *query)
     free(query);
 }
 
+/* Returns the time that the slot's query has waited, but for a CPU. */
+static int64_t waited_for_query(const struct reader_slot *slot)
+{
+    return reader_progress_waited(&slot->progress, &slot->reader, loop_now(slot->pool->loop));
+}
+
 /* Takes the query from its reader, which is free then. */
 static void detach_query(struct reader_query *query)
 {
     if (query->slot == NULL)
         return;
+    query->pool->waited += waited_for_query(query->slot);
     query->slot->query = NULL;
     query->slot = NULL;
     query->user->is_out = false;
@@ -211,6 +213,17 @@ bool reader_pool_is_slow(const struct reader_pool *pool, uint32_t uid)
            container_of(link, struct reader_user, by_uid)->penalty_until > loop_now(pool->loop);
 }
 
+int64_t reader_pool_waited(const struct reader_pool *pool)
+{
+    int64_t waited = pool->waited;
+
+    for (size_t i = 0; i < READER_POOL_READERS; i++) {
+        if (pool->slots[i].query != NULL)
+            waited += waited_for_query(&pool->slots[i]);
+    }
+    return waited;
+}
+
 bool reader_pool_is_stalled(const struct reader_pool *pool, pid_t pid)
 {
     return stalled_processes_has(&pool->stalled, pid);
@@ -218,10 +231,24 @@ bool reader_pool_is_stalled(const struct reader_pool *pool, pid_t pid)
 
 /* ---- Readers ---- */
 
+static bool is_penalized(const struct reader_pool *pool, const struct reader_user *user)
+{
+    return user->penalty_until > loop_now(pool->loop);
+}
+
 static void penalize_user(struct reader_pool *pool, struct reader_user *user)
 {
     user->penalty_until = loop_now(pool->loop) + READER_POOL_PENALTY;
     pool->events.slowed(pool->events.context);
+}
+
+/* Penalizes the user if the slot's query takes long. */
+static void judge_query(const struct reader_slot *slot)
+{
+    if (reader_progress_accesses(&slot->progress, &slot->reader) > READER_POOL_LONG ||
+        reader_progress_spent(&slot->progress, &slot->reader, loop_now(slot->pool->loop)) >
+            READER_POOL_SLOW)
+        penalize_user(slot->pool, slot->query->user);
 }
 
 static void set_timer(struct reader_slot *slot, int64_t after)
@@ -260,6 +287,13 @@ static void report_failure(struct reader_pool *pool, const char *reason)
     pool->events.failed(pool->events.context, reason);
 }
 
+/* Returns whether the reader may have ended because of the time limit of a request. */
+static bool is_request_too_long(const struct reader_slot *slot)
+{
+    return slot->query != NULL && loop_now(slot->pool->loop) - slot->progress.sent_at >=
+                                      (READER_REQUEST_SECONDS - 1) * DURATION_SECOND;
+}
+
 /* The reader is lost without a process to blame. */
 static void lose_reader(struct reader_slot *slot, const struct berth_error *error)
 {
@@ -268,11 +302,15 @@ static void lose_reader(struct reader_slot *slot, const struct berth_error *erro
 
     if (slot->query != NULL)
         slot->query->losses++;
-    close_reader(slot);
+    if (is_request_too_long(slot)) {
+        penalize_user(pool, slot->query->user);
+    } else {
+        for (unsigned i = 0; i < slot->failures && pause < RESTART_MAX; i++)
+            pause *= 2;
+        slot->failures++;
+    }
     put_back_query(slot);
-    for (unsigned i = 0; i < slot->failures && pause < RESTART_MAX; i++)
-        pause *= 2;
-    slot->failures++;
+    close_reader(slot);
     set_timer(slot, pause);
     if (slot->failures == FAILURES_MAX)
         report_failure(pool, error->message);
@@ -297,8 +335,7 @@ static void take_answers(struct reader_slot *slot)
     loop_set_timer(pool->loop, &slot->timer, LOOP_NEVER);
     report_failure(pool, NULL);
     if (slot->query != NULL) {
-        if (reader_touch(&slot->reader).count - slot->first_count > READER_POOL_LONG)
-            penalize_user(pool, slot->query->user);
+        judge_query(slot);
         answer_query(slot->query, &answer);
     }
     reader_answer_finish(&answer);
@@ -331,6 +368,14 @@ static void open_reader(struct reader_slot *slot)
         serve_queries(pool);
 }
 
+/* Gives the query back and starts another reader. */
+static void replace_reader(struct reader_slot *slot)
+{
+    put_back_query(slot);
+    close_reader(slot);
+    open_reader(slot);
+}
+
 /* ---- Progress ---- */
 
 /* The reader has been in one access for too long. `descriptor` is the process's, taken over. */
@@ -338,7 +383,7 @@ static void replace_stalled_reader(struct reader_slot *slot, int descriptor)
 {
     struct reader_pool *pool = slot->pool;
     struct reader_query *query = slot->query;
-    pid_t pid = slot->touch.pid;
+    pid_t pid = slot->progress.touch.pid;
     bool is_confirmed = query->suspect == pid;
     const struct stalled_process *stalled;
 
@@ -354,45 +399,42 @@ static void replace_stalled_reader(struct reader_slot *slot, int descriptor)
             query->stall_factor *= 2;
     }
     query->suspect = is_confirmed ? 0 : pid;
-    close_reader(slot);
-    put_back_query(slot);
-    open_reader(slot);
-}
-
-static bool is_same_touch(struct reader_touch one, struct reader_touch other)
-{
-    return one.pid == other.pid && one.count == other.count;
+    replace_reader(slot);
 }
 
 /* Looks whether the reader makes progress with its query. */
 static void look_at_progress(struct reader_slot *slot)
 {
     struct berth_error error = BERTH_ERROR_INIT;
-    struct reader_touch touch = reader_touch(&slot->reader);
-    int64_t now = loop_now(slot->pool->loop);
-    int64_t patience = READER_POOL_STALL * slot->query->stall_factor;
+    struct reader_progress *progress = &slot->progress;
     int descriptor;
 
-    if (!is_same_touch(touch, slot->touch)) {
-        slot->touch = touch;
-        slot->touched_at = slot->silent_since = now;
-    } else if (now - slot->silent_since >= SILENCE_MAX &&
-               (touch.pid == 0 || !reader_is_suspended(&slot->reader))) {
+    switch (reader_progress_look(progress, &slot->reader,
+                                 READER_POOL_STALL * slot->query->stall_factor,
+                                 loop_now(slot->pool->loop))) {
+    case READER_LOST:
         error_set(&error, BERTH_ERROR_TIMED_OUT, "berth-reader does not answer");
         lose_reader(slot, &error);
         return;
-    } else if (now - slot->touched_at >= patience && !reader_is_suspended(&slot->reader)) {
-        slot->touched_at = now; /* the machine is busy */
-    } else if (now - slot->touched_at >= patience && touch.pid != 0) {
-        descriptor = pidfd_open_process(touch.pid);
-        if (descriptor >= 0 && is_same_touch(touch, reader_touch(&slot->reader))) {
+    case READER_STALLS:
+        descriptor = pidfd_open_process(progress->touch.pid);
+        if (descriptor >= 0 && reader_progress_is_same(progress, &slot->reader)) {
             replace_stalled_reader(slot, descriptor);
             return;
         }
         if (descriptor >= 0)
             close(descriptor);
+        break;
+    case READER_GOES_ON:
+        break;
     }
-    set_timer(slot, READER_POOL_STALL);
+    if (!is_penalized(slot->pool, slot->query->user)) {
+        judge_query(slot);
+        serve_queries(slot->pool);
+    }
+    /* Another user's query may have taken the reader. */
+    if (slot->is_open && slot->query != NULL)
+        set_timer(slot, READER_POOL_STALL);
 }
 
 static void slot_is_due(struct timer *timer)
@@ -448,21 +490,18 @@ static bool is_refused(const struct reader_pool *pool, const struct reader_user 
 /* The next user whose query may be sent now; NULL: none. */
 static struct reader_user *find_next_user(struct reader_pool *pool, size_t free_count)
 {
-    int64_t now = loop_now(pool->loop);
-
     list_for_each (link, &pool->users) {
         struct reader_user *user = container_of(link, struct reader_user, in_pool);
-        bool is_penalized = user->penalty_until > now;
 
         if (list_is_empty(&user->queries) || user->is_out) {
             release_user(pool, user);
             continue;
         }
         if (is_refused(pool, user)) {
-            loop_set_timer(pool->loop, &pool->hopeless, now);
+            loop_set_timer(pool->loop, &pool->hopeless, loop_now(pool->loop));
             continue;
         }
-        if (free_count > (is_penalized ? 1U : 0U))
+        if (free_count > (is_penalized(pool, user) ? 1U : 0U))
             return user;
     }
     return NULL;
@@ -478,9 +517,7 @@ static void send_query(struct reader_slot *slot, struct reader_query *query)
     query->slot = slot;
     query->user->is_out = true;
     slot->query = query;
-    slot->touch = reader_touch(&slot->reader);
-    slot->touched_at = slot->silent_since = loop_now(pool->loop);
-    slot->first_count = slot->touch.count;
+    reader_progress_begin(&slot->progress, &slot->reader, loop_now(pool->loop));
     stalled_processes_list(&pool->stalled, &query->request.stalled);
     code = reader_send(&slot->reader, &query->request, &error);
     if (code < 0) {
@@ -492,18 +529,43 @@ static void send_query(struct reader_slot *slot, struct reader_query *query)
     set_timer(slot, READER_POOL_STALL);
 }
 
+/* Takes a reader from a user whose query takes long if all readers are with such users and another
+ * user waits. Returns whether it did. */
+static bool take_reader_back(struct reader_pool *pool)
+{
+    struct reader_slot *longest = NULL;
+
+    for (size_t i = 0; i < READER_POOL_READERS; i++) {
+        struct reader_slot *slot = &pool->slots[i];
+
+        if (!slot->is_open)
+            continue;
+        if (slot->query == NULL || !is_penalized(pool, slot->query->user))
+            return false;
+        if (longest == NULL || slot->progress.sent_at < longest->progress.sent_at)
+            longest = slot;
+    }
+    /* With one free reader, only a user without a penalty is next. */
+    if (longest == NULL || find_next_user(pool, 1) == NULL)
+        return false;
+    replace_reader(longest);
+    return true;
+}
+
 static void serve_queries(struct reader_pool *pool)
 {
-    for (;;) {
-        struct reader_slot *slot = NULL;
-        struct reader_user *user = find_next_user(pool, count_free_readers(pool, &slot));
+    struct reader_slot *slot;
+    struct reader_user *user;
 
+    do {
+        slot = NULL;
+        user = find_next_user(pool, count_free_readers(pool, &slot));
         if (user == NULL || slot == NULL)
-            return;
+            continue;
         list_remove(&user->in_pool);
         list_append(&pool->users, &user->in_pool);
         send_query(slot, container_of(list_first(&user->queries), struct reader_query, in_user));
-    }
+    } while ((user != NULL && slot != NULL) || take_reader_back(pool));
 }
 
 /* Answers the queries that no reader will answer. */
@@ -578,8 +640,8 @@ void reader_pool_destroy(struct reader_pool *pool)
         return;
     loop_set_timer(pool->loop, &pool->hopeless, LOOP_NEVER);
     for (size_t i = 0; i < READER_POOL_READERS; i++) {
-        close_reader(&pool->slots[i]);
         put_back_query(&pool->slots[i]);
+        close_reader(&pool->slots[i]);
     }
     stalled_processes_finish(&pool->stalled);
     list_for_each (link, &pool->users) {

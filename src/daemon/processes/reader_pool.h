@@ -7,8 +7,10 @@
  *  - A reader that stays in one access to a process for READER_POOL_STALL is replaced. If the next
  *    reader stalls at the same process, the process counts as stalled: it is remembered by its
  *    pidfd and not touched again until it ends.
- *  - After a stall, or a request with more than READER_POOL_LONG accesses to processes, the user's
- *    requests never take the last free reader for READER_POOL_PENALTY.
+ *  - After a stall, or a request that has taken READER_POOL_SLOW or READER_POOL_LONG accesses to
+ *    processes, the user is slow for READER_POOL_PENALTY: the user's requests never take the last
+ *    free reader, and where slow users have all readers, another user gets one of them. Time that
+ *    a reader waits for a CPU does not count.
  *  - A user with READER_POOL_STALLED_MAX such processes gets no answers until one of them ends.
  */
 #ifndef DAEMON_PROCESSES_READER_POOL_H
@@ -29,6 +31,7 @@
 enum { READER_POOL_READERS = 2, READER_POOL_STALLED_MAX = 64, READER_POOL_LONG = 5000 };
 
 #define READER_POOL_STALL   (DURATION_SECOND / 50)
+#define READER_POOL_SLOW    (DURATION_SECOND / 20)
 #define READER_POOL_PENALTY (10 * DURATION_SECOND)
 
 struct reader_pool;
@@ -38,7 +41,7 @@ struct reader_query;
 struct reader_pool_events {
     /* Executes a reader (reader/reader.h); NULL: as reader_start() does. */
     reader_spawn_function *spawn;
-    /* A user's request stalled a reader or took long: reader_pool_is_slow() has changed. */
+    /* A user's request stalled a reader or takes long: reader_pool_is_slow() has changed. */
     void (*slowed)(void *context);
     /* A process counts as stalled from now on. */
     void (*stalled)(void *context, const struct stalled_process *process);
@@ -74,6 +77,10 @@ void reader_pool_each_stalled(const struct reader_pool *pool,
 
 /* Returns whether a request of this user stalled a reader or took long lately. */
 bool reader_pool_is_slow(const struct reader_pool *pool, uint32_t uid);
+
+/* Returns how long all requests together have waited for their readers so far, without the time
+ * that these waited for a CPU. */
+int64_t reader_pool_waited(const struct reader_pool *pool);
 
 /* Returns whether the process stalled a reader. */
 bool reader_pool_is_stalled(const struct reader_pool *pool, pid_t pid);

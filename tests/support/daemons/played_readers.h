@@ -30,6 +30,7 @@ struct reader_pool {
     int asked;                      /* queries so far */
     uint32_t slow;                  /* this user's requests are slow; 0: nobody's */
     bool has_no_memory;             /* reader_pool_ask() fails */
+    int64_t waited;                 /* for requests so far */
     struct stalled_process stalled; /* pid 0: none */
 };
 
@@ -113,6 +114,11 @@ void reader_pool_each_stalled(const struct reader_pool *pool,
 bool reader_pool_is_slow(const struct reader_pool *pool, uint32_t uid)
 {
     return pool->slow != 0 && pool->slow == uid;
+}
+
+int64_t reader_pool_waited(const struct reader_pool *pool)
+{
+    return pool->waited;
 }
 
 bool reader_pool_is_stalled(const struct reader_pool *pool, pid_t pid)

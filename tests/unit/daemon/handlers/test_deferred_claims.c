@@ -383,15 +383,44 @@ static void no_message_waits_longer_than_its_time(void **state)
 
     begin_search(stage, STAGE_USER);
     first = send_claim(stage, &client);
+    stage->pool.readers->waited += EARLY_TIME / 2;
     pool_stage_go_on(stage, EARLY_TIME / 2);
     second = send_claim(stage, &client);
+    stage->pool.readers->waited += EARLY_TIME / 2;
     pool_stage_go_on(stage, EARLY_TIME / 2 - 1);
     assert_no_message(&client);
     pool_stage_go_on(stage, 1);
     assert_answer(&client, WIRE_GRANTED, first);
     assert_no_message(&client);
+    stage->pool.readers->waited += EARLY_TIME / 2;
     pool_stage_go_on(stage, EARLY_TIME / 2);
     assert_answer(&client, WIRE_GRANTED, second);
+    pool_stage_hang_up(stage, &client);
+}
+
+/* On a busy machine the readers get less of a CPU: the message waits until they have worked for its
+ * time, but not for ever. */
+static void time_without_a_cpu_does_not_count(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct reader_pool *readers = stage->pool.readers;
+    struct stage_client client = pool_stage_connect(stage, STAGE_USER);
+    uint64_t number;
+
+    begin_search(stage, STAGE_USER);
+    readers->waited = 7 * EARLY_TIME;
+    number = send_claim(stage, &client);
+    readers->waited += EARLY_TIME / 2;
+    pool_stage_go_on(stage, 4 * EARLY_TIME);
+    assert_no_message(&client);
+    readers->waited += EARLY_TIME / 2;
+    pool_stage_go_on(stage, EARLY_TIME);
+    assert_answer(&client, WIRE_GRANTED, number);
+    number = send_claim(stage, &client);
+    pool_stage_go_on(stage, DURATION_SECOND - 1);
+    assert_no_message(&client);
+    pool_stage_go_on(stage, EARLY_TIME);
+    assert_answer(&client, WIRE_GRANTED, number);
     pool_stage_hang_up(stage, &client);
 }
 
@@ -528,6 +557,7 @@ int main(void)
         ON_STAGE(a_slow_user_delays_nobody_else),
         ON_STAGE(a_user_may_become_slow_meanwhile),
         ON_STAGE(no_message_waits_longer_than_its_time),
+        ON_STAGE(time_without_a_cpu_does_not_count),
         ON_STAGE(later_searches_do_not_count),
         ON_STAGE(no_message_overtakes_one_of_its_connection),
         ON_STAGE(a_message_comes_after_one_that_is_due),

@@ -31,6 +31,7 @@ enum behaviour {
     STALL_ONCE, /* the same, but only if the file `socket` does not exist */
     SLOW,       /* but with progress, for a few times as long as a stall */
     BUSY,       /* stays in one access as long, but is not suspended */
+    DRAG,       /* for seconds, each access keeps it for less than a stall */
     LONG,       /* quickly makes many accesses, then waits a moment */
     STOP_ONCE,  /* is stopped in an access, but only if the file `socket` does not exist */
     DIE,
@@ -104,6 +105,13 @@ static void behave(const struct reader_request *request, _Atomic uint64_t *progr
     case BUSY:
         touch(progress, request->holder_pid, 1);
         spin(8 * READER_POOL_STALL);
+        touch(progress, 0, 0);
+        break;
+    case DRAG:
+        for (uint32_t i = 1; i <= 600; i++) {
+            touch(progress, request->holder_pid, i);
+            usleep(5000);
+        }
         touch(progress, 0, 0);
         break;
     case LONG:
@@ -388,15 +396,18 @@ static void a_reader_that_was_only_slow_blames_no_process(void **state)
     unlink(path);
 }
 
-static void a_reader_that_waits_for_a_cpu_is_kept(void **state)
+/* No process keeps it, but the request takes long. */
+static void a_reader_that_works_is_kept(void **state)
 {
     struct world *world = *state;
 
     ask(world, &world->answers[0], 1, BUSY, getpid(), NULL);
     run_until(world, 1);
     assert_false(world->answers[0].is_null);
-    assert_int_equal(world->slowed, 0);
-    assert_false(reader_pool_is_slow(world->pool, 1));
+    assert_int_equal(world->stalled, 0);
+    assert_int_equal(world->failures, 0);
+    assert_true(reader_pool_is_slow(world->pool, 1));
+    assert_true(reader_pool_waited(world->pool) >= READER_POOL_SLOW);
 }
 
 static void a_reader_that_was_stopped_is_replaced(void **state)
@@ -434,6 +445,28 @@ static void long_requests_leave_a_reader_for_others(void **state)
     for (size_t i = 10; i < 14; i++)
         assert_true(answers[i].order <= 2 + 4 + 3);
     assert_int_equal(world->stalled, 0);
+}
+
+/* Users whose processes keep the readers, each for too short a time to be a stall. */
+static void slow_requests_do_not_keep_all_readers(void **state)
+{
+    struct world *world = *state;
+    struct given_answer *answers = world->answers;
+
+    ask(world, &answers[0], 1, DRAG, getpid(), NULL);
+    ask(world, &answers[1], 2, DRAG, getpid(), NULL);
+    for (size_t i = 2; i < 12; i++) {
+        ask(world, &answers[i], 3, ANSWER, 0, NULL);
+        run_until(world, i - 1);
+        assert_true(answers[i].is_there);
+    }
+    assert_true(reader_pool_is_slow(world->pool, 1) && reader_pool_is_slow(world->pool, 2));
+    assert_false(reader_pool_is_slow(world->pool, 3));
+    assert_false(answers[0].is_there || answers[1].is_there);
+    /* They get their answers nevertheless. */
+    run_until(world, 12);
+    assert_int_equal(world->stalled, 0);
+    assert_int_equal(world->failures, 0);
 }
 
 static void a_stall_delays_no_other_user(void **state)
@@ -561,9 +594,10 @@ int main(int argc, char **argv)
         POOL_TEST(users_take_turns),
         POOL_TEST(a_process_that_stalls_two_readers_is_remembered),
         POOL_TEST(a_reader_that_was_only_slow_blames_no_process),
-        POOL_TEST(a_reader_that_waits_for_a_cpu_is_kept),
+        POOL_TEST(a_reader_that_works_is_kept),
         POOL_TEST(a_reader_that_was_stopped_is_replaced),
         POOL_TEST(long_requests_leave_a_reader_for_others),
+        POOL_TEST(slow_requests_do_not_keep_all_readers),
         POOL_TEST(a_stall_delays_no_other_user),
         POOL_TEST(a_user_with_too_many_stalled_processes_gets_no_answer),
         POOL_TEST(a_request_that_ends_readers_is_given_up),
