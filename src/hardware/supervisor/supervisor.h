@@ -5,7 +5,8 @@
  * touches the hardware.
  *
  *     supervisor.c    requests and answers
- *     task_flow.c     starts tasks and applies their results
+ *     task_flow.c     runs the tasks of a request and applies their results
+ *     task_start.c    starts tasks
  *     device_cache.c  the facts kept from one request to the next
  *     build_report.c  builds the report from the cache
  *     workers.c       runs the worker processes

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of the supervisor for supervisor.c. task_flow.c starts the tasks that a request needs
- * and applies their results to the device cache; build_report.c builds a report from the cache.
+ * The parts of the supervisor for supervisor.c. task_flow.c runs the tasks that a request needs
+ * (task_start.h) and applies their results to the device cache; build_report.c builds a report from
+ * the cache.
  *
  * For each vendor: list its candidates and read each of them (only vendors that have candidates,
  * see hardware/vendors.h), list its devices, read each device, find their links. Beside that: scan
@@ -47,6 +48,9 @@ void task_flow_run(struct task_flow *flow);
 /* Returns whether every task that the request waits for has ended. The request does not wait for a
  * task that was stuck when the request arrived. */
 bool task_flow_is_done(struct task_flow *flow);
+
+/* Notes that memory ran out if `code` is an error. */
+void task_flow_note_error(struct task_flow *flow, int code);
 
 /* Builds the report. A device whose read has not ended counts as not answering. With
  * `without_processes` the devices have no processes. Returns 0 or BERTH_ERROR_MEMORY; *ret_report

@@ -1,220 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hardware/supervisor/supervisor_internal.h"
 
+#include "hardware/supervisor/task_start.h"
 #include "model/machine/occupancy.h"
 
 /* A device that hung or crashed its worker is read again after this time. */
 #define RETRY_AFTER INT64_C(30000000000)
 
-enum {
-    SCANS_MAX = 32,   /* for one request; each one but the last was stalled by another process */
-    ATTEMPTS_MAX = 3, /* to describe a process for one request */
-};
+/* For one request. Each scan but the last was stalled by another process. */
+enum { SCANS_MAX = 32 };
 
-static void note_error(struct task_flow *flow, int code)
+void task_flow_note_error(struct task_flow *flow, int code)
 {
     if (code < 0)
         flow->lost = true;
-}
-
-/* ---- Starting tasks ---- */
-
-/* Starts the task unless it already waits or runs. */
-static void start_task(struct task_flow *flow, struct task *task, const struct step *step)
-{
-    if (task->waits || task->runs)
-        return;
-    task->carried = false;
-    note_error(flow, workers_add_task(&flow->workers, task, step));
-}
-
-static bool is_requested(const struct task_flow *flow, const struct cached_device *cached)
-{
-    const struct device_id_list *only = &flow->request.only;
-
-    for (size_t i = 0; i < device_cache_count_findings(cached); i++) {
-        if (device_id_list_has(only, device_cache_finding_at(cached, i)->device->id))
-            return true;
-    }
-    return only->count == 0;
-}
-
-/* Starts to read a device or a candidate, unless it hung or crashed a short time ago. */
-static void start_read(struct task_flow *flow, struct cached_device *cached)
-{
-    struct step step = {
-        .kind = cached->read.kind,
-        .vendor = cached->read.vendor,
-        .about = {.items = &cached->listed, .count = 1},
-    };
-
-    if (cached->requested == flow->serial ||
-        (cached->failure != NULL && flow->now < cached->retry_at))
-        return;
-    cached->requested = flow->serial;
-    start_task(flow, &cached->read, &step);
-}
-
-static void start_reads(struct task_flow *flow, struct cached_vendor *vendor)
-{
-    for (size_t i = 0; i < vendor->devices.count; i++) {
-        if (is_requested(flow, vendor->devices.items[i]))
-            start_read(flow, vendor->devices.items[i]);
-    }
-}
-
-/* Adds the last answer of each candidate, or the bare candidate if it has never answered. Leaves
- * out a candidate that does not exist any more. The list points into the cache. */
-static int collect_candidates(const struct cached_vendor *vendor, struct finding_list *ret_list)
-{
-    for (size_t i = 0; i < vendor->candidates.count; i++) {
-        const struct cached_device *candidate = vendor->candidates.items[i];
-        struct device_finding *found;
-
-        if (candidate->last.count == 0 && candidate->failure == NULL && !candidate->read.runs)
-            continue;
-        found = vector_append(ret_list);
-        if (found == NULL)
-            return BERTH_ERROR_MEMORY;
-        *found = *device_cache_finding_at(candidate, 0);
-    }
-    return 0;
-}
-
-/* Starts to list the devices once every candidate has answered or is stuck. */
-static void start_list(struct task_flow *flow, struct cached_vendor *vendor)
-{
-    struct step step = {.kind = STEP_LIST, .vendor = vendor->table->vendor};
-
-    if (!vendor->list_is_due || vendor->list.runs || device_cache_is_listing(vendor))
-        return;
-    vendor->list_is_due = false;
-    note_error(flow, collect_candidates(vendor, &step.about));
-    start_task(flow, &vendor->list, &step);
-    vector_finish(&step.about);
-}
-
-/* Adds the devices that could be read; the others might hang again. The list points into the
- * cache. */
-static int collect_linkable(const struct cached_vendor *vendor, struct finding_list *ret_list,
-                            struct device_id_list *ret_ids)
-{
-    for (size_t i = 0; i < vendor->devices.count; i++) {
-        const struct cached_device *cached = vendor->devices.items[i];
-
-        for (size_t j = 0; j < cached->last.count && cached->failure == NULL && !cached->read.runs;
-             j++) {
-            struct device_finding *found = vector_append(ret_list);
-            struct device_id *id = found == NULL ? NULL : vector_append(ret_ids);
-
-            if (id == NULL)
-                return BERTH_ERROR_MEMORY;
-            *found = cached->last.items[j];
-            *id = found->device->id;
-        }
-    }
-    return 0;
-}
-
-/* Starts to find the links if the devices have changed, once every device has been read or is
- * stuck. */
-static void start_links(struct task_flow *flow, struct cached_vendor *vendor)
-{
-    struct step step = {.kind = STEP_LINKS, .vendor = vendor->table->vendor};
-    struct device_id_list ids = {0};
-    bool is_early = vendor->table->links == NULL || device_cache_is_listing(vendor) ||
-                    vendor->links.waits || vendor->links.runs;
-
-    for (size_t i = 0; i < vendor->devices.count; i++)
-        is_early = is_early || workers_is_busy(&vendor->devices.items[i]->read);
-    if (is_early)
-        return;
-    note_error(flow, collect_linkable(vendor, &step.about, &ids));
-    if (!device_id_list_equals(&ids, &vendor->linked)) {
-        vector_finish(&vendor->cached_links);
-        if (ids.count > 1)
-            start_task(flow, &vendor->links, &step);
-        vector_finish(&vendor->linked);
-        vendor->linked = ids;
-        ids = (struct device_id_list){0};
-    }
-    vector_finish(&ids);
-    vector_finish(&step.about);
-}
-
-/* Returns whether only the kernel's own figures of the process are read. */
-static bool is_avoided(const struct task_flow *flow, uint64_t pid)
-{
-    struct optional_number uid;
-
-    if (stalled_list_find(&flow->stalled, pid) != NULL)
-        return true;
-    if (flow->stalled.count <= STALLED_OF_USER_MAX)
-        return false;
-    uid = stalled_uid(pid);
-    return uid.known && stalled_list_is_full_of(&flow->stalled, (uint32_t)uid.value);
-}
-
-/* Starts to describe a process, unless not even the kernel can without stalling. */
-static void start_description(struct task_flow *flow, struct cached_process *process)
-{
-    struct device_process one = {.pid = process->one.items[0].pid};
-    struct device device = {
-        .id = {.vendor = VENDOR_DRI, .mig = DEVICE_NO_MIG},
-        .processes = {.items = &one, .count = 1},
-    };
-    struct device_finding about = {.device = &device};
-    const struct step step = {.kind = STEP_DESCRIBE, .about = {.items = &about, .count = 1}};
-    const struct stalled_entry *stalled = stalled_list_find(&flow->stalled, one.pid);
-
-    if ((stalled != NULL && stalled->wholly) || process->attempts >= ATTEMPTS_MAX) {
-        device_process_finish(&process->one.items[0]);
-        process->one.items[0] =
-            (struct device_process){.pid = one.pid, .uid = stalled_uid(one.pid), .undecided = true};
-        return;
-    }
-    process->attempts++;
-    one.undecided = is_avoided(flow, one.pid);
-    start_task(flow, &process->describe, &step);
-}
-
-static void start_describe(struct task_flow *flow, uint64_t pid)
-{
-    struct cached_process *process = device_cache_get_process(&flow->cache, pid);
-
-    if (process == NULL) {
-        flow->lost = true;
-        return;
-    }
-    if (process->requested == flow->serial)
-        return;
-    process->requested = flow->serial;
-    process->attempts = 0;
-    if (!process->describe.waits && !process->describe.runs)
-        start_description(flow, process);
-}
-
-static void start_scan(struct task_flow *flow)
-{
-    struct step step = {.kind = STEP_SCAN};
-
-    flow->scans++;
-    note_error(flow, stalled_list_avoid(&flow->stalled, &step.avoided));
-    start_task(flow, &flow->cache.scan, &step);
-    proc_watch_finish_avoided(&step.avoided);
-}
-
-static void describe_users(struct task_flow *flow, const struct finding_list *list)
-{
-    const struct device_process *process;
-    const struct device_finding *found;
-
-    if (flow->request.without_processes)
-        return;
-    vector_for_each (found, list) {
-        vector_for_each (process, &found->device->processes)
-            start_describe(flow, process->pid);
-    }
 }
 
 /* ---- Applying results ---- */
@@ -257,7 +56,7 @@ static void note_list_result(struct task_flow *flow, struct cached_vendor *vendo
 
     if (result->code < 0)
         vendor->list_retry_at = retry_time(flow, result);
-    note_error(flow, device_cache_set_failure(&vendor->list_failure, failure));
+    task_flow_note_error(flow, device_cache_set_failure(&vendor->list_failure, failure));
 }
 
 static void apply_candidates(struct task_flow *flow, struct cached_vendor *vendor,
@@ -266,23 +65,23 @@ static void apply_candidates(struct task_flow *flow, struct cached_vendor *vendo
     note_list_result(flow, vendor, result);
     if (result->code < 0) {
         vendor->listed = false;
-        start_reads(flow, vendor);
-        start_links(flow, vendor);
+        task_start_reads(flow, vendor);
+        task_start_links(flow, vendor);
         return;
     }
-    note_error(flow, device_cache_update(vendor, STEP_READ_CANDIDATE, &result->findings.found,
-                                         forget_device, flow));
+    task_flow_note_error(flow, device_cache_update(vendor, STEP_READ_CANDIDATE,
+                                                   &result->findings.found, forget_device, flow));
     for (size_t i = 0; i < vendor->candidates.count; i++)
-        start_read(flow, vendor->candidates.items[i]);
+        task_start_read(flow, vendor->candidates.items[i]);
     vendor->list_is_due = true;
-    start_list(flow, vendor);
+    task_start_list(flow, vendor);
 }
 
 static void apply_candidate(struct task_flow *flow, struct cached_vendor *vendor,
                             struct cached_device *candidate, struct step_result *result)
 {
-    note_error(flow, device_cache_set_failure(&candidate->failure,
-                                              result->code < 0 ? result->message : NULL));
+    task_flow_note_error(flow, device_cache_set_failure(&candidate->failure,
+                                                        result->code < 0 ? result->message : NULL));
     if (result->code < 0) {
         candidate->retry_at = retry_time(flow, result);
     } else {
@@ -292,7 +91,7 @@ static void apply_candidate(struct task_flow *flow, struct cached_vendor *vendor
     }
     /* A late answer changes a list that was made without it. */
     vendor->list_is_due = true;
-    start_list(flow, vendor);
+    task_start_list(flow, vendor);
 }
 
 static void apply_list(struct task_flow *flow, struct cached_vendor *vendor,
@@ -306,13 +105,13 @@ static void apply_list(struct task_flow *flow, struct cached_vendor *vendor,
         vector_for_each (found, &result->findings.found)
             found->device->id.vendor = vendor->table->vendor;
         replace_problems(&vendor->problems, &result->findings.problems);
-        note_error(flow, device_cache_update(vendor, STEP_READ, &result->findings.found,
-                                             forget_device, flow));
+        task_flow_note_error(flow, device_cache_update(vendor, STEP_READ, &result->findings.found,
+                                                       forget_device, flow));
     }
-    start_list(flow, vendor);
+    task_start_list(flow, vendor);
     if (!device_cache_is_listing(vendor))
-        start_reads(flow, vendor);
-    start_links(flow, vendor);
+        task_start_reads(flow, vendor);
+    task_start_links(flow, vendor);
 }
 
 /* Returns whether the answer is about the device and its partitions. */
@@ -351,18 +150,18 @@ static void apply_read(struct task_flow *flow, struct cached_vendor *vendor,
 
     if (failure == NULL && !is_valid_answer(&result->findings.found, cached))
         failure = "gave an invalid answer";
-    note_error(flow, device_cache_set_failure(&cached->failure, failure));
+    task_flow_note_error(flow, device_cache_set_failure(&cached->failure, failure));
     if (failure == NULL) {
         carry_idle_memory(&cached->last, &result->findings.found);
         finding_list_finish(&cached->last);
         cached->last = result->findings.found;
         result->findings.found = (struct finding_list){0};
-        describe_users(flow, &cached->last);
+        task_start_describing(flow, &cached->last);
     } else {
         cached->retry_at = retry_time(flow, result);
     }
     replace_problems(&cached->problems, &result->findings.problems);
-    start_links(flow, vendor);
+    task_start_links(flow, vendor);
 }
 
 static void apply_links(struct task_flow *flow, struct cached_vendor *vendor,
@@ -370,8 +169,8 @@ static void apply_links(struct task_flow *flow, struct cached_vendor *vendor,
 {
     const struct link *link;
 
-    note_error(flow, device_cache_set_failure(&vendor->links_failure,
-                                              result->code < 0 ? result->message : NULL));
+    task_flow_note_error(flow, device_cache_set_failure(&vendor->links_failure,
+                                                        result->code < 0 ? result->message : NULL));
     vector_finish(&vendor->cached_links);
     vector_for_each (link, &result->findings.links) {
         struct cached_link *cached = vector_append(&vendor->cached_links);
@@ -387,7 +186,7 @@ static void apply_links(struct task_flow *flow, struct cached_vendor *vendor,
         cached->lanes = link->lanes;
     }
     /* A slow device may have answered in the meantime. */
-    start_links(flow, vendor);
+    task_start_links(flow, vendor);
 }
 
 static void apply_scan(struct task_flow *flow, struct step_result *result)
@@ -397,18 +196,18 @@ static void apply_scan(struct task_flow *flow, struct step_result *result)
     if (result->stalled_at != 0) {
         stalled_list_add(&flow->stalled, result->stalled_at);
         if (flow->scans < SCANS_MAX) {
-            start_scan(flow);
+            task_start_scan(flow);
             return;
         }
     }
-    note_error(flow, device_cache_set_failure(&cache->scan_failure,
-                                              result->code < 0 ? result->message : NULL));
+    task_flow_note_error(flow, device_cache_set_failure(&cache->scan_failure,
+                                                        result->code < 0 ? result->message : NULL));
     if (result->code < 0)
         return;
     findings_finish(&cache->scanned);
     cache->scanned = result->findings;
     result->findings = (struct findings){0};
-    describe_users(flow, &cache->scanned.found);
+    task_start_describing(flow, &cache->scanned.found);
 }
 
 /* Returns whether earlier facts about the process are better than the kernel's own figures. They
@@ -427,7 +226,7 @@ static void apply_description(struct task_flow *flow, struct task *task, struct 
 
     if (result->stalled_at != 0) {
         stalled_list_add(&flow->stalled, result->stalled_at);
-        start_description(flow, process);
+        task_start_description(flow, process);
         return;
     }
     if (result->code < 0 || device == NULL || device->processes.count != 1 ||
@@ -476,11 +275,11 @@ static void handle_stuck_task(void *context, struct task *task)
     struct cached_vendor *vendor = find_vendor(flow, task->vendor);
 
     if (task->kind == STEP_READ_CANDIDATE)
-        start_list(flow, vendor);
+        task_start_list(flow, vendor);
     if (task->kind == STEP_LIST || task->kind == STEP_LIST_CANDIDATES)
-        start_reads(flow, vendor);
+        task_start_reads(flow, vendor);
     if (task->kind == STEP_LIST || task->kind == STEP_LIST_CANDIDATES || task->kind == STEP_READ)
-        start_links(flow, vendor);
+        task_start_links(flow, vendor);
 }
 
 /* ---- Requests ---- */
@@ -516,9 +315,9 @@ static void start_vendor_tasks(struct task_flow *flow, struct cached_vendor *ven
     if (vendor->links_failure != NULL)
         vector_finish(&vendor->linked); /* to find the links again */
     if (may_list && (flow->request.only.count == 0 || !vendor->listed))
-        start_task(flow, has_candidates ? &vendor->list_candidates : &vendor->list, &step);
+        task_start(flow, has_candidates ? &vendor->list_candidates : &vendor->list, &step);
     if (!device_cache_is_listing(vendor))
-        start_reads(flow, vendor);
+        task_start_reads(flow, vendor);
 }
 
 void task_flow_start_request(struct task_flow *flow)
@@ -531,7 +330,7 @@ void task_flow_start_request(struct task_flow *flow)
     for (size_t i = 0; i < flow->cache.vendor_count; i++)
         start_vendor_tasks(flow, &flow->cache.vendors[i]);
     if (!flow->request.without_processes)
-        start_scan(flow);
+        task_start_scan(flow);
 }
 
 static void note_awaited(void *context, struct task *task)
