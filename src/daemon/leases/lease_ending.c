@@ -14,6 +14,7 @@
 #include "daemon/devices/device_locks.h"
 #include "daemon/leases/engine_events.h"
 #include "daemon/leases/handover.h"
+#include "daemon/leases/inner_leases.h"
 #include "daemon/leases/job.h"
 #include "daemon/leases/journal_write.h"
 #include "daemon/leases/mps_tenants.h"
@@ -27,52 +28,6 @@
 
 /* How much longer than its command a supervisor may take. */
 #define SUPERVISOR_TIME (2 * DURATION_SECOND)
-
-/* The lease and those within it. */
-static int collect_leases(struct pool *pool, const struct job *job, struct id_list *ret_leases)
-{
-    uint64_t *id = vector_append(ret_leases);
-
-    if (id == NULL)
-        return BERTH_ERROR_MEMORY;
-    *id = job->by_id.id;
-    if (pool->inner_count == 0)
-        return 0;
-    /* Those within are younger, so one round finds all. */
-    list_for_each (link, &pool->jobs) {
-        const struct job *other = container_of(link, struct job, in_pool);
-
-        for (size_t i = 0; other->holder->parent != 0 && i < ret_leases->count; i++) {
-            if (ret_leases->items[i] != other->holder->parent)
-                continue;
-            id = vector_append(ret_leases);
-            if (id == NULL)
-                return BERTH_ERROR_MEMORY;
-            *id = other->by_id.id;
-            break;
-        }
-    }
-    return 0;
-}
-
-/* Nothing is granted any more within a lease that is being ended: whatever began there now would
- * have to be found and ended, too. */
-static void cancel_inside(struct pool *pool, const struct job *job)
-{
-    struct id_list leases = {0};
-
-    if (pool->inner_count > 0 && collect_leases(pool, job, &leases) == 0) {
-        list_for_each (link, &pool->jobs) {
-            const struct job *other = container_of(link, struct job, in_pool);
-
-            for (size_t i = 0; other->by_lease.id == 0 && i < leases.count; i++) {
-                if (leases.items[i] == other->holder->parent)
-                    engine_cancel(pool->engine, other->by_id.id, NULL);
-            }
-        }
-    }
-    vector_finish(&leases);
-}
 
 static void set_force(struct pool *pool, struct job *job, int64_t force_at)
 {
@@ -269,7 +224,7 @@ static struct leftovers *open_leftovers(struct pool *pool, struct job *job)
 
     if (guard == NULL || guard->leftovers != NULL)
         return guard == NULL ? NULL : guard->leftovers;
-    if (collect_leases(pool, job, &leases) == 0 &&
+    if (inner_leases_collect(pool, job, &leases) == 0 &&
         find_subordinates(pool, job->holder->uid, &subordinates) == 0)
         guard->leftovers = leftovers_new(
             &(struct leftovers_settings){
@@ -365,7 +320,7 @@ void lease_ending_begin(struct pool *pool, struct job *job, enum lease_end end, 
     job->state = JOB_ENDING;
     journal_write_job(pool, job);
     followers_note(pool->followers, WIRE_NEWS_LEASE);
-    cancel_inside(pool, job);
+    inner_leases_cancel_claims(pool, job);
     if (job->hold == LEASE_HOLD_NOTHING) {
         lease_ending_holder_gone(pool, job);
         return;
@@ -402,7 +357,7 @@ static void look_for_processes(struct pool *pool, struct job *job)
     /* The client is told that the lease is over: a later daemon must know it, too. */
     if (job->connection != NULL)
         journal_write_job(pool, job);
-    cancel_inside(pool, job);
+    inner_leases_cancel_claims(pool, job);
     handover_begin(pool, job);
     leftovers_look(leftovers, guard->ended_holder >= 0);
 }
