@@ -8,6 +8,7 @@
 #include "base/text/quantity.h"
 #include "daemon/clients/clients.h"
 #include "daemon/clients/connection.h"
+#include "daemon/clients/quota_internal.h"
 #include "spec/configuration/configuration.h"
 
 /* The messages of a second may come at once. A user with an empty bucket is served again when the
@@ -27,15 +28,6 @@ enum { BYTES_OF_MESSAGE = 1024 };
 enum { MESSAGES_OF_TURN = 32 };
 
 #define SILENCE_MAX (30 * DURATION_SECOND)
-
-/* The lines of the log about one user: this number at once, then one per LINE_TIME. A longer line
- * counts as several, so that this bounds bytes. */
-#define LINE_TIME           DURATION_SECOND
-#define LINES_AT_ONCE       50
-#define LEASE_LINES_AT_ONCE 500
-
-/* The pause between two lines about lines that were left out. */
-#define LEFT_OUT_PERIOD (10 * DURATION_SECOND)
 
 #define REVIEW_PERIOD DURATION_SECOND
 
@@ -68,19 +60,7 @@ static void forget_user(struct quota *user)
     free(user);
 }
 
-static void log_left_out(struct quota *user)
-{
-    const struct clients_settings *settings = &user->clients->settings;
-
-    if (user->lines_left_out == 0)
-        return;
-    user->told_left_out_at = now_of(user);
-    log_line(settings->log, pool_clock_now(settings->clock), "left_out", "uid=%u lines=%zu",
-             (unsigned)user->by_uid.id, user->lines_left_out);
-    user->lines_left_out = 0;
-}
-
-static void review_later(struct quota *user)
+void quota_review_later(struct quota *user)
 {
     struct quotas *users = &user->clients->quotas;
     int64_t soonest = now_of(user) + REVIEW_PERIOD;
@@ -101,16 +81,15 @@ static int64_t find_full_at(const struct quota *user)
 }
 
 /* Reviews one user. Forgets a user only with full buckets: the next connection would begin with
- * full ones. Returns when to review the user again; LOOP_NEVER: not before review_later(). */
+ * full ones. Returns when to review the user again; LOOP_NEVER: not before quota_review_later(). */
 static int64_t review_user(struct quota *user)
 {
     int64_t now = now_of(user);
     int64_t full_at = find_full_at(user);
+    int64_t log_at = quota_log_review(user);
 
-    if (user->told_left_out_at == 0 || now - user->told_left_out_at >= LEFT_OUT_PERIOD)
-        log_left_out(user);
-    if (user->lines_left_out > 0)
-        return user->told_left_out_at + LEFT_OUT_PERIOD;
+    if (log_at != LOOP_NEVER)
+        return log_at;
     if (user->references == 0 && full_at > now)
         return full_at;
     if (user->references > 0)
@@ -169,7 +148,7 @@ int quota_open(struct clients *clients, uint32_t uid, struct quota **ret_user)
 void quota_close(struct quota *user)
 {
     if (user != NULL && --user->references == 0)
-        review_later(user);
+        quota_review_later(user);
 }
 
 /* ---- Connections ---- */
@@ -480,51 +459,6 @@ void quota_forget_unread(struct quota *user, size_t bytes)
         user->unread -= bytes;
 }
 
-/* ---- The log ---- */
-
-/* `at_once`: the number of lines that may come at once. */
-static bool may_log(struct quota *user, struct rate_limit *lines, int64_t at_once)
-{
-    int64_t now = now_of(user);
-
-    if (rate_limit_ready_at(lines, at_once * LINE_TIME) >= now) {
-        user->lines_left_out++;
-        review_later(user);
-        return false;
-    }
-    rate_limit_take(lines, now, LINE_TIME);
-    return true;
-}
-
-bool quota_may_log(struct quota *user)
-{
-    return user == NULL || may_log(user, &user->lines, LINES_AT_ONCE);
-}
-
-bool quota_may_log_lease(struct quota *user)
-{
-    return user == NULL || may_log(user, &user->lease_lines, LEASE_LINES_AT_ONCE);
-}
-
-bool quota_may_log_user(struct clients *clients, uint32_t uid)
-{
-    struct quota *user;
-    bool may;
-
-    if (quota_open(clients, uid, &user) < 0)
-        return true;
-    may = quota_may_log_lease(user);
-    quota_close(user);
-    return may;
-}
-
-void quota_charge_line(struct quota *user, size_t bytes)
-{
-    if (user != NULL && bytes > QUOTA_LINE_BYTES)
-        rate_limit_take(&user->lease_lines, now_of(user),
-                        (int64_t)((bytes - 1) / QUOTA_LINE_BYTES) * LINE_TIME);
-}
-
 /* ---- All users ---- */
 
 void quota_share_descriptors(struct clients *clients, size_t descriptors)
@@ -568,7 +502,7 @@ void quota_finish(struct clients *clients)
     list_for_each (link, &users->review) {
         struct quota *user = container_of(link, struct quota, in_review);
 
-        log_left_out(user);
+        quota_log_left_out(user);
         forget_user(user);
     }
     loop_set_timer(clients->settings.loop, &users->resume, LOOP_NEVER);
