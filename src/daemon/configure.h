@@ -14,7 +14,7 @@ struct policy;
 struct pool;
 
 struct rules {
-    struct configuration configuration; /* whoever read them finishes it */
+    struct configuration configuration; /* the reader finishes it */
     const struct policy *policy;        /* of requests that name none */
 };
 
@@ -23,7 +23,7 @@ int configure_read_rules(const char *path, struct rules *ret_rules, struct berth
 
 /* Makes the engine of the inventory's devices, or of those of the hardware that the journal knows,
  * by the rules of the configuration. Without an inventory it waits a while for the first report,
- * which is to be taken in later (probe_poll_take_first). */
+ * which probe_events_begin() applies later. */
 int configure_open(struct pool *pool, struct berth_error *error);
 
 /* Reads the configuration again; a bad one is logged and the old rules stay. */

@@ -36,7 +36,7 @@ struct device_lock_holder {
     bool blocks; /* the device must not be granted */
 };
 
-/* What the locks ask and report. Callbacks must not call device_locks_finish. */
+/* What the locks ask and report. Callbacks must not call device_locks_destroy(). */
 struct device_locks_events {
     void *context;
 

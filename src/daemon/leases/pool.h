@@ -9,10 +9,10 @@
  *     clients/    connections, quotas, permissions
  *     journal/    the journal file and its records
  *     stream/     followers, ended leases, berth-recorder
- *     devices/    berth-probe's reports, locks between pools, drain
+ *     devices/    berth-probe's reports, locks between pools
  *     processes/  assigns processes to leases
  *     mps/        control daemons of MPS
- *     leases/     jobs, their ends, handover: the coordinator of the parts above
+ *     leases/     jobs, their ends, handover, drain: the coordinator of the parts above
  *     handlers/   one function for each type of message
  */
 #ifndef DAEMON_LEASES_POOL_H
