@@ -92,7 +92,7 @@ int session_receive(struct session *session, int64_t timeout, struct wire_messag
                     struct berth_error *error);
 
 /* Reconnects after the daemon has gone, for 30 s with growing pauses. Starts the user's own daemon
- * if it does not run, whatever `how` is. The caller must send its open requests again. The time
+ * if it does not run, for every `how`. The caller must send its open requests again. The time
  * counts from the first call after the daemon's last message, so that a request that crashes the
  * daemon is not retried forever. Fails with the last error. */
 int session_reconnect(struct session *session, struct berth_error *error);

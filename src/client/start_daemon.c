@@ -62,7 +62,7 @@ static int set_start_error(const struct daemon_start *start, int number, const c
     return error_set_errno(error, number, "cannot %s %s/%s", what, start->address->directory, name);
 }
 
-/* Opens a file in the directory for writing, with mode 0600 whatever the file-mode mask is. */
+/* Opens a file in the directory for writing, with mode 0600 also under another file-mode mask. */
 static int open_file(const struct daemon_start *start, const char *name, int flags, int *ret_file)
 {
     int file =

@@ -43,8 +43,8 @@ static int check_machine_pool(const struct pool *pool, struct berth_error *error
                      machine_socket);
 }
 
-/* What the last daemon knew of the hardware; the first report, if it comes in time, is taken in as
- * what has changed since. */
+/* Gets the hardware as the last daemon knew it. The first report, if it comes in time, is applied
+ * as the changes since then. */
 static int read_hardware(struct pool *pool, struct machine *ret_machine, struct berth_error *error)
 {
     int code = check_machine_pool(pool, error);

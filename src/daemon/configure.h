@@ -14,7 +14,7 @@ struct policy;
 struct pool;
 
 struct rules {
-    struct configuration configuration; /* the reader finishes it */
+    struct configuration configuration; /* finished by the caller that read it */
     const struct policy *policy;        /* of requests that name none */
 };
 

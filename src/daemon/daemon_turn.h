@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the daemon does around each wait of its loop: answers followers, closes connections, keeps
+ * The daemon's work around each wait of its loop: answers followers, closes connections, keeps
  * the journal, and sets the pool's timers. Nothing here blocks. All functions belong to the loop's
  * thread.
  */

@@ -56,7 +56,8 @@ static void join_all(struct pool *pool)
     }
 }
 
-/* Claims and leases without a job: the journal ends before it, so nobody was ever told of them. */
+/* Claims and leases without a job: the journal ends before it, so no client was ever told of them.
+ */
 struct strays {
     struct pool *pool;
     struct id_list claims;
@@ -116,8 +117,8 @@ static bool holder_lives(const struct job *job)
     return descriptor >= 0;
 }
 
-/* Whether somebody holds a lease that cannot be carried over to other devices. */
-static bool anybody_holds(const struct pool *pool)
+/* Returns whether there is a lease that cannot be carried over to other devices. */
+static bool has_held_lease(const struct pool *pool)
 {
     list_for_each (link, &pool->jobs) {
         const struct job *job = container_of(link, struct job, in_pool);
@@ -234,7 +235,7 @@ int restore_read(struct pool *pool, struct berth_error *error)
         log_line(&pool->log, pool_clock_now(&pool->clock), "journal", "records=%zu torn=yes",
                  contents.records);
     join_all(pool);
-    if (replay.has_pool && replay.other_devices && anybody_holds(pool))
+    if (replay.has_pool && replay.other_devices && has_held_lease(pool))
         return error_set(error, BERTH_ERROR_BUSY,
                          "%s: has changed, and leases are held on its former devices; end these "
                          "leases first",
@@ -286,11 +287,11 @@ static void restore_lease(struct pool *pool, struct job *job)
         lease_ending_holder_gone(pool, job);
         return;
     }
-    /* A process may have become another program, which does not come back; whoever holds by a
-     * connection does. */
+    /* A process may have become another program, which does not come back. A client that holds by
+     * its connection does. */
     job->restored = job->hold == LEASE_HOLD_CONNECTION;
     if (job_is_preparing(job)) {
-        /* Nobody was told yet: its client comes back for that. */
+        /* Its client was not notified yet, and comes back for that. */
         job->restored = true;
         if (!prolog_epilog_prepare_again(pool, job))
             engine_events_notify_holder(pool, job);

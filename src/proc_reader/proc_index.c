@@ -268,7 +268,7 @@ static bool may_have_gone_round(struct proc_index *index, int64_t now)
     return index->forks == 0 || index->forks - before >= unused / 2;
 }
 
-/* Returns how many numbers are to be looked up to get to `newest`. */
+/* Returns how many numbers must be looked up to get to `newest`. */
 static int64_t count_numbers(const struct proc_index *index, pid_t newest)
 {
     if (newest >= index->checked)

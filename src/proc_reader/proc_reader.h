@@ -11,8 +11,8 @@
 
 /* Says hello, looks at all processes, and answers requests until the parent closes the socket, a
  * SOCK_SEQPACKET. It has SIGALRM end the process when a request takes longer than 10 s: that also
- * ends a read that would never return, when nobody is there any more to kill the process. Returns 0
- * or a code with a message. */
+ * ends a read that would never return, when the parent has ended and cannot kill the process.
+ * Returns 0 or a code with a message. */
 int proc_reader_run(int socket, const struct proc_files *files, struct berth_error *error);
 
 /* Returns whether the kernel lacks PIDFD_GET_INFO. */

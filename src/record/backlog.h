@@ -16,7 +16,7 @@
 /* The approximate maximum in bytes. */
 #define BACKLOG_BYTES_MAX ((size_t)32 * 1024 * 1024)
 
-/* What the leases of one user take. */
+/* The memory of one user's leases. */
 struct backlog_share {
     uint32_t uid;
     size_t bytes;

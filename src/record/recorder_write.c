@@ -271,7 +271,7 @@ static int write_batch(struct recorder *recorder, struct berth_error *error)
     return code;
 }
 
-/* Makes room for what is to be written. Deleting stops after a while: the rest is deleted later. */
+/* Makes room for the pending leases. Deleting stops after a while: the rest is deleted later. */
 static int make_room(struct recorder *recorder, struct berth_error *error)
 {
     uint64_t bytes = RECORD_FACTOR * (recorder->backlog.bytes + recorder->short_leases.bytes);

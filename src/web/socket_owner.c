@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Answers to earlier questions that nobody has read; more are never queued. */
+/* Unread answers to earlier questions; more are never queued. */
 enum { STALE_MAX = 8 };
 
 struct question {

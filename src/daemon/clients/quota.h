@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each user may use of the daemon, so that no user can take everything. Root and the pool's
+ * Each user's share of the daemon, so that no user can take everything. Root and the pool's
  * owner have no bounds: NULL stands for them. docs/ADMIN.md describes the bounds.
  */
 #ifndef DAEMON_CLIENTS_QUOTA_H

@@ -41,7 +41,8 @@ void accounts_finish(struct accounts *accounts);
 void accounts_read(struct accounts *accounts, subordinate_uids_resolver *find, void *context);
 
 /* Returns the uid of the user that counts for this uid. Root, the pool's owner and the uids in
- * their ranges count as themselves: nobody gets their freedom from limits by a container. */
+ * their ranges count as themselves: a container does not give their freedom from limits to another
+ * user. */
 uint32_t accounts_find(const struct accounts *accounts, uint32_t uid);
 
 #endif

@@ -62,7 +62,7 @@ struct child_work {
     struct child_order order;   /* refers to `strings` */
 };
 
-/* Decodes an order, in a process that ends soon: nobody frees it. Returns 0 or an errno, for
+/* Decodes an order, in a process that ends soon: it is never freed. Returns 0 or an errno, for
  * child_execute(). */
 int child_read_work(const struct launcher_work *work, struct child_work *ret_work);
 /* Executes the order's program, or ends the process and tells the daemon `failure`, an errno; 0:

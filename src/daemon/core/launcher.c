@@ -228,7 +228,7 @@ void launcher_init(struct launcher *launcher, const struct launcher_entry *entri
     *launcher = (struct launcher){.entries = entries, .socket = -1};
 }
 
-/* Ends a child that cannot be used. Nobody has reaped it, so its number is still its own. */
+/* Ends a child that cannot be used. It has not been reaped, so its number is still its own. */
 static void end_child(const struct reply *reply)
 {
     if (reply->pid <= 0)

@@ -2,8 +2,8 @@
  *
  * Starts programs with rights that the daemon itself does not keep. The daemon forks the launcher
  * when it starts, and gives these rights up; the launcher keeps them. The launcher runs only the
- * functions of a table that is fixed before: whoever controls the daemon later cannot make it run
- * anything else. The functions check what the daemon sends them.
+ * functions of a table that is fixed before: a process that controls the daemon later cannot make
+ * it run anything else. The functions check what the daemon sends them.
  *
  * A daemon without such rights, and one of root, has no launcher process. It runs the functions in
  * children of its own. All functions here belong to the daemon's thread.
@@ -22,7 +22,7 @@
 struct string_list;
 struct text;
 
-/* What the launcher can run. */
+/* The programs that the launcher can run. */
 enum launcher_program {
     LAUNCHER_READER,
     LAUNCHER_PROBE,
@@ -51,7 +51,8 @@ struct launcher_entry {
     /* Executes a program in a new child of the daemon. Returns if it cannot; the child then exits
      * with 127. */
     void (*run)(const struct launcher_work *work);
-    /* Starts, within the launcher, a program that is nobody's child. Must not block for long. */
+    /* Starts, within the launcher, a program that is no child of the daemon or the launcher. Must
+     * not block for long. */
     void (*start)(const struct launcher_work *work);
     const void *context; /* must stay valid */
 };
@@ -89,8 +90,9 @@ int launcher_fork(struct launcher *launcher, enum launcher_program program,
                   const struct text *bytes, const int *descriptors, size_t count, pid_t *ret_pid,
                   int *ret_process);
 
-/* Starts a program that is nobody's child; only for a separate launcher. Does not wait, so the
- * caller notices by its descriptors whether the program has started. Returns 0 or an errno. */
+/* Starts a program that is no child of the daemon or the launcher; only for a separate launcher.
+ * Does not wait, so the caller notices by its descriptors whether the program has started. Returns
+ * 0 or an errno. */
 int launcher_start(struct launcher *launcher, enum launcher_program program, const int *descriptors,
                    size_t count);
 

@@ -19,8 +19,8 @@ int pidfd_open_peer(int connection, pid_t pid);
 /* Returns whether the process has ended. */
 bool pidfd_has_ended(int descriptor);
 
-/* Returns whether the process has ended and nobody has waited for it yet, so that its number still
- * means it. */
+/* Returns whether the process has ended and has not been reaped yet, so that its number still means
+ * it. */
 bool pidfd_is_zombie(int descriptor);
 
 /* Returns the exit code of a process that was waited for, 128 + N for a death by signal N as in a

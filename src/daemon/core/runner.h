@@ -39,7 +39,7 @@ struct runner_order {
     const char *last_word;                 /* one more argument; NULL: none */
     const struct string_list *environment; /* NAME=VALUE, besides PATH; NULL: none */
     int64_t deadline;                      /* nanoseconds from the start of the program */
-    bool is_low_priority;                  /* nobody waits for its end: others start first */
+    bool is_low_priority;                  /* its end is not urgent: others start first */
     bool may_signal;                       /* gets CAP_KILL, if the daemon has it */
     const char *input;                     /* less than a page; NULL: none */
 

@@ -16,7 +16,7 @@
 #include "daemon/devices/device_askers.h"
 
 /* A free device's name is kept for so long after the last claim; another pool has so long to say
- * whether it uses a device; a name that nobody answers for is tried again as often. */
+ * whether it uses a device; a name whose holder does not answer is tried again as often. */
 #define KEPT_FOR     (DURATION_SECOND / 2)
 #define ANSWER_TIME  DURATION_SECOND
 #define RETRY_PERIOD DURATION_SECOND
@@ -245,8 +245,8 @@ static void holder_spoke(struct watch *watch, uint32_t events)
     report_change(locks);
 }
 
-/* Waits for the holder's answer, but not always: anybody can take a name and answer late each time,
- * and all claims would be late with it. */
+/* Waits for the holder's answer, but not always: any user can take a name and answer late each
+ * time, which would delay all claims. */
 static void await_answer(struct device_lock *lock)
 {
     struct device_locks *locks = lock->locks;

@@ -5,7 +5,7 @@
  * taken connects to it, and learns from the kernel who holds it and when it is let go.
  *
  * The machine's daemon keeps all names from its start on. A name that an ordinary user holds blocks
- * a device of it only while a process of that user is on the device, so that nobody can take the
+ * a device of it only while a process of that user is on the device, so that no user can take the
  * machine's devices away by taking their names.
  *
  * Users' own daemons share the devices. They take the names of free devices before a claim is
@@ -36,7 +36,7 @@ struct device_lock_holder {
     bool blocks; /* the device must not be granted */
 };
 
-/* What the locks ask and report. Callbacks must not call device_locks_destroy(). */
+/* The questions and reports of the locks. Callbacks must not call device_locks_destroy(). */
 struct device_locks_events {
     void *context;
 

@@ -127,7 +127,7 @@ static void lose_probe(struct probe_poll *poll, const struct berth_error *error)
     settings->events.answered(settings->events.context);
 }
 
-/* Counts an answer that nobody waits for. A probe that sends very many keeps the daemon busy. */
+/* Counts an answer without a request. A probe that sends very many keeps the daemon busy. */
 static void ignore_answer(struct probe_poll *poll, struct probe_answer *answer)
 {
     struct berth_error error = BERTH_ERROR_INIT;

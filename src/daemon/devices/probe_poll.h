@@ -46,7 +46,7 @@
 
 struct probe_poll;
 
-/* What the poll asks and reports. */
+/* The questions and reports of the poll. */
 struct probe_poll_events {
     void *context;
 

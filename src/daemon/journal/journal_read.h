@@ -22,7 +22,7 @@
 typedef int journal_read_function(void *context, const struct journal_record *record,
                                   struct berth_error *error);
 
-/* What was found. */
+/* The result of reading a journal. */
 struct journal_contents {
     size_t records;            /* that were taken */
     bool is_torn;              /* the end of the last record is missing */

@@ -95,7 +95,7 @@ struct kept_mps {
     bool is_there;
     uint32_t uid;
     uint32_t gid; /* USER_IDENTITY_NO_GROUP by default */
-    int32_t pid;  /* 0: it is to be started again */
+    int32_t pid;  /* 0: it must be started again */
     uint64_t started;
     char *pipe;
     char *log;

@@ -22,7 +22,8 @@ struct candidate {
     size_t count; /* of bytes that may be it */
 };
 
-/* What one byte adds to the checksum, and which byte it is by the highest byte of that. */
+/* The contribution of one byte to the checksum, and the byte by the highest byte of its
+ * contribution. */
 struct steps {
     uint32_t values[256];
     unsigned char by_high_byte[256];

@@ -48,7 +48,7 @@ static int encode_job(struct pool *pool, const struct job *job, struct text *out
         .command = job->holder->command,
         .adopted = job->adopted,
         .unprepared = job->unprepared,
-        /* Only a lease that nobody was told of may have to wait again. */
+        /* Only a lease whose holder was not notified may have to wait again. */
         .wait = job->unprepared ? job->holder->wait : TIME_NEVER,
     };
 

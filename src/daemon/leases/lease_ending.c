@@ -55,8 +55,8 @@ static void leftovers_spent(void *context, int64_t time)
     charge_holder(context, time);
 }
 
-/* The exit code is the holder's: its number has not been used again, because nobody had waited for
- * it even after the reader looked. */
+/* The exit code is the holder's: its number has not been used again, because it had not been reaped
+ * even after the reader looked. */
 static void take_exit_code(struct lease_watch *guard, struct optional_number found)
 {
     int code = guard->ended_holder < 0 ? -1 : pidfd_exit_code(guard->ended_holder);
@@ -281,7 +281,7 @@ static void signal_all(struct pool *pool, struct job *job, int number)
     if (leftovers_has_answer(leftovers)) {
         signal_holder(job->guard, number);
     } else {
-        /* What the holder started is found by it, while it lives. */
+        /* While the holder lives, the reader finds through it the processes that it started. */
         job->guard->held_signal = number;
         leftovers_look(leftovers, false);
     }
@@ -312,7 +312,7 @@ void lease_ending_begin(struct pool *pool, struct job *job, enum lease_end end, 
                  (unsigned long long)job->by_id.id, pool_info_describe_end(end));
     if (job->end == 0)
         job->end = end;
-    /* Nobody was told that it began. */
+    /* Its holder was not notified of its begin. */
     if (job_is_preparing(job)) {
         lease_ending_done(pool, job);
         return;
@@ -365,7 +365,7 @@ static void look_for_processes(struct pool *pool, struct job *job)
 void lease_ending_force(struct pool *pool, struct job *job)
 {
     signal_all(pool, job, SIGKILL);
-    /* The ends of the processes do the rest. Who holds by a connection alone has had its time. */
+    /* The ends of the processes do the rest. A lease that only a connection holds ends now. */
     if (job->hold == LEASE_HOLD_CONNECTION && !job_is_over(job))
         look_for_processes(pool, job);
 }
@@ -449,7 +449,7 @@ static void holder_ended(struct watch *watch, uint32_t events)
     bool wants_exit_code = false;
 
     (void)events;
-    /* How it ended is worth knowing when nobody has ended it. */
+    /* The exit code is of use only if the daemon has not ended the holder. */
     if (job->end == 0 && job->exit_code == NO_EXIT_CODE && !guard->is_unconfirmed) {
         job->exit_code = (int16_t)pidfd_exit_code(watch->descriptor);
         wants_exit_code = job->exit_code == NO_EXIT_CODE;
@@ -471,7 +471,7 @@ bool lease_ending_watch(struct pool *pool, struct job *job, int descriptor)
     }
     guard->process.descriptor = descriptor;
     guard->process.ready = holder_ended;
-    /* Whoever comes after its end finds its devices free, even in one turn with it. */
+    /* A client that comes after its end finds the devices free, even in the same turn. */
     guard->process.first = true;
     if (loop_add(&pool->loop, &guard->process, EPOLLIN, NULL) == 0)
         return true;

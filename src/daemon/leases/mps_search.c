@@ -12,7 +12,7 @@
 #include "daemon/processes/leftovers.h"
 #include "reader/reader_messages.h"
 
-/* What is asked about the control daemon of one slot. */
+/* A search about the control daemon of one slot. */
 struct mps_search {
     struct pool *pool;
     uint32_t slot;

@@ -13,7 +13,7 @@ struct pool;
  */
 int reader_events_init(struct pool *pool, struct berth_error *error);
 
-/* Ends the readers, once nobody asks them any more. */
+/* Ends the readers, once no module asks them any more. */
 void reader_events_finish(struct pool *pool);
 
 #endif

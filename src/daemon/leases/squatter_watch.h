@@ -28,7 +28,7 @@ void squatter_watch_judge(struct pool *pool, uint32_t slot);
  * at once; it needs a new report. */
 void squatter_watch_judge_all(struct pool *pool);
 
-/* Returns whether a process that nobody can watch keeps a device: only its memory shows it. */
+/* Returns whether a process that cannot be watched keeps a device: only its memory shows it. */
 bool squatter_watch_has_hidden(const struct pool *pool);
 
 #endif

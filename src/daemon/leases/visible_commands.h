@@ -43,8 +43,8 @@ int visible_commands_limit(struct visible_commands *visible, struct wire_message
 int visible_commands_limit_process(struct visible_commands *visible,
                                    struct device_process *process);
 
-/* Appends what messages to everybody may tell of a command line: all of it, or the program's name.
- * Control characters are replaced. */
+/* Appends the part of a command line that messages to all users may show: all of it, or the
+ * program's name. Control characters are replaced. */
 void visible_commands_append(const struct pool *pool, const char *command, struct text *out);
 
 /* Frees the copies, after the message was sent. */

@@ -293,7 +293,7 @@ void mps_launch_run(const struct launcher_work *work)
 /* ---- Around it ---- */
 
 /* Opens a file in memory for its output. Its size is fixed, so the output cannot fill the memory,
- * and nobody has to read it. Returns -1 with errno on failure. */
+ * and it needs no reader. Returns -1 with errno on failure. */
 static int open_output(void)
 {
     int output = memfd_create("mps", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -14,7 +14,7 @@
 #include "base/list.h"
 #include "daemon/core/loop.h"
 
-/* The most that are known, and the most of one user's leases: descriptors are everybody's. */
+/* The most that are known, and the most of one user's leases: all users share the descriptors. */
 enum { FOREIGN_PROCESSES_MAX = 32, FOREIGN_PROCESSES_OF_USER_MAX = 4 };
 
 struct foreign_process {

@@ -12,7 +12,7 @@
 #include "base/list.h"
 #include "daemon/core/pidfd.h"
 
-/* So many are watched at once: descriptors are everybody's. */
+/* The most that are watched at once: all users share the descriptors. */
 enum { WATCHED_MAX = 512 };
 
 /* How long a process that may yet show to be of a lease is waited for, and how often it is looked

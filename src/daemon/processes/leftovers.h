@@ -35,7 +35,7 @@ struct leftovers_settings {
     struct loop *loop;
     struct reader_pool *readers;
     struct spared_processes *spared;
-    struct foreign_processes *foreign; /* gets the processes of root that are found; NULL: nobody */
+    struct foreign_processes *foreign; /* gets the processes of root that are found; may be NULL */
     const char *socket;
     uint32_t uid;
     uint32_t account;                         /* the user that pays for the searches */

@@ -11,7 +11,7 @@
 struct configured_history;
 struct text;
 
-/* What the default path depends on. */
+/* The facts that the default path depends on. */
 struct history_file_pool {
     const char *socket; /* of the pool: a path */
     bool is_own;        /* the pool is a user's own */

@@ -31,7 +31,7 @@ struct recorder_process;
 #define RECORDER_GOOD_LIFE     (10 * DURATION_SECOND)
 #define RECORDER_TIMEOUT       (30 * DURATION_SECOND)
 
-/* What the recorder writes. */
+/* The recorder's order: what it writes, and where. */
 struct recorder_order {
     const char *file;    /* NULL: no history is kept */
     int64_t keep;        /* a lease is deleted this long after its end */
