@@ -26,7 +26,7 @@
 #include "spec/document.h"
 #include "spec/inventory.h"
 
-/* How many devices the hardware may have that are not there yet: partitions, what is plugged in. */
+/* Room for devices that are added later: partitions, and hardware that is plugged in. */
 enum { HARDWARE_SLOTS_MIN = 256 };
 
 /* Where the machine's daemon listens; a user's own daemon leaves the hardware to it. A recorded

@@ -107,7 +107,7 @@ static int end_strays(struct pool *pool, struct berth_error *error)
     return strays.lost ? error_set_memory(error) : 0;
 }
 
-/* Whether a process has the holder's number. */
+/* Returns whether a process has the holder's number. */
 static bool holder_lives(const struct job *job)
 {
     int descriptor = pidfd_open_process(job->holder->pid);
@@ -321,7 +321,7 @@ static void timeout_is_over(struct timer *timer)
 {
     struct pool *pool = container_of(timer, struct pool, restore_timer);
 
-    /* Claims first: what leases leave must not go to them. */
+    /* Claims first: they must not get the devices of the leases that end here. */
     for (int leases = 0; leases < 2; leases++) {
         list_for_each (link, &pool->jobs) {
             struct job *job = container_of(link, struct job, in_pool);
@@ -341,7 +341,7 @@ int restore_holders(struct pool *pool, struct berth_error *error)
 
     if (code < 0)
         return code;
-    /* Claims first: what leases leave must not go to the dead. */
+    /* Claims of dead clients first: they must not get the devices of the leases that end here. */
     list_for_each (link, &pool->jobs) {
         const struct job *job = container_of(link, struct job, in_pool);
 

@@ -64,9 +64,9 @@ struct probe_poll_events {
     /* A report, without its problems; the callback must finish it, or empty it. Fails with what
      * becomes a problem of the pool. */
     int (*take)(void *context, struct machine_report *report, struct berth_error *error);
-    /* The probe was lost, or never started: what is known gets old. */
+    /* The probe was lost, or never started: the known facts get old. */
     void (*lost)(void *context);
-    /* A report was taken or the probe lost: what waited for that can go on. */
+    /* A report was taken or the probe lost: messages that waited for that can go on. */
     void (*answered)(void *context);
 };
 

@@ -44,7 +44,7 @@ bool handover_needs_report(const struct pool *pool, uint32_t slot);
 bool handover_is_pending(const struct pool *pool);
 /* Returns whether a device waits for a report that was not requested yet. */
 bool handover_is_unasked(const struct pool *pool);
-/* Returns whether the slot waits for a report that was not requested yet: what is known may be
+/* Returns whether the slot waits for a report that was not requested yet: the known facts may be
  * older than its wait. */
 bool handover_is_unasked_for(const struct pool *pool, uint32_t slot);
 /* Notes that a report begins: of all devices (`only` is NULL), or of those that wait for one, whose

@@ -85,7 +85,8 @@ static void drain_lease(struct pool *pool, struct job *job)
     set_force(pool, job, pool_clock_now(&pool->clock) + pool->rules.grace);
 }
 
-/* Whether the lease's user could signal the process: it may have become another user's program. */
+/* Returns whether the lease's user could signal the process: it may have become another user's
+ * program. */
 static bool may_signal_holder(const struct job *job)
 {
     const struct subordinate_uids *subordinates = &job->guard->pool->accounts.ranges;

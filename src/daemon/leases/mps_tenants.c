@@ -125,7 +125,7 @@ static int make_site(const struct pool *pool, const struct job *job, const struc
         .device = device_of(pool, slot),
     };
 
-    /* It is for users that the user database lacks. It is never root's group. */
+    /* The group is for users that the user database lacks; it is never root's. */
     if (connection != NULL && connection->uid == job->holder->uid && connection->gid != 0)
         source.user.gid = connection->gid;
     return mps_site_make(&source, ret_site, error);

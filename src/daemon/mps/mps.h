@@ -82,7 +82,7 @@ struct mps_events {
     /* Returns whether the log may have a line about the user's control daemon: users can make them
      * start and end as often as they like. */
     bool (*may_log)(void *context, uint32_t uid);
-    /* A callback from the loop is over: what has changed can be handled. */
+    /* A callback from the loop is over: its changes can be handled. */
     void (*changed)(void *context);
 
     /* Searches for its processes: those that carry its mark (mps_mark()) and those that descend

@@ -125,8 +125,8 @@ static void process_ended(struct watch *watch, uint32_t events)
                             loop_processor_time(leftovers->loop) - began);
 }
 
-/* Whether a process that is new gets the last signal at once. Before SIGKILL it does so only in the
- * first look: a process that ends in an orderly way may start others. */
+/* Returns whether a process that is new gets the last signal at once. Before SIGKILL it does so
+ * only in the first look: a process that ends in an orderly way may start others. */
 static bool signals_new(const struct leftovers *leftovers)
 {
     return leftovers->signal == SIGKILL || !leftovers->has_answer;
