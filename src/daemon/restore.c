@@ -15,7 +15,6 @@
 #include "daemon/leases/engine_events.h"
 #include "daemon/leases/holder_identity.h"
 #include "daemon/leases/job.h"
-#include "daemon/leases/journal_write.h"
 #include "daemon/leases/lease_ending.h"
 #include "daemon/leases/lease_warnings.h"
 #include "daemon/leases/pool.h"

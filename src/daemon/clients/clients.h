@@ -13,7 +13,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/id_map.h"
 #include "base/list.h"
 #include "base/text/text.h"
 #include "daemon/clients/listener.h"

@@ -11,7 +11,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/id_map.h"
 #include "base/list.h"
 #include "base/text/text.h"
 #include "daemon/core/loop.h"
