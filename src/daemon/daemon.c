@@ -12,11 +12,11 @@
 
 #include "base/count.h"
 #include "base/error.h"
+#include "base/system/socket_files.h"
 #include "daemon/client_events.h"
 #include "daemon/clients/activation.h"
 #include "daemon/configure.h"
 #include "daemon/core/local_users.h"
-#include "daemon/core/socket_files.h"
 #include "daemon/daemon_turn.h"
 #include "daemon/devices/device_locks.h"
 #include "daemon/devices/probe_poll.h"

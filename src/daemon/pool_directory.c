@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system/socket_files.h"
 #include "base/system/user_names.h"
 #include "base/text/quote.h"
 #include "base/text/text.h"
-#include "daemon/core/socket_files.h"
 #include "daemon/mps/mps.h"
 #include "daemon/privileges.h"
 

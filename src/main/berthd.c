@@ -51,19 +51,12 @@ static int report_failure(struct berth_error *error, bool is_own)
 static int find_rules(const struct daemon_options *options, struct text *ret_path,
                       struct berth_error *error)
 {
-    const char *config = getenv("XDG_CONFIG_HOME");
-    const char *home = getenv("HOME");
-
     if (options->configuration != NULL) {
         if (access(options->configuration, R_OK) < 0)
             return error_set_errno(error, errno, "cannot read %s", options->configuration);
         text_append(ret_path, options->configuration);
-    } else if (options->own == NULL) {
-        text_append(ret_path, MACHINE_RULES);
-    } else if (config != NULL && config[0] == '/') {
-        text_append_format(ret_path, "%s/berth/berth.yaml", config);
-    } else if (home != NULL && home[0] == '/') {
-        text_append_format(ret_path, "%s/.config/berth/berth.yaml", home);
+    } else {
+        configuration_append_path(options->own != NULL, ret_path);
     }
     return text_failed(ret_path) ? error_set_memory(error) : 0;
 }

@@ -5,6 +5,7 @@
 #include "base/count.h"
 #include "cli/programs/program_options.h"
 #include "cli/verbs.h"
+#include "spec/configuration/configuration.h"
 #include "spec/option_types.h"
 
 #define OPTION(member) .offset = offsetof(struct daemon_options, member)
@@ -27,7 +28,7 @@ static const struct option daemon_rows[] = {
      .parse = option_type_string},
     {.name = "config",
      .argument = "FILE",
-     .help = "configuration file (default " MACHINE_RULES ")",
+     .help = "configuration file (default " CONFIGURATION_MACHINE_FILE ")",
      OPTION(configuration),
      .parse = option_type_string},
     {.name = "log",

@@ -13,7 +13,6 @@
 #include "view/columns.h"
 
 #define MACHINE_SOCKET "/run/berth/berth.sock"
-#define MACHINE_RULES  "/etc/berth/berth.yaml"
 
 struct daemon_options {
     const char *socket;

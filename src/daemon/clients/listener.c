@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system/socket_files.h"
 #include "base/text/quantity.h"
 #include "base/text/text.h"
-#include "daemon/core/socket_files.h"
 
 enum { BACKLOG = 4096, LOCK_TRIES = 250 };
 #define LOCK_PAUSE (DURATION_SECOND / 50)

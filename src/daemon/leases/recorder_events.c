@@ -9,8 +9,8 @@
 #include "base/system/program.h"
 #include "daemon/leases/pool.h"
 #include "daemon/stream/ended_leases.h"
-#include "daemon/stream/history_file.h"
 #include "daemon/stream/recorder_process.h"
+#include "spec/configuration/history_file.h"
 
 static bool open_connection(void *context, int descriptor)
 {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text/quantity.h"
 #include "base/text/quote.h"
+#include "base/text/text.h"
 #include "spec/configuration/configuration_types.h"
 
 enum { TENANTS_MAX = 1024, PATH_LENGTH_MAX = 4000 };
@@ -228,6 +229,19 @@ int configuration_read(const char *path, struct configuration *ret_configuration
     code = build_configuration(&document, ret_configuration, error);
     document_finish(&document);
     return code;
+}
+
+void configuration_append_path(bool is_own, struct text *out)
+{
+    const char *config = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+
+    if (!is_own)
+        text_append(out, CONFIGURATION_MACHINE_FILE);
+    else if (config != NULL && config[0] == '/')
+        text_append_format(out, "%s/berth/berth.yaml", config);
+    else if (home != NULL && home[0] == '/')
+        text_append_format(out, "%s/.config/berth/berth.yaml", home);
 }
 
 static void reserved_devices_finish(struct principals *principals)

@@ -53,6 +53,8 @@
 #include "base/vector.h"
 #include "model/machine/device_id.h"
 
+struct text;
+
 /* User ids or group ids. */
 struct number_list {
     VECTOR_OF(uint32_t);
@@ -214,6 +216,14 @@ int configuration_parse(const char *file, const char *text, size_t length,
  * fails with BERTH_ERROR_IO and _PERMISSION. */
 int configuration_read(const char *path, struct configuration *ret_configuration,
                        struct berth_error *error);
+
+/* The configuration of the machine's pool. */
+#define CONFIGURATION_MACHINE_FILE "/etc/berth/berth.yaml"
+
+/* Appends the path of the file that a pool reads by default: berth/berth.yaml in XDG_CONFIG_HOME or
+ * ~/.config if the pool is the user's own, CONFIGURATION_MACHINE_FILE otherwise. Appends nothing if
+ * the user has no such directory. */
+void configuration_append_path(bool is_own, struct text *out);
 
 /* Returns why no user can run the program at this path; NULL: no reason is known. The text is
  * constant, or belongs to the C library and is valid until its next error text. */

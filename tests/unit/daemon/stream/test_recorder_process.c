@@ -17,9 +17,9 @@
 #include "base/count.h"
 #include "base/system/file.h"
 #include "base/text/text.h"
-#include "daemon/stream/history_file.h"
 #include "model/machine/machine_report.h"
 #include "spec/configuration/configuration.h"
+#include "spec/configuration/history_file.h"
 #include "support/temporary_directory.h"
 
 static const char machine[] = "/run/berth/berth.sock";

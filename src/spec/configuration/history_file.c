@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/stream/history_file.h"
+#include "spec/configuration/history_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/system/socket_files.h"
 #include "base/text/text.h"
-#include "daemon/core/socket_files.h"
 #include "spec/configuration/configuration.h"
 
 static const char machine_socket[] = "/run/berth/berth.sock";

@@ -2,8 +2,8 @@
  *
  * Finds the file that a pool's past leases are kept in.
  */
-#ifndef DAEMON_STREAM_HISTORY_FILE_H
-#define DAEMON_STREAM_HISTORY_FILE_H
+#ifndef SPEC_CONFIGURATION_HISTORY_FILE_H
+#define SPEC_CONFIGURATION_HISTORY_FILE_H
 
 #include <berth/error.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/core/socket_files.h"
+#include "base/system/socket_files.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "daemon/stream/history_file.h"
+#include "spec/configuration/history_file.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  *
  * The names of the daemon's files, which are beside its socket.
  */
-#ifndef DAEMON_CORE_SOCKET_FILES_H
-#define DAEMON_CORE_SOCKET_FILES_H
+#ifndef BASE_SYSTEM_SOCKET_FILES_H
+#define BASE_SYSTEM_SOCKET_FILES_H
 
 struct text;
 

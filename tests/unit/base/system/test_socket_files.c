@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/unit.h"
 
-#include "daemon/core/socket_files.h"
+#include "base/system/socket_files.h"
 
 #include "base/count.h"
 #include "base/text/text.h"
