@@ -21,6 +21,7 @@
 #include "daemon/mps/mps.h"
 #include "daemon/privileges.h"
 #include "daemon/restore.h"
+#include "daemon/stream/followers.h"
 #include "engine/policy/policies.h"
 #include "spec/configuration/configuration.h"
 #include "spec/document.h"
@@ -189,6 +190,8 @@ void configure_reload(struct pool *pool)
         quota_apply_bounds(&pool->clients);
         request_cache_drop_unused(pool);
         recorder_events_apply_rules(pool);
+        privileges_note_problems(pool);
+        followers_note(pool->followers, WIRE_NEWS_LOAD);
     }
     if (code < 0)
         log_line(&pool->log, pool_clock_now(&pool->clock), "error", "what=reload reason=%s",

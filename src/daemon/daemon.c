@@ -293,6 +293,7 @@ static void run_pool(struct pool *pool)
              "version=%s pid=%d devices=%zu socket=%s", BERTH_VERSION, (int)pool->pid,
              engine_machine(pool->engine)->devices.count, log_quote(pool->settings.socket).text);
     privileges_log(pool);
+    privileges_note_problems(pool);
     daemon_turn_start_watchdog(pool);
     activation_ready(pool->settings.ready);
     loop_run(&pool->loop, &(struct loop_turn){daemon_turn_end, daemon_turn_begin, pool});

@@ -226,36 +226,65 @@ bool privileges_may_become_others(const struct pool *pool)
     return (pool->privileges.launcher & USERS) == USERS;
 }
 
-/* ---- The log ---- */
+/* ---- The log and the problems ---- */
+
+enum { RIGHTS = 3 };
+
+/* A right over the processes of all users. */
+struct right {
+    const char *key; /* in the log */
+    bool is_had;
+    bool is_needed;
+    const char *lack;
+    const char *capabilities;
+};
+
+static void list_rights(const struct pool *pool, struct right rights[RIGHTS])
+{
+    const struct privileges *has = &pool->privileges;
+    /* A user's own daemon needs none. */
+    bool is_needed = !pool->settings.own;
+
+    rights[0] = (struct right){"signals", (has->daemon & SIGNALS) == SIGNALS, is_needed,
+                               "cannot signal other users' processes", "CAP_KILL"};
+    rights[1] = (struct right){"sees", (has->launcher & READING) == READING, is_needed,
+                               "cannot identify other users' processes",
+                               "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"};
+    rights[2] =
+        (struct right){"mps", privileges_may_become_others(pool), is_needed && pool->rules.mps,
+                       "cannot run MPS for other users", "CAP_SETUID and CAP_SETGID"};
+}
 
 void privileges_log(struct pool *pool)
 {
-    const struct privileges *has = &pool->privileges;
-    const struct {
-        const char *key;
-        bool is_had;
-        bool is_needed;
-        const char *lack;
-    } rights[] = {
-        {"signals", (has->daemon & SIGNALS) == SIGNALS, true,
-         "cannot signal other users' processes: CAP_KILL"},
-        {"sees", (has->launcher & READING) == READING, true,
-         "cannot identify other users' processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"},
-        {"mps", privileges_may_become_others(pool), pool->rules.mps,
-         "cannot run MPS for other users: CAP_SETUID and CAP_SETGID"},
-    };
+    struct right rights[RIGHTS];
     struct text missing = {0};
 
+    list_rights(pool, rights);
     log_begin(&pool->log, pool_clock_now(&pool->clock), "rights");
     log_number(&pool->log, "uid", pool->owner);
-    for (size_t i = 0; i < COUNT(rights); i++) {
+    for (size_t i = 0; i < RIGHTS; i++) {
         text_append(log_value(&pool->log, rights[i].key), rights[i].is_had ? "everybody" : "own");
         if (!rights[i].is_had && rights[i].is_needed)
-            text_append_format(&missing, "%s%s", missing.length > 0 ? "; " : "", rights[i].lack);
+            text_append_format(&missing, "%s%s: %s", missing.length > 0 ? "; " : "", rights[i].lack,
+                               rights[i].capabilities);
     }
-    /* A user's own daemon needs none. */
-    if (!pool->settings.own && missing.length > 0)
+    if (missing.length > 0)
         log_text(&pool->log, "missing", text_string(&missing));
     log_end(&pool->log);
     text_finish(&missing);
+}
+
+void privileges_note_problems(struct pool *pool)
+{
+    struct right rights[RIGHTS];
+
+    list_rights(pool, rights);
+    machine_report_drop_problems(&pool->problems, PROBLEM_OF_RIGHTS);
+    for (size_t i = 0; i < RIGHTS; i++) {
+        if (!rights[i].is_had && rights[i].is_needed)
+            machine_report_add_problem(&pool->problems, PROBLEM_OF_RIGHTS,
+                                       "the daemon %s (missing: %s)", rights[i].lack,
+                                       rights[i].capabilities);
+    }
 }

@@ -49,7 +49,11 @@ void privileges_stop_launcher(struct pool *pool);
 /* Returns whether programs can be run as other users. */
 bool privileges_may_become_others(const struct pool *pool);
 
-/* Logs the daemon's rights. */
+/* Logs the daemon's rights, and those that it needs and lacks. */
 void privileges_log(struct pool *pool);
+
+/* Makes the rights that the daemon needs and lacks problems of the pool, in place of those of
+ * earlier calls. */
+void privileges_note_problems(struct pool *pool);
 
 #endif

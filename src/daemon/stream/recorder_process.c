@@ -80,7 +80,7 @@ static void collect_problems(struct recorder_process *recorder)
     machine_report_finish_problems(&recorder->problems);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (texts[i][0] != '\0')
-            machine_report_add_problem(&recorder->problems, "history", "%s", texts[i]);
+            machine_report_add_problem(&recorder->problems, PROBLEM_OF_HISTORY, "%s", texts[i]);
     }
     recorder->settings.events.problems_changed(recorder->settings.events.context);
 }

@@ -53,6 +53,22 @@ int machine_report_add_problem(struct problem_list *list, const char *backend, c
     return code;
 }
 
+void machine_report_drop_problems(struct problem_list *list, const char *backend)
+{
+    struct problem *problem;
+    size_t kept = 0;
+
+    vector_for_each (problem, list) {
+        if (strcmp(problem->backend, backend) != 0) {
+            list->items[kept++] = *problem;
+        } else {
+            free(problem->backend);
+            free(problem->message);
+        }
+    }
+    list->count = kept;
+}
+
 void machine_report_finish_problems(struct problem_list *list)
 {
     struct problem *problem;

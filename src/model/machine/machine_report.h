@@ -15,9 +15,13 @@
 
 /* A part of the hardware that could not be read. The affected devices show it too. */
 struct problem {
-    char *backend; /* nvidia, amd, intel, apple, dri, processes or probe */
+    char *backend; /* nvidia, amd, intel, apple, dri, processes or probe; of the daemon itself:
+                      journal, PROBLEM_OF_HISTORY or PROBLEM_OF_RIGHTS */
     char *message; /* one line of text */
 };
+
+#define PROBLEM_OF_HISTORY "history"
+#define PROBLEM_OF_RIGHTS  "rights"
 
 struct problem_list {
     VECTOR_OF(struct problem);
@@ -33,6 +37,9 @@ int machine_report_add_problem(struct problem_list *list, const char *backend, c
 /* Returns whether the list has this problem. */
 bool machine_report_has_problem(const struct problem_list *list, const char *backend,
                                 const char *message);
+
+/* Removes all problems of this backend. */
+void machine_report_drop_problems(struct problem_list *list, const char *backend);
 
 void machine_report_finish_problems(struct problem_list *list);
 

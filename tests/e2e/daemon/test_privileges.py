@@ -396,6 +396,8 @@ def test_mps_without_its_rights_says_so(machine, source_root):
     assert (rights.values["mps"], rights.values["missing"]) == (
         "own", "cannot run MPS for other users: CAP_SETUID and CAP_SETGID"
     )
+    status = machine.berth("status").stdout
+    assert "rights: the daemon cannot run MPS for other users (missing: CAP_SETUID and CAP_SETGID)" in status
     end(daemon)
 
 

@@ -248,6 +248,42 @@ static void missing_rights_are_logged(void **state)
     assert_string_equal(pool_stage_log(stage), "rights uid=500 signals=own sees=own mps=own\n");
 }
 
+static void assert_problem(size_t place, const char *message)
+{
+    const struct problem_list *problems = &stage->pool.problems;
+
+    assert_true(place < problems->count);
+    assert_string_equal(problems->items[place].backend, PROBLEM_OF_RIGHTS);
+    assert_string_equal(problems->items[place].message, message);
+}
+
+static void missing_rights_are_problems(void **state)
+{
+    struct pool *pool;
+
+    stage = *state;
+    pool = &stage->pool;
+    pool->rules.mps = true;
+    machine_report_add_problem(&pool->problems, "journal", "damaged");
+    privileges_note_problems(pool);
+    assert_int_equal(pool->problems.count, 4);
+    assert_problem(1, "the daemon cannot signal other users' processes (missing: CAP_KILL)");
+    assert_problem(2, "the daemon cannot identify other users' processes (missing: CAP_SYS_PTRACE "
+                      "and CAP_DAC_READ_SEARCH)");
+    assert_problem(3, "the daemon cannot run MPS for other users (missing: CAP_SETUID and "
+                      "CAP_SETGID)");
+    pool->privileges = (struct privileges){.daemon = BIT(CAP_KILL), .launcher = READING};
+    privileges_note_problems(pool);
+    assert_int_equal(pool->problems.count, 2);
+    pool->rules.mps = false;
+    privileges_note_problems(pool);
+    assert_int_equal(pool->problems.count, 1);
+    pool->privileges = (struct privileges){0};
+    pool->settings.own = true;
+    privileges_note_problems(pool);
+    assert_int_equal(pool->problems.count, 1);
+}
+
 #define STAGE_TEST(test) cmocka_unit_test_setup_teardown(test, pool_stage_begin, pool_stage_end)
 
 int main(void)
@@ -261,6 +297,7 @@ int main(void)
         STAGE_TEST(a_daemon_of_root_has_no_launcher),
         STAGE_TEST(an_ordinary_user_needs_no_launcher),
         STAGE_TEST(missing_rights_are_logged),
+        STAGE_TEST(missing_rights_are_problems),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
