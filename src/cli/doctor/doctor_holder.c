@@ -216,8 +216,31 @@ static int read_output(struct doctor_holder *holder, int64_t until)
     return text_failed(&holder->lines) ? -ENOMEM : got > 0;
 }
 
-/* Writes an error with the last line of the output. */
-static int fail_start(const struct doctor_holder *holder, int number, struct berth_error *error)
+/* Waits until the child has ended. Returns false at the time `until`. */
+static bool reap_child(struct doctor_holder *holder, int64_t until, int *ret_status)
+{
+    while (clock_now() < until) {
+        if (waitpid(holder->child, ret_status, WNOHANG) != 0) {
+            holder->child = 0;
+            return true;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    return false;
+}
+
+/* Returns the error code for a holder whose output has ended. */
+static int find_start_error(struct doctor_holder *holder)
+{
+    int status = 0;
+    bool is_refused = reap_child(holder, clock_after(clock_now(), END_TIMEOUT), &status) &&
+                      WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NOT_GRANTED;
+
+    return is_refused ? BERTH_ERROR_BUSY : BERTH_ERROR_IO;
+}
+
+/* Writes an error with the last line of the output. `number` is of read_output(). */
+static int fail_start(struct doctor_holder *holder, int number, struct berth_error *error)
 {
     const char *lines = text_string(&holder->lines);
     size_t length = strlen(lines);
@@ -230,8 +253,8 @@ static int fail_start(const struct doctor_holder *holder, int number, struct ber
         length--;
     last = memrchr(lines, '\n', length);
     last = last == NULL ? lines : last + 1;
-    return error_set(error, BERTH_ERROR_IO, "%.*s", (int)(lines + length - last),
-                     length == 0 ? "the test program ended" : last);
+    return error_set(error, number == 0 ? find_start_error(holder) : BERTH_ERROR_IO, "%.*s",
+                     (int)(lines + length - last), length == 0 ? "the test program ended" : last);
 }
 
 int doctor_holder_start(struct doctor_holder *holder, struct device_id device,
@@ -263,17 +286,14 @@ bool doctor_holder_shows(const struct doctor_holder *holder, struct device_id de
     return false;
 }
 
-/* Waits until the child has ended. Returns false at the time `until`. */
+/* Waits until the child has closed its output and ended. Returns false at the time `until`. */
 static bool wait_for_end(struct doctor_holder *holder, int64_t until)
 {
+    int status;
+
     while (read_output(holder, until) > 0)
         continue;
-    while (clock_now() < until) {
-        if (waitpid(holder->child, NULL, WNOHANG) != 0)
-            return true;
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    }
-    return false;
+    return reap_child(holder, until, &status);
 }
 
 void doctor_holder_finish(struct doctor_holder *holder)

@@ -41,7 +41,8 @@ struct doctor_holder {
 };
 
 /* Starts `berth run` with the program on a device, and waits until it is ready. Fails with
- * BERTH_ERROR_IO and the last line of its output, or with BERTH_ERROR_MEMORY. The caller finishes
+ * BERTH_ERROR_BUSY (the device was not granted) or _IO and the last line of its output, or with
+ * BERTH_ERROR_MEMORY. The caller finishes
  * the holder, also on failure. */
 int doctor_holder_start(struct doctor_holder *holder, struct device_id device,
                         struct berth_error *error);

@@ -171,6 +171,18 @@ def test_command_that_fails(gpus_of, machine_pool):
     assert state == "failed" and words.startswith("berth: run: ")
 
 
+def test_device_that_is_not_granted(gpus_of, machine_pool):
+    """A claim that is refused between the check and the lease, as when another user is faster, is no fault."""
+    gpus_of(2)
+    configure(machine_pool, f"limits: {{users: {{{os.getuid()}: 1}}}}\n")
+    holder = machine_pool.hold("--device", "nvidia0")
+    found = self_test(machine_pool)
+    state, words = found["lease", "nvidia1"]
+    assert state == "not possible" and words.startswith("berth: run: ")
+    assert ("release", "nvidia1") not in found
+    machine_pool.let_go(holder)
+
+
 @pytest.mark.parametrize("fixture, words", [("sandbox", "no GPU here"), ("pool", "no GPU here: the devices come")])
 def test_no_gpu(fixture, words, request):
     where = request.getfixturevalue(fixture)
