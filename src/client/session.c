@@ -122,6 +122,17 @@ pid_t session_daemon_pid(const struct session *session)
     return getsockopt(session->socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
 }
 
+bool session_daemon_user(const struct session *session, uid_t *ret_uid)
+{
+    struct ucred peer = {0};
+    socklen_t length = sizeof(peer);
+
+    if (getsockopt(session->socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+        return false;
+    *ret_uid = peer.uid;
+    return true;
+}
+
 /* Writes "the daemon (pid 7)". */
 static void describe_daemon(const struct session *session, char *out, size_t size)
 {

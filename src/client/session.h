@@ -75,6 +75,9 @@ void session_set_patience(struct session *session, const struct session_patience
  * in this pid namespace. */
 pid_t session_daemon_pid(const struct session *session);
 
+/* Finds the user of the daemon, by SO_PEERCRED. Returns false if the session is not connected. */
+bool session_daemon_user(const struct session *session, uid_t *ret_uid);
+
 /* Writes an error for a daemon that does not answer: "the daemon (pid 7) does not answer", then the
  * way out. Returns BERTH_ERROR_IO. */
 int session_explain_silence(const struct session *session, struct berth_error *error);

@@ -17,17 +17,12 @@
 
 /* The checks in the order of the output. */
 static const struct doctor_check checks[] = {
-    {"drivers", doctor_hardware_check_drivers},
-    {"probe", doctor_hardware_check_probe},
-    {"device files", doctor_hardware_check_files},
-    {"daemon", doctor_daemon_check_reachable},
-    {"versions", doctor_daemon_check_versions},
-    {"rights", doctor_daemon_check_rights},
-    {"pool", doctor_daemon_check_problems},
-    {"squatters", doctor_daemon_check_squatters},
-    {"masks", doctor_environment_check_masks},
-    {"directories", doctor_environment_check_directories},
-    {"clock", doctor_environment_check_clock},
+    {"drivers", doctor_hardware_check_drivers},    {"probe", doctor_hardware_check_probe},
+    {"device files", doctor_hardware_check_files}, {"daemon", doctor_daemon_check_reachable},
+    {"versions", doctor_daemon_check_versions},    {"rights", doctor_daemon_check_rights},
+    {"pool", doctor_daemon_check_problems},        {"squatters", doctor_daemon_check_squatters},
+    {"configuration", doctor_configuration_check}, {"masks", doctor_environment_check_masks},
+    {"directories", doctor_directories_check},     {"clock", doctor_environment_check_clock},
 };
 
 struct doctor_options {
@@ -42,7 +37,7 @@ static const struct option doctor_rows[] = {
      .offset = offsetof(struct doctor_options, json),
      .parse = option_type_flag},
     {.name = "self-test",
-     .help = "run the tests that need a real GPU, on each free device",
+     .help = "test each free device; needs a real GPU",
      .offset = offsetof(struct doctor_options, self_test),
      .parse = option_type_flag},
     {.name = "hold-device",
@@ -123,7 +118,8 @@ const struct verb verb_doctor = {
     .usage = "[--self-test] [--json]",
     .summary = "check the machine and say what is wrong",
     .description = "Checks drivers, device files, the probe, the daemon and its rights, the "
-                   "environment, directories and the clock. Prints one line for each: ok, warning, "
+                   "configuration, the environment, directories and the clock. Prints one line for "
+                   "each: ok, warning, "
                    "problem or unknown, then the remedy. Changes nothing and starts no daemon. "
                    "--self-test leases each free device for a moment instead, and tests what only "
                    "a real GPU can show. The exit code is 1 if there is a problem or a test "

@@ -28,9 +28,14 @@ doctor_check_run doctor_daemon_check_rights;
 doctor_check_run doctor_daemon_check_problems;
 doctor_check_run doctor_daemon_check_squatters;
 
+/* doctor_configuration.c */
+doctor_check_run doctor_configuration_check;
+
 /* doctor_environment.c */
 doctor_check_run doctor_environment_check_masks;
-doctor_check_run doctor_environment_check_directories;
 doctor_check_run doctor_environment_check_clock;
+
+/* doctor_directories.c */
+doctor_check_run doctor_directories_check;
 
 #endif

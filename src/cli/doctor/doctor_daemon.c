@@ -4,33 +4,25 @@
  */
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/capability.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/file.h"
 #include "base/system/program.h"
 #include "base/system/user_names.h"
 #include "cli/doctor/doctor_checks.h"
+#include "cli/doctor/doctor_history.h"
 #include "view/view_facts.h"
-
-enum { CHILDREN_MAX = 4096, STATUS_MAX = 16384 };
 
 /* Returns whether the pool's state is known. If not, adds a line. */
 static bool has_view(const struct doctor_facts *facts, struct doctor_report *report)
 {
-    if (facts->address_error.code == 0 && facts->daemon_error.code == 0)
+    if (doctor_facts_has_view(facts))
         return true;
-    doctor_report_add(report, DOCTOR_UNKNOWN, "no daemon answers");
+    doctor_report_add(report, DOCTOR_UNKNOWN,
+                      facts->address_error.code == 0 ? "no daemon answers"
+                                                     : "the pool is not known");
+    doctor_report_advise(report, "see the line of the daemon");
     return false;
-}
-
-/* Returns whether the daemon is absent, and may be. */
-static bool is_startable(const struct doctor_facts *facts)
-{
-    return facts->address.own && facts->daemon_error.code == BERTH_ERROR_NOT_FOUND;
 }
 
 static const char *describe_kind(const struct pool_address *address)
@@ -59,7 +51,7 @@ static void check_program(const struct doctor_facts *facts, struct doctor_report
 /* BERTH_SOCKET may lead to another pool than that of all other users. */
 static void check_choice(const struct doctor_facts *facts, struct doctor_report *report)
 {
-    if (facts->is_virtual || pool_address_is_machine(&facts->address) ||
+    if (facts->inventory != NULL || pool_address_is_machine(&facts->address) ||
         access(POOL_MACHINE_SOCKET, F_OK) < 0)
         return;
     doctor_report_add(report, DOCTOR_WARNING, "this machine has a pool for all users at %s",
@@ -68,8 +60,16 @@ static void check_choice(const struct doctor_facts *facts, struct doctor_report 
 }
 
 /* Reports that the address of the pool cannot be found. */
-static void report_address(const struct berth_error *error, struct doctor_report *report)
+static void report_address(const struct doctor_facts *facts, struct doctor_report *report)
 {
+    const struct berth_error *error = &facts->address_error;
+
+    /* The probe's line has the same error. */
+    if (facts->inventory != NULL && strcmp(error->message, facts->probe_error.message) == 0) {
+        doctor_report_add(report, DOCTOR_UNKNOWN, "the inventory file names the pool");
+        doctor_report_advise(report, "see the line of the probe");
+        return;
+    }
     doctor_report_add_error(report, "", error,
                             error->code == BERTH_ERROR_INVALID
                                 ? "correct the variable, or unset it"
@@ -79,7 +79,9 @@ static void report_address(const struct berth_error *error, struct doctor_report
 /* Reports a daemon that does not run or does not answer. */
 static void report_failure(const struct doctor_facts *facts, struct doctor_report *report)
 {
-    bool is_missing = facts->daemon_error.code == BERTH_ERROR_NOT_FOUND;
+    const struct berth_error *error = &facts->daemon_error;
+    bool is_missing = error->code == BERTH_ERROR_NOT_FOUND;
+    struct text which = {0};
     const char *remedy;
 
     if (pool_address_is_machine(&facts->address))
@@ -90,16 +92,21 @@ static void report_failure(const struct doctor_facts *facts, struct doctor_repor
     else
         remedy =
             is_missing ? "start it, or unset BERTH_SOCKET" : "correct BERTH_SOCKET, or unset it";
-    doctor_report_add_error(report, "", &facts->daemon_error, remedy);
+    if (strstr(error->message, facts->address.socket) == NULL)
+        text_append_format(&which, "%s at %s: ", describe_kind(&facts->address),
+                           facts->address.socket);
+    report->failed |= text_failed(&which);
+    doctor_report_add_error(report, text_string(&which), error, remedy);
+    text_finish(&which);
 }
 
 void doctor_daemon_check_reachable(const struct doctor_facts *facts, struct doctor_report *report)
 {
     if (facts->address_error.code != 0) {
-        report_address(&facts->address_error, report);
+        report_address(facts, report);
         return;
     }
-    if (is_startable(facts)) {
+    if (doctor_facts_is_startable(facts)) {
         check_program(facts, report);
     } else if (facts->daemon_error.code != 0) {
         report_failure(facts, report);
@@ -118,7 +125,7 @@ void doctor_daemon_check_versions(const struct doctor_facts *facts, struct docto
 {
     const char *version = facts->view.about.version_text;
 
-    if (is_startable(facts)) {
+    if (doctor_facts_is_startable(facts)) {
         doctor_report_add(report, DOCTOR_OK, "this is %s; no daemon is running", BERTH_VERSION);
         return;
     }
@@ -141,133 +148,90 @@ void doctor_daemon_check_versions(const struct doctor_facts *facts, struct docto
                                  : "restart the daemon");
 }
 
-/* Reads the number after `field` in the file /proc/PID/status. Returns false if there is none. */
-static bool read_status(const char *status, const char *field, int base, uint64_t *ret_number)
+/* Advises on a right that the daemon reports as missing. */
+static void advise_rights(const char *message, struct doctor_report *report)
 {
-    const char *at = strstr(status, field);
-
-    if (at == NULL)
-        return false;
-    *ret_number = strtoull(at + strlen(field), NULL, base);
-    return true;
-}
-
-/* Reads the uid and the effective capabilities of a process, and whether it has this name. Returns
- * false if it cannot. */
-static bool read_process(long pid, const char *name, uint64_t *ret_uid, uint64_t *ret_capabilities)
-{
-    struct text status = {0};
-    char path[64];
-    char line[64];
-    bool is_read;
-
-    snprintf(path, sizeof(path), "/proc/%ld/status", pid);
-    snprintf(line, sizeof(line), "Name:\t%s\n", name);
-    is_read = file_read(path, STATUS_MAX, &status, NULL) == 0 &&
-              strncmp(text_string(&status), line, strlen(line)) == 0 &&
-              read_status(text_string(&status), "\nUid:", 10, ret_uid) &&
-              read_status(text_string(&status), "\nCapEff:", 16, ret_capabilities);
-    text_finish(&status);
-    return is_read;
-}
-
-/* Returns the capabilities of the daemon's launcher (berthd(8), PRIVILEGES); 0: it has none. */
-static uint64_t find_launcher_capabilities(long daemon)
-{
-    struct text children = {0};
-    char path[64];
-    char *at;
-    char *end;
-    uint64_t uid;
-    uint64_t capabilities = 0;
-
-    snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", daemon, daemon);
-    if (file_read(path, CHILDREN_MAX, &children, NULL) == 0) {
-        at = children.bytes;
-        for (long pid; at != NULL && (pid = strtol(at, &end, 10)) > 0; at = end) {
-            if (read_process(pid, "berth-launcher", &uid, &capabilities))
-                break;
-            capabilities = 0;
-        }
-    }
-    text_finish(&children);
-    return capabilities;
-}
-
-/* The machine's daemon must be able to see and to signal the processes of all users. */
-static void report_rights(uint64_t uid, uint64_t capabilities, struct doctor_report *report)
-{
-    struct user_names users = {0};
-    const char *user = user_names_find(&users, (uint32_t)uid);
-    bool signals = (capabilities >> CAP_KILL & 1) != 0;
-    bool sees = (capabilities >> CAP_SYS_PTRACE & 1) != 0;
-
-    if (signals && sees)
-        doctor_report_add(report, DOCTOR_OK,
-                          "the daemon runs as %s; it sees and may end the processes of all users",
-                          user);
-    if (!signals)
-        doctor_report_add(report, DOCTOR_WARNING,
-                          "the daemon runs as %s and may not end the processes of other users: "
-                          "what is left of their jobs keeps devices busy",
-                          user);
-    else if (!sees)
-        doctor_report_add(report, DOCTOR_WARNING,
-                          "the daemon runs as %s and does not see the processes of other users: "
-                          "it finds neither squatters nor what is left of jobs",
-                          user);
-    if (!signals || !sees)
+    if (strstr(message, "CAP_SETUID") != NULL)
+        doctor_report_advise(report,
+                             "add them to the unit with systemctl edit berthd (docs/ADMIN.md, "
+                             "MPS), or set mps: no in berth.yaml");
+    else
         doctor_report_advise(report, "start it with its systemd unit, or as root: berthd --user "
                                      "berth");
+}
+
+/* Reports the rights of a daemon that is not the user's own. */
+static void report_rights(const struct doctor_facts *facts, struct doctor_report *report)
+{
+    const struct problem *problem;
+    struct user_names users = {0};
+    size_t before = report->count;
+
+    vector_for_each (problem, &facts->view.snapshot.problems) {
+        if (strcmp(problem->backend, PROBLEM_OF_RIGHTS) != 0)
+            continue;
+        doctor_report_add(report, DOCTOR_WARNING, "%s", problem->message);
+        advise_rights(problem->message, report);
+    }
+    if (facts->has_daemon_uid && facts->daemon_uid == 0) {
+        doctor_report_add(report, DOCTOR_WARNING,
+                          "the daemon runs as root, with more rights than it needs");
+        doctor_report_advise(report, "start it with its systemd unit, or as root: berthd --user "
+                                     "berth");
+    }
+    if (report->count == before)
+        doctor_report_add(report, DOCTOR_OK, "the daemon runs as %s and lacks no right",
+                          facts->has_daemon_uid ? user_names_find(&users, facts->daemon_uid)
+                                                : "an unknown user");
     user_names_finish(&users);
 }
 
 void doctor_daemon_check_rights(const struct doctor_facts *facts, struct doctor_report *report)
 {
-    uint64_t uid;
-    uint64_t capabilities;
-
-    if (is_startable(facts)) {
+    if (doctor_facts_is_startable(facts))
         doctor_report_add(report, DOCTOR_OK, "your own daemon needs none");
+    else if (!has_view(facts, report))
         return;
-    }
-    if (!has_view(facts, report))
-        return;
-    if (facts->daemon_pid == 0)
-        doctor_report_add(report, DOCTOR_UNKNOWN, "the daemon runs in another pid namespace");
-    else if (!read_process((long)facts->daemon_pid, "berthd", &uid, &capabilities))
-        doctor_report_add(report, DOCTOR_UNKNOWN, "cannot read /proc/%ld/status",
-                          (long)facts->daemon_pid);
-    else if (facts->address.own && uid == geteuid())
+    else if (facts->address.own)
         doctor_report_add(report, DOCTOR_OK, "your own daemon sees and ends your processes");
     else
-        report_rights(uid, capabilities | find_launcher_capabilities((long)facts->daemon_pid),
-                      report);
+        report_rights(facts, report);
+}
+
+/* Advises on a problem that the daemon reports. */
+static void advise_problem(const struct doctor_facts *facts, const struct problem *problem,
+                           struct doctor_report *report)
+{
+    if (strcmp(problem->backend, PROBLEM_OF_HISTORY) == 0 && doctor_history_advise(facts, report))
+        return;
+    if (pool_address_is_machine(&facts->address))
+        doctor_report_advise(report, "see the daemon's log: journalctl -u berthd");
+    else if (facts->address.own)
+        doctor_report_advise(report, "see the daemon's log: %s/log", facts->address.directory);
+    else
+        doctor_report_advise(report, "see the daemon's log");
 }
 
 void doctor_daemon_check_problems(const struct doctor_facts *facts, struct doctor_report *report)
 {
     const struct problem *problem;
-    size_t count = 0;
+    size_t before = report->count;
 
-    if (is_startable(facts)) {
+    if (doctor_facts_is_startable(facts)) {
         doctor_report_add(report, DOCTOR_OK, "no daemon is running");
         return;
     }
     if (!has_view(facts, report))
         return;
     vector_for_each (problem, &facts->view.snapshot.problems) {
+        if (strcmp(problem->backend, PROBLEM_OF_RIGHTS) == 0)
+            continue; /* shown by the check of the rights */
         doctor_report_add(report, DOCTOR_PROBLEM, "%s: %s", problem->backend, problem->message);
-        if (pool_address_is_machine(&facts->address))
-            doctor_report_advise(report, "see the daemon's log: journalctl -u berthd");
-        else if (facts->address.own)
-            doctor_report_advise(report, "see the daemon's log: %s/log", facts->address.directory);
-        else
-            doctor_report_advise(report, "see the daemon's log");
-        count++;
+        advise_problem(facts, problem, report);
     }
-    if (count == 0)
-        doctor_report_add(report, DOCTOR_OK, "the daemon reports no problems");
+    if (report->count == before)
+        doctor_report_add(report, DOCTOR_OK, "the daemon reports no %sproblems",
+                          facts->view.snapshot.problems.count == 0 ? "" : "other ");
 }
 
 static void list_squatter(const struct slot_info *slot, const struct device_process *process,
@@ -298,6 +262,7 @@ static void list_hidden_use(const struct slot_info *slot, struct doctor_report *
             report, DOCTOR_UNKNOWN,
             "the driver of %s cannot list processes: only used memory shows squatters",
             device_id_format(slot->device->id).text);
+        doctor_report_advise(report, "on the host of this machine, look for processes on the GPU");
     }
     report->failed |= what.failed;
     text_finish(&what);
@@ -310,8 +275,10 @@ void doctor_daemon_check_squatters(const struct doctor_facts *facts, struct doct
     struct user_names users = {0};
     size_t before = report->count;
 
-    if (is_startable(facts)) {
-        doctor_report_add(report, DOCTOR_UNKNOWN, "no daemon is running");
+    if (doctor_facts_is_startable(facts)) {
+        doctor_report_add(report, DOCTOR_UNKNOWN,
+                          "no daemon is running, so the leases are not known");
+        doctor_report_advise(report, "run berth status, which starts one, and berth doctor again");
         return;
     }
     if (!has_view(facts, report))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of the user's environment: masks, directories, the clock.
+ * Checks of the user's environment: masks and the clock.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,8 +26,6 @@
 #define CLOCK_MIN (INT64_C(1735689600) * DURATION_SECOND)
 /* The pool's time may differ this much from the clock. */
 #define CLOCK_DIFFERENCE_MAX (5 * DURATION_SECOND)
-/* A disk with less free space than this is full soon. */
-#define FREE_SPACE_MIN (UINT64_C(64) << 20)
 
 static bool has_lease(const struct doctor_facts *facts, uint64_t id)
 {
@@ -37,12 +36,6 @@ static bool has_lease(const struct doctor_facts *facts, uint64_t id)
             return true;
     }
     return false;
-}
-
-/* Returns whether the user's own daemon does not run: it ends only when it has no leases. */
-static bool is_daemon_absent(const struct doctor_facts *facts)
-{
-    return facts->address.own && facts->daemon_error.code == BERTH_ERROR_NOT_FOUND;
 }
 
 /* Reports the lease that this shell runs in. Returns whether there is one. */
@@ -57,10 +50,10 @@ static bool check_lease(const struct doctor_facts *facts, const char *variable,
         doctor_report_advise(report, "unset BERTH_LEASE");
         return false;
     }
-    if (!is_daemon_absent(facts) &&
-        (facts->address_error.code != 0 || facts->daemon_error.code != 0)) {
+    if (!doctor_facts_is_startable(facts) && !doctor_facts_has_view(facts)) {
         doctor_report_add(report, DOCTOR_UNKNOWN,
                           "this shell belongs to lease %" PRIu64 ", but no daemon answers", id);
+        doctor_report_advise(report, "see the line of the daemon");
         return true;
     }
     if (has_lease(facts, id)) {
@@ -73,35 +66,110 @@ static bool check_lease(const struct doctor_facts *facts, const char *variable,
     return false;
 }
 
-/* Returns whether one of the masks hides a device, alone with the settings for their numbering. If
- * no device is known, each mask may. */
-static bool hides_device(const struct doctor_facts *facts, const struct string_list *masks,
-                         const char *mask, struct doctor_report *report)
+/* The vendors of hidden devices, a bit for each. */
+struct hidden_vendors {
+    uint32_t all;  /* all devices of the vendor are hidden */
+    uint32_t some; /* at least one is */
+};
+
+/* Finds the devices that the masks hide. */
+static struct hidden_vendors find_hidden(const struct doctor_facts *facts,
+                                         const struct string_list *masks,
+                                         struct doctor_report *report)
 {
     const struct machine *machine = &facts->machine.machine;
-    struct string_list some = {0};
+    struct hidden_vendors hidden = {0};
     struct bitset visible;
+    uint32_t left = 0;
+
+    if (inherited_masks_find_visible(masks, machine, &visible, NULL) < 0) {
+        report->failed = true;
+        return hidden;
+    }
+    for (size_t i = 0; i < machine->devices.count; i++) {
+        uint32_t vendor = UINT32_C(1) << machine->devices.items[i].id.vendor;
+
+        *(bitset_has(&visible, i) ? &left : &hidden.some) |= vendor;
+    }
+    bitset_finish(&visible);
+    hidden.all = hidden.some & ~left;
+    return hidden;
+}
+
+/* Finds the devices that one of the masks hides, alone with the settings for their numbering. */
+static struct hidden_vendors find_hidden_by(const struct doctor_facts *facts,
+                                            const struct string_list *masks, const char *mask,
+                                            struct doctor_report *report)
+{
+    struct string_list some = {0};
+    struct hidden_vendors hidden = {0};
     char *const *other;
-    bool hides = true;
     int code = string_list_append(&some, mask);
 
-    if (machine->devices.count == 0) {
-        string_list_finish(&some);
-        return true;
-    }
     vector_for_each (other, masks) {
         if (code == 0 && inherited_masks_is_setting(*other))
             code = string_list_append(&some, *other);
     }
     if (code == 0)
-        code = inherited_masks_find_visible(&some, machine, &visible, NULL);
-    if (code == 0) {
-        hides = bitset_count(&visible) < machine->devices.count;
-        bitset_finish(&visible);
-    }
+        hidden = find_hidden(facts, &some, report);
     report->failed |= code < 0;
     string_list_finish(&some);
-    return hides;
+    return hidden;
+}
+
+/* Returns the name of the first of these vendors. */
+static const char *name_vendor(uint32_t vendors)
+{
+    return vendor_name((enum vendor)__builtin_ctz(vendors));
+}
+
+/* Reports a mask that hides devices. If no device is known, each mask may. */
+static void check_mask(const struct doctor_facts *facts, const struct string_list *masks,
+                       const char *mask, struct doctor_report *report)
+{
+    int length = (int)strcspn(mask, "=");
+    const char *value = mask + length + 1;
+    struct hidden_vendors hidden = find_hidden_by(facts, masks, mask, report);
+
+    if (facts->machine.machine.devices.count > 0 && hidden.some == 0)
+        return;
+    if (hidden.all != 0 && *value != '\0')
+        doctor_report_add(report, DOCTOR_WARNING,
+                          "%.*s leaves no %s device to this shell's jobs: %s does not begin with "
+                          "a device of this machine",
+                          length, mask, name_vendor(hidden.all), quote(value).text);
+    else if (hidden.all != 0)
+        doctor_report_add(report, DOCTOR_WARNING, "%.*s leaves no %s device to this shell's jobs",
+                          length, mask, name_vendor(hidden.all));
+    else
+        doctor_report_add(report, DOCTOR_WARNING, "%.*s limits this shell's jobs to %s", length,
+                          mask, *value == '\0' ? "no device" : value);
+    doctor_report_advise(report, "if this is not intended: unset %.*s", length, mask);
+}
+
+/* Reports masks that each leave a device of a vendor, but not the same one. */
+static void check_all_masks(const struct doctor_facts *facts, const struct string_list *masks,
+                            struct doctor_report *report)
+{
+    uint32_t all = find_hidden(facts, masks, report).all;
+    struct text names = {0};
+    char *const *mask;
+
+    vector_for_each (mask, masks) {
+        struct hidden_vendors hidden = find_hidden_by(facts, masks, *mask, report);
+
+        all &= ~hidden.all; /* its own line says so */
+        if (hidden.some != 0)
+            text_append_format(&names, " %.*s", (int)strcspn(*mask, "="), *mask);
+    }
+    if (all != 0) {
+        doctor_report_add(report, DOCTOR_WARNING,
+                          "together, the masks leave no %s device to this shell's jobs",
+                          name_vendor(all));
+        doctor_report_advise(report, "if this is not intended: unset%s", text_string(&names));
+    }
+    report->failed |= text_failed(&names);
+    text_finish(&names);
 }
 
 void doctor_environment_check_masks(const struct doctor_facts *facts, struct doctor_report *report)
@@ -118,152 +186,20 @@ void doctor_environment_check_masks(const struct doctor_facts *facts, struct doc
         return;
     }
     vector_for_each (mask, &masks) {
-        int length = (int)strcspn(*mask, "=");
-
-        if (inherited_masks_is_setting(*mask) || !hides_device(facts, &masks, *mask, report))
-            continue;
-        doctor_report_add(report, DOCTOR_WARNING, "%.*s limits this shell's jobs to %s", length,
-                          *mask, (*mask)[length + 1] == '\0' ? "no device" : *mask + length + 1);
-        doctor_report_advise(report, "if this is not intended: unset %.*s", length, *mask);
+        if (!inherited_masks_is_setting(*mask))
+            check_mask(facts, &masks, *mask, report);
     }
+    check_all_masks(facts, &masks, report);
     string_list_finish(&masks);
     if (report->count == before)
         doctor_report_add(report, DOCTOR_OK, "the environment hides no device");
-}
-
-/* Checks the free space of an existing directory. */
-static void check_space(const char *directory, struct doctor_report *report)
-{
-    struct statvfs space;
-
-    if (statvfs(directory, &space) < 0 || space.f_blocks == 0 ||
-        (uint64_t)space.f_bavail * space.f_frsize >= FREE_SPACE_MIN)
-        return;
-    doctor_report_add(report, DOCTOR_WARNING, "%s: only %s are free", directory,
-                      quantity_format_size((uint64_t)space.f_bavail * space.f_frsize).text);
-    doctor_report_advise(report, "free some space");
-}
-
-/* Cuts the path to the nearest directory that exists. */
-static void find_existing(char *path)
-{
-    struct stat status;
-    char *slash;
-
-    while (stat(path, &status) < 0 && errno == ENOENT && (slash = strrchr(path, '/')) != NULL)
-        slash[slash == path ? 1 : 0] = '\0';
-}
-
-/* Checks a directory of the user, which is created when it is needed. `variable` can name another
- * directory. */
-static void check_own_directory(const char *what, const char *path, const char *variable,
-                                struct doctor_report *report)
-{
-    struct user_names users = {0};
-    struct stat status;
-    char *existing = strdup(path);
-
-    if (existing == NULL) {
-        report->failed = true;
-        return;
-    }
-    find_existing(existing);
-    if (stat(existing, &status) < 0) {
-        doctor_report_add(report, DOCTOR_PROBLEM, "%s: cannot read %s: %s", what, existing,
-                          strerror(errno));
-        doctor_report_advise(report, "make it writable, or set %s to another directory", variable);
-    } else if (strcmp(existing, path) == 0 && status.st_uid != geteuid()) {
-        doctor_report_add(report, DOCTOR_PROBLEM, "%s: %s belongs to %s", what, path,
-                          user_names_find(&users, status.st_uid));
-        doctor_report_advise(report, "run as root: chown -R %ju %s", (uintmax_t)geteuid(), path);
-    } else if (!S_ISDIR(status.st_mode) || access(existing, W_OK | X_OK) < 0) {
-        doctor_report_add(report, DOCTOR_PROBLEM, "%s: cannot write to %s: %s", what, existing,
-                          S_ISDIR(status.st_mode) ? strerror(errno) : "not a directory");
-        doctor_report_advise(report, "make it writable, or set %s to another directory", variable);
-    } else {
-        doctor_report_add(report, DOCTOR_OK, "%s: %s%s", what, path,
-                          strcmp(existing, path) == 0 ? "" : " (created when it is needed)");
-        check_space(existing, report);
-    }
-    free(existing);
-    user_names_finish(&users);
-}
-
-static void check_state(struct doctor_report *report)
-{
-    struct berth_error error = BERTH_ERROR_INIT;
-    struct text home = {0};
-
-    if (state_home_append(&home, &error) < 0) {
-        doctor_report_add_error(report, "logs of jobs: ", &error, "set HOME or XDG_STATE_HOME");
-    } else {
-        text_append(&home, "/berth");
-        if (text_failed(&home))
-            report->failed = true;
-        else
-            check_own_directory("logs of jobs", text_string(&home), "XDG_STATE_HOME", report);
-    }
-    text_finish(&home);
-}
-
-static void check_runtime(const struct pool_address *address, struct doctor_report *report)
-{
-    struct berth_error error = BERTH_ERROR_INIT;
-
-    if (user_directory_check(address, &error) < 0)
-        doctor_report_add_error(report, "own daemon: ", &error,
-                                "mend it, or set BERTH_RUNTIME_DIR to another directory");
-    else
-        check_own_directory("own daemon", address->directory, "BERTH_RUNTIME_DIR", report);
-}
-
-static void check_history(const char *path, bool own, struct doctor_report *report)
-{
-    const char *slash = strrchr(path, '/');
-    char *directory = strndup(path, slash == NULL ? 0 : (size_t)(slash - path));
-
-    if (directory == NULL) {
-        report->failed = true;
-        return;
-    }
-    if (access(path, R_OK) == 0) {
-        doctor_report_add(report, DOCTOR_OK, "history: %s", path);
-        check_space(directory, report);
-    } else if (errno == ENOENT && access(directory, F_OK) == 0) {
-        doctor_report_add(report, DOCTOR_OK, "history: %s (written when the first lease ends)",
-                          path);
-        check_space(directory, report);
-    } else if (own && errno == ENOENT) {
-        check_own_directory("history", directory, "XDG_STATE_HOME", report);
-    } else if (errno == ENOENT || errno == ENOTDIR) {
-        doctor_report_add(report, DOCTOR_PROBLEM, "history: the directory %s is missing",
-                          directory);
-        doctor_report_advise(report, "create it for the daemon's user");
-    } else {
-        doctor_report_add(report, DOCTOR_WARNING, "history: you cannot read %s: %s", path,
-                          strerror(errno));
-        doctor_report_advise(report, "ask an administrator, if you need berth history");
-    }
-    free(directory);
-}
-
-void doctor_environment_check_directories(const struct doctor_facts *facts,
-                                          struct doctor_report *report)
-{
-    check_state(report);
-    if (facts->address_error.code == 0 && facts->address.own)
-        check_runtime(&facts->address, report);
-    if (facts->view.about.history == NULL && facts->view.about.pool != NULL)
-        doctor_report_add(report, DOCTOR_OK, "history: leases are not recorded (history: no)");
-    else if (facts->view.about.history != NULL)
-        check_history(facts->view.about.history, facts->address.own, report);
 }
 
 void doctor_environment_check_clock(const struct doctor_facts *facts, struct doctor_report *report)
 {
     int64_t now = clock_read(CLOCK_REALTIME);
     int64_t difference = facts->view.snapshot.time - facts->view_time;
-    bool has_pool_time = facts->address_error.code == 0 && facts->daemon_error.code == 0;
+    bool has_pool_time = doctor_facts_has_view(facts);
 
     if (now < CLOCK_MIN) {
         doctor_report_add(report, DOCTOR_PROBLEM, "the clock says %s",

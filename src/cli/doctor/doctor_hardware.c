@@ -24,7 +24,7 @@ static const struct gpu_vendor {
     unsigned long pci;
     const char *drivers[3];
     const char *load;
-    const char *library; /* what needs that driver */
+    const char *library; /* the library that needs the driver */
 } vendors[] = {
     {"NVIDIA", 0x10de, {"nvidia"}, "nvidia", "CUDA"},
     {"AMD", 0x1002, {"amdgpu"}, "amdgpu", "ROCm"},
@@ -125,7 +125,7 @@ void doctor_hardware_check_drivers(const struct doctor_facts *facts, struct doct
     unsigned found = 0;
     DIR *directory;
 
-    if (facts->is_virtual) {
+    if (facts->inventory != NULL) {
         doctor_report_add(report, DOCTOR_OK, "not needed: the devices come from an inventory file");
         return;
     }
@@ -171,18 +171,42 @@ static void list_sick_devices(const struct doctor_facts *facts, struct doctor_re
         doctor_report_add(
             report, DOCTOR_PROBLEM, "%s is sick: %s", device_id_format(device->id).text,
             device->health_reason == NULL ? "no reason is known" : device->health_reason);
-        doctor_report_advise(report, "see the kernel's log (dmesg), and reset the GPU or reboot");
+        if (facts->inventory != NULL)
+            doctor_report_advise(report, "the file %s says so: change its `health`",
+                                 facts->inventory);
+        else
+            doctor_report_advise(report,
+                                 "see the kernel's log (dmesg), and reset the GPU or reboot");
     }
 }
 
-/* Reports a probe that cannot be executed, or has no answer. */
-static void report_failure(const struct berth_error *error, struct doctor_report *report)
+/* Returns the remedy for an error that the environment or an option has caused; NULL: none has. */
+static const char *find_wrong_setting(const struct doctor_facts *facts)
 {
+    const char *named = getenv("BERTH_INVENTORY");
+
+    if (facts->inventory != NULL)
+        return named != NULL && facts->inventory == named
+                   ? "correct the file or BERTH_INVENTORY, or unset BERTH_INVENTORY"
+                   : "correct the file, or name another one with --inventory";
+    return facts->probe_error.code == BERTH_ERROR_IO ||
+                   facts->probe_error.code == BERTH_ERROR_MEMORY
+               ? NULL
+               : "correct BERTH_PROBE_DEADLINE, or unset it";
+}
+
+/* Reports devices that cannot be read: by the inventory file, or a probe that cannot be executed or
+ * has no answer. */
+static void report_failure(const struct doctor_facts *facts, struct doctor_report *report)
+{
+    const char *setting = find_wrong_setting(facts);
     const char *named = getenv("BERTH_PROBE");
     const char *remedy = "run: berth devices --deadline 1m, and see the kernel's log";
     char path[PATH_MAX];
 
-    if (named != NULL && *named != '\0') {
+    if (setting != NULL) {
+        remedy = setting;
+    } else if (named != NULL && *named != '\0') {
         if (access(named, X_OK) < 0)
             remedy = "correct BERTH_PROBE, or unset it";
     } else {
@@ -190,7 +214,7 @@ static void report_failure(const struct berth_error *error, struct doctor_report
         if (access(path, X_OK) < 0)
             remedy = "install berth completely";
     }
-    doctor_report_add_error(report, "", error, remedy);
+    doctor_report_add_error(report, "", &facts->probe_error, remedy);
 }
 
 void doctor_hardware_check_probe(const struct doctor_facts *facts, struct doctor_report *report)
@@ -199,7 +223,7 @@ void doctor_hardware_check_probe(const struct doctor_facts *facts, struct doctor
     size_t count = facts->machine.machine.devices.count;
 
     if (facts->probe_error.code != 0) {
-        report_failure(&facts->probe_error, report);
+        report_failure(facts, report);
         return;
     }
     vector_for_each (problem, &facts->machine.problems) {
@@ -210,7 +234,7 @@ void doctor_hardware_check_probe(const struct doctor_facts *facts, struct doctor
         doctor_report_advise(report, "see berth devices, and the kernel's log (dmesg)");
     }
     list_sick_devices(facts, report);
-    if (!facts->is_virtual && facts->probe_time > facts->probe_deadline / 2) {
+    if (facts->inventory == NULL && facts->probe_time > facts->probe_deadline / 2) {
         doctor_report_add(report, DOCTOR_WARNING, "berth-probe took %s of at most %s",
                           quantity_format_duration(facts->probe_time).text,
                           quantity_format_duration(facts->probe_deadline).text);
@@ -221,7 +245,9 @@ void doctor_hardware_check_probe(const struct doctor_facts *facts, struct doctor
     doctor_report_add(report, count == 0 ? DOCTOR_WARNING : DOCTOR_OK, "%zu device%s found", count,
                       count == 1 ? "" : "s");
     if (count == 0)
-        doctor_report_advise(report, "if there should be some, see the line of the drivers");
+        doctor_report_advise(report, facts->inventory != NULL
+                                         ? "add devices to the inventory file"
+                                         : "if there should be some, see the line of the drivers");
 }
 
 /* Checks whether this user can open a device file. Returns whether it is good. */
@@ -260,8 +286,18 @@ void doctor_hardware_check_files(const struct doctor_facts *facts, struct doctor
     bool has_nvidia = false;
     size_t good = 0;
 
-    if (facts->is_virtual || facts->machine.machine.devices.count == 0) {
-        doctor_report_add(report, DOCTOR_OK, "none needed");
+    if (facts->inventory != NULL) {
+        doctor_report_add(report, DOCTOR_OK,
+                          "none needed: the devices come from an inventory file");
+        return;
+    }
+    if (facts->probe_error.code != 0) {
+        doctor_report_add(report, DOCTOR_UNKNOWN, "the devices are not known");
+        doctor_report_advise(report, "see the line of the probe");
+        return;
+    }
+    if (facts->machine.machine.devices.count == 0) {
+        doctor_report_add(report, DOCTOR_OK, "none needed: no device was found");
         return;
     }
     vector_for_each (device, &facts->machine.machine.devices) {

@@ -83,6 +83,17 @@ bool doctor_report_has_problem(const struct doctor_report *report)
     return false;
 }
 
+bool doctor_report_check_has_problem(const struct doctor_report *report)
+{
+    const struct doctor_line *line;
+
+    vector_for_each (line, report) {
+        if (line->check == report->check && line->state == DOCTOR_PROBLEM)
+            return true;
+    }
+    return false;
+}
+
 /* Returns the widths of the first two columns. */
 static void measure_columns(const struct doctor_report *report, int *ret_state, int *ret_check)
 {

@@ -16,7 +16,7 @@
 enum doctor_state {
     DOCTOR_OK,
     DOCTOR_WARNING, /* works, but probably not as the user wants */
-    DOCTOR_PROBLEM, /* must be mended */
+    DOCTOR_PROBLEM, /* must be fixed */
     DOCTOR_UNKNOWN, /* cannot be checked */
 
     DOCTOR_PASSED,
@@ -53,6 +53,9 @@ void doctor_report_add_error(struct doctor_report *report, const char *what,
 
 /* Returns whether a line is a problem, or a self-test that failed. */
 bool doctor_report_has_problem(const struct doctor_report *report);
+
+/* Returns whether the running check has added a problem. */
+bool doctor_report_check_has_problem(const struct doctor_report *report);
 
 /* Appends the lines: as text, or as a JSON document. A failed allocation is recorded in `out`. */
 void doctor_report_write(const struct doctor_report *report, const struct terminal *terminal,

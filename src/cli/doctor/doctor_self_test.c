@@ -335,7 +335,7 @@ void doctor_self_test_run(const struct doctor_facts *facts, struct doctor_report
 
     const char *lease = getenv("BERTH_LEASE");
 
-    if (!facts->is_virtual && facts->machine.machine.devices.count > 0) {
+    if (facts->inventory == NULL && facts->machine.machine.devices.count > 0) {
         report->check = "lease";
         if (lease != NULL && *lease != '\0')
             doctor_report_add(report, DOCTOR_NOT_POSSIBLE,
@@ -350,7 +350,7 @@ void doctor_self_test_run(const struct doctor_facts *facts, struct doctor_report
             doctor_report_add(report, DOCTOR_NOT_POSSIBLE, "%s", facts->probe_error.message);
         else
             doctor_report_add(report, DOCTOR_NOT_POSSIBLE, "no GPU here%s",
-                              facts->is_virtual ? ": the devices come from an inventory file"
+                              facts->inventory != NULL ? ": the devices come from an inventory file"
                                                        : "");
     }
 }
