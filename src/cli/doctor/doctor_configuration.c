@@ -15,12 +15,11 @@ static void report_error(const struct doctor_facts *facts, struct doctor_report 
         doctor_report_add(report, DOCTOR_PROBLEM, "%s", facts->configuration_error.message);
         doctor_report_advise(
             report, "correct the file, then run: berth daemon --check-config --config %s", path);
-    } else if (facts->address.own) {
+    } else if (facts->reads_own_configuration) {
         doctor_report_add(report, DOCTOR_PROBLEM, "%s", facts->configuration_error.message);
         doctor_report_advise(report,
-                             "your own daemon must read it: chmod u+r %s, and chmod u+x "
-                             "its directories",
-                             path);
+                             "make it readable for you, or set HOME or XDG_CONFIG_HOME to a "
+                             "directory of yours");
     } else {
         doctor_report_add(report, DOCTOR_UNKNOWN, "%s", facts->configuration_error.message);
         doctor_report_advise(report, "ask an administrator to run: berth daemon --check-config");
@@ -36,7 +35,9 @@ void doctor_configuration_check(const struct doctor_facts *facts, struct doctor_
     else if (*path == '\0')
         doctor_report_add(report, DOCTOR_OK, "no file, as HOME is not set: the defaults apply");
     else if (access(path, F_OK) < 0)
-        doctor_report_add(report, DOCTOR_OK, "%s does not exist: the defaults apply", path);
+        doctor_report_add(report, DOCTOR_OK, "%s does not exist: the defaults apply%s", path,
+                          facts->reads_own_configuration ? ""
+                                                         : ", unless berthd runs with --config");
     else
         doctor_report_add(report, DOCTOR_OK, "%s is valid", path);
 }

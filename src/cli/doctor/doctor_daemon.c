@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/system/program.h"
 #include "base/system/user_names.h"
 #include "cli/doctor/doctor_checks.h"
@@ -76,12 +77,23 @@ static void report_address(const struct doctor_facts *facts, struct doctor_repor
                                 : "run as root: chmod 0755 /run/berth");
 }
 
+/* Writes which daemon an error is about. Its messages name the socket, or "the daemon (pid 7)". */
+static void name_daemon(const struct doctor_facts *facts, struct berth_error *error)
+{
+    static const char any[] = "the daemon ";
+    const struct berth_error given = *error;
+
+    if (strstr(given.message, facts->address.socket) == NULL &&
+        strncmp(given.message, any, sizeof(any) - 1) == 0)
+        error_set(error, given.code, "%s at %s %s", describe_kind(&facts->address),
+                  facts->address.socket, given.message + sizeof(any) - 1);
+}
+
 /* Reports a daemon that does not run or does not answer. */
 static void report_failure(const struct doctor_facts *facts, struct doctor_report *report)
 {
-    const struct berth_error *error = &facts->daemon_error;
-    bool is_missing = error->code == BERTH_ERROR_NOT_FOUND;
-    struct text which = {0};
+    struct berth_error error = facts->daemon_error;
+    bool is_missing = error.code == BERTH_ERROR_NOT_FOUND;
     const char *remedy;
 
     if (pool_address_is_machine(&facts->address))
@@ -92,12 +104,8 @@ static void report_failure(const struct doctor_facts *facts, struct doctor_repor
     else
         remedy =
             is_missing ? "start it, or unset BERTH_SOCKET" : "correct BERTH_SOCKET, or unset it";
-    if (strstr(error->message, facts->address.socket) == NULL)
-        text_append_format(&which, "%s at %s: ", describe_kind(&facts->address),
-                           facts->address.socket);
-    report->failed |= text_failed(&which);
-    doctor_report_add_error(report, text_string(&which), error, remedy);
-    text_finish(&which);
+    name_daemon(facts, &error);
+    doctor_report_add_error(report, "", &error, remedy);
 }
 
 void doctor_daemon_check_reachable(const struct doctor_facts *facts, struct doctor_report *report)

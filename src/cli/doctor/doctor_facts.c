@@ -62,12 +62,13 @@ static int check_configuration(const struct configuration *configuration, const 
 /* Reads the configuration that the pool would start with. */
 static int read_configuration(struct doctor_facts *facts, struct berth_error *error)
 {
-    /* An inventory that cannot be read leaves the address unknown. */
-    bool is_own = facts->address_error.code == 0 ? facts->address.own : facts->inventory != NULL;
     const char *path;
     int code;
 
-    configuration_append_path(is_own, &facts->configuration_path);
+    /* An inventory that cannot be read leaves the address unknown. */
+    facts->reads_own_configuration =
+        facts->address_error.code == 0 ? facts->address.own : facts->inventory != NULL;
+    configuration_append_path(facts->reads_own_configuration, &facts->configuration_path);
     if (text_failed(&facts->configuration_path))
         return error_set_memory(error);
     path = facts->configuration_path.length > 0 ? facts->configuration_path.bytes : NULL;

@@ -36,6 +36,7 @@ struct doctor_facts {
     struct pool_view view;
     int64_t view_time; /* CLOCK_REALTIME when the view arrived */
 
+    bool reads_own_configuration;   /* the user's, not the machine's */
     struct text configuration_path; /* empty: the pool reads no file */
     struct configuration configuration;
     struct berth_error configuration_error; /* code 0: the pool accepts it */

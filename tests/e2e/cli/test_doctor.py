@@ -204,8 +204,8 @@ def test_stuck_daemon(pool):
             [(named, by_its_user)] = lines_of(finished(other))["daemon", "problem"]
     finally:
         os.kill(daemon, signal.SIGCONT)
-    assert what == f"your own daemon at {pool.socket}: the daemon (pid {daemon}) does not answer"
-    assert named == f"the daemon of BERTH_SOCKET at {pool.socket}: the daemon (pid {daemon}) does not answer"
+    assert what == f"your own daemon at {pool.socket} (pid {daemon}) does not answer"
+    assert named == f"the daemon of BERTH_SOCKET at {pool.socket} (pid {daemon}) does not answer"
     assert remedy == "kill it with SIGKILL, and the next command restarts it (leases are kept)"
     assert by_its_user == "its user can kill it with SIGKILL, and start it again (leases are kept)"
 

@@ -49,7 +49,7 @@ def test_configuration_that_cannot_be_read(pool):
     path.chmod(0)
     [(what, remedy)] = doctor(pool.sandbox)["configuration", "problem"]
     assert what == f"cannot read {path}: Permission denied"
-    assert f"chmod u+r {path}" in remedy
+    assert remedy.startswith("make it readable for you")
 
 
 # ---- The environment ----
