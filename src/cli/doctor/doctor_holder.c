@@ -74,7 +74,7 @@ static void use_device(const struct device *device, size_t slot)
     struct driver *driver = NULL;
     int status;
 
-    if (find_native(device, slot, &driver, &native, &error) < 0) {
+    if (find_native(device, slot, &driver, &native, &error) < 0 || driver == NULL) {
         printf(driver == NULL ? "nothing %s\n" : "failed %s\n", error.message);
         return;
     }
@@ -167,19 +167,29 @@ static void keep_text(char **place, const char *value)
     *place = strdup(value);
 }
 
+/* Reads "4711 12": the pid of the holder and its lease. */
+static void read_ready(struct doctor_holder *holder, const char *numbers)
+{
+    char *end;
+    long pid = strtol(numbers, &end, 10);
+
+    if (end == numbers || pid <= 0)
+        return;
+    holder->pid = (pid_t)pid;
+    holder->lease = strtoull(end, NULL, 10);
+}
+
 /* Handles one line of the holder. Returns whether it is ready. */
 static bool handle_line(struct doctor_holder *holder, const char *line)
 {
-    long pid;
-
     if (strncmp(line, "visible ", 8) == 0)
         string_list_append(&holder->visible, line + 8);
     else if (strncmp(line, "nothing ", 8) == 0)
         keep_text(&holder->nothing, line + 8);
     else if (strncmp(line, "failed ", 7) == 0)
         keep_text(&holder->failed, line + 7);
-    else if (sscanf(line, "ready %ld %" SCNu64, &pid, &holder->lease) == 2)
-        holder->pid = (pid_t)pid;
+    else if (strncmp(line, "ready ", 6) == 0)
+        read_ready(holder, line + 6);
     return holder->pid != 0;
 }
 

@@ -196,7 +196,7 @@ def test_history_of_a_service(sandbox, daemon):
         client.expect_end()
         program.wait()
         [(_, remedy)] = lines_of(finished(program))["directories", "problem"]
-    user = pwd.getpwuid(os.getuid()).pw_name
+    user = next((user.pw_name for user in pwd.getpwall() if user.pw_uid == os.getuid()), str(os.getuid()))
     options = "-o berth -g berth" if user in ("root", "berth") else f"-o {user}"
     assert remedy == f"run as root: install -d {options} -m 0755 {missing}"
 
