@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One reader of a pool: started, given a query, watched while it works, and replaced if a process
+ * keeps it.
+ */
+#ifndef DAEMON_PROCESSES_READER_SLOT_H
+#define DAEMON_PROCESSES_READER_SLOT_H
+
+#include <berth/error.h>
+#include <stdint.h>
+
+struct reader_query;
+struct reader_slot;
+struct timer;
+
+/* The slot's timer fired: starts the reader, or looks whether it makes progress. */
+void reader_slot_is_due(struct timer *timer);
+
+/* Sends a query of a user to the free reader. */
+void reader_slot_send(struct reader_slot *slot, struct reader_query *query);
+
+/* Returns the time that the slot's query has waited, but for a CPU. */
+int64_t reader_slot_waited(const struct reader_slot *slot);
+
+/* The reader is lost without a process to blame. */
+void reader_slot_lose(struct reader_slot *slot, const struct berth_error *error);
+
+/* Gives the query back and starts another reader. */
+void reader_slot_replace(struct reader_slot *slot);
+
+void reader_slot_close(struct reader_slot *slot);
+
+#endif
