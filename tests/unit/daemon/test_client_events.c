@@ -38,7 +38,8 @@ static int end(void **state)
     return pool_stage_end(state);
 }
 
-/* Sends a message through the client's socket. */
+/* Sends a message through the client's socket, in a turn in which the user has spent nothing: on a
+ * slow machine, the message before may have used up the user's time. */
 static void send_packet(const struct stage_client *client, const struct wire_message *message)
 {
     struct text packet = {0};
@@ -46,6 +47,9 @@ static void send_packet(const struct stage_client *client, const struct wire_mes
     assert_int_equal(wire_encode(message, &packet, NULL), 0);
     assert_int_equal(send(client->end, packet.bytes, packet.length, MSG_DONTWAIT), packet.length);
     text_finish(&packet);
+    clients_begin_turn(client->connection->clients);
+    if (client->connection->quota != NULL)
+        rate_limit_fill(&client->connection->quota->messages);
     client->connection->watch.ready(&client->connection->watch, EPOLLIN);
 }
 

@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,13 +21,21 @@
 #include "support/programs/marked_process.h"
 #include "support/programs/scripted_reader.h"
 
-static const char pool_socket[] = "/run/test-leftovers/berth.sock";
+/* Returns the socket in the marks; runs of the test beside each other have different ones. */
+static const char *pool_socket(void)
+{
+    static char path[64];
+
+    if (*path == '\0')
+        snprintf(path, sizeof(path), "/run/test-leftovers-%d/berth.sock", (int)getpid());
+    return path;
+}
 
 enum { LEASE = 5150, OTHER_LEASE = 5151 };
 
 /* Both signals end it, but it says which one it got by its exit code. */
-#define PATIENT  "trap 'exit 15' TERM; echo; while :; do sleep 600 & wait $!; done"
-#define STUBBORN "trap '' TERM; echo; while :; do sleep 600; done"
+#define PATIENT  "trap 'exit 15' TERM; sleep 600 & echo; wait $!; while :; do :; done"
+#define STUBBORN "trap '' TERM; sleep 600 & echo; wait $!; while :; do :; done"
 
 struct world {
     struct loop loop;
@@ -145,7 +154,7 @@ static void make_leftovers(struct world *world, pid_t holder, pid_t root)
             .loop = &world->loop,
             .readers = world->readers,
             .spared = &world->spared,
-            .socket = pool_socket,
+            .socket = pool_socket(),
             .uid = getuid(),
             .leases = &(struct id_list){.items = &lease, .count = 1, .capacity = 1},
             .holder = holder,
@@ -204,7 +213,7 @@ static int tear_down(void **state)
 static pid_t start(unsigned long lease, const char *script)
 {
     return marked_process_start(
-        &(struct marked_process){.lease = lease, .socket = pool_socket, .script = script});
+        &(struct marked_process){.lease = lease, .socket = pool_socket(), .script = script});
 }
 
 static void look(struct world *world, bool wants_exit_code)
@@ -300,7 +309,7 @@ static void the_process_that_asked_is_ended_later(void **state)
     pid_t left = start(LEASE, NULL);
 
     make_leftovers(world, 0, 0);
-    leftovers_spare(world->leftovers, asker, loop_now(&world->loop) + DURATION_SECOND / 2);
+    leftovers_spare(world->leftovers, asker, loop_now(&world->loop) + 3 * DURATION_SECOND);
     look(world, false);
     assert_int_equal(count_left(world), 1);
     assert_true(spared_processes_has(&world->spared, asker));
