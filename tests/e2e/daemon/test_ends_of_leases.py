@@ -165,8 +165,10 @@ def test_leases_of_root_end_processes_of_all_users(machine_of):
     script = f"({started}; true) & exec cat"
     holder = start_as(machine, 0, "berth", "run", "sh", "-c", script)
     pid = int(holder.wait_for_line("^left ").split()[1])
+    assert os.stat(f"/proc/{pid}").st_uid == ALICE
     holder.stop()
-    processes.wait_for_end(pid, 5)
+    assert processes.is_ended(pid, 10)
+    until(lambda: no_leases(machine), "the end of the lease", timeout=10)
 
 
 # ---- Time ----

@@ -136,9 +136,12 @@ def test_adopting_a_stuck_process(machine_of, uid):
     machine = machine_of(2)
     with machine.connect(uid) as client, machine.connect(ALICE) as alice:
         with StuckProcesses(machine.sandbox, MALLORY) as stuck:
-            client.send_claim({"wanted": ["nvidia0"]}, hold=PROCESS, pid=stuck.pids[0], started=0)
+            number = client.send_claim({"wanted": ["nvidia0"]}, hold=PROCESS, pid=stuck.pids[0], started=0)
             for _ in range(20):
-                alice.release(alice.claim({"wanted": ["nvidia1"]}, timeout=ANSWERS)["id"])
+                assert alice.release(alice.claim({"wanted": ["nvidia1"]}, timeout=ANSWERS)["id"])
+            refused = client.receive(number, kinds=("GRANTED", "REFUSED"))
+    assert (refused["type"], refused["error"]) == ("REFUSED", wire.ERRORS["BUSY"])
+    assert f"cannot adopt process {stuck.pids[0]}: it does not answer" in refused["text"]
 
 
 def test_restart(machine_of, kernel):

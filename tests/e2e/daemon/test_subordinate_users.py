@@ -144,9 +144,14 @@ def test_a_damaged_file(machine_of, containers):
     """Lines that are wrong have no effect; no line makes the daemon fail."""
     words = [f"{MALLORY}:{FIRST}", ":::", "x" * 70000, f"{MALLORY}:0:4294967296", f"{MALLORY}:-1:5", f"{MALLORY}:4294967295:9"]
     containers.file.write_bytes("\n".join(words).encode() + b"\n\0\xff:1:2\n")
-    machine = machine_of(2, "history: no\n")
-    with machine.connect(ALICE) as alice:
-        alice.claim()
+    machine = machine_of(3, "limits: {each_user: 1}\nhistory: no\n")
+    with machine.connect(MALLORY) as mallory, machine.connect(ALICE) as alice:
+        mallory.claim()
+        # No line makes these users count as MALLORY, who has all devices that one user may have.
+        assert alice.claim()["devices"]
+        process, answer = ask_for(containers, machine, FIRST, 1)
+        process.kill()
+    assert answer == "GRANTED"
 
 
 def test_first_connections_of_each_user(machine_of, sandbox):
@@ -157,7 +162,7 @@ def test_first_connections_of_each_user(machine_of, sandbox):
         mine = [machine.connect(uid) for _ in range(EACH)]
         clients += mine
         for client in mine:
-            client.hello()
+            assert client.hello()["type"] == "POOL"
     for client in clients:
         client.close()
 

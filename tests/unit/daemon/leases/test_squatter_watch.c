@@ -194,6 +194,9 @@ static void the_end_of_a_process_left_behind_needs_a_report(void **state)
     process.lease = 4711;
     put_process(stage->pool.engine, 1, &process);
     squatter_watch_judge_all(&stage->pool);
+    squatter_watch_judge_all(&stage->pool);
+    assert_int_equal(blocks_of(stage, 1), BLOCK_DIRTY);
+    assert_false(needs_report(stage));
     waiting_child_end(child);
     pool_stage_run(stage, needs_report);
 }
