@@ -75,7 +75,7 @@ def test_no_descriptors(pool_of):
                 time.sleep(0.05)  # the daemon is idle between the messages
             assert cpu_time(daemon.pid) - used < 0.3
         for other, number in zip(late, numbers):
-            other.answer(number, ("POOL",), timeout=3)
+            other.answer(number, ("POOL",))
             other.close()
     assert pool.berth("run", "-n4", "true").code == 0
 
@@ -88,7 +88,7 @@ def test_no_descriptors_for_a_holder(pool_of):
         client.release(client.claim()["id"])
         with no_descriptors(daemon.pid):
             number = client.send_claim({}, hold=PROCESS)
-            message = client.receive(number, ("GRANTED", "REFUSED"), timeout=3)
+            message = client.receive(number, ("GRANTED", "REFUSED"))
         assert message["type"] == "REFUSED"
         assert message["text"] == f"cannot watch process {os.getpid()}: Too many open files"
         until(lambda: not client.look()["leases"], "no lease")

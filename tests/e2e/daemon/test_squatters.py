@@ -21,6 +21,15 @@ def with_process(pool, index, pid, **facts):
     return pool.device(index, processes=[{**found, **facts}])
 
 
+def start_lingerer(pool, *options):
+    """Start a lease with a process that carries no mark. Return the holder and the process's pid."""
+    holder = pool.start("run", *options, "--", "sh", "-c", "env -i sleep 1000 & echo $!; cat")
+    pid = int(holder.wait_for_line(r"^\d+$"))
+    # The shell and env, which it was before, carry the mark.
+    until(lambda: processes.command_line(pid) == "sleep 1000", "the program")
+    return holder, pid
+
+
 def where(pool, *options):
     run = pool.berth("run", *options, "--", "sh", "-c", "echo $BERTH_DEVICES")
     assert (run.code, run.stderr) == (0, "")
@@ -176,8 +185,7 @@ def test_a_lease_of_another_user_in_the_environment_is_none(pool_with, sleeper):
 def test_what_lingers_keeps_the_device(pool_with, sleeper):
     """A process of the lease without its parents and environment is still on the device."""
     pool = pool_with([0])
-    holder = pool.start("run", "--", "sh", "-c", "env -i sleep 1000 & echo $!; cat")
-    pid = int(holder.wait_for_line(r"^\d+$"))
+    holder, pid = start_lingerer(pool)
     try:
         pool.says([with_process(pool, 0, pid)])
         pool.until(lambda slots: slots["nvidia0"]["device"].get("processes", [{}])[0].get("lease"), "the process")
@@ -263,8 +271,7 @@ def test_long_chains_of_processes(pool_with, sandbox):
     if os.geteuid() != 0:
         pytest.skip("needs root, to act as another user")
     pool = pool_with([0, 1])
-    holder = pool.start("run", "--device", "nvidia1", "--", "sh", "-c", "env -i sleep 1000 & echo $!; cat")
-    mine = int(holder.wait_for_line(r"^\d+$"))
+    holder, mine = start_lingerer(pool, "--device", "nvidia1")
     chain = sandbox.start([*ordinary(61001), sys.executable, "-c", CHAIN])
     leaves = [int(word) for word in chain.wait_for_line(r"^\d+ ").split()]
     try:

@@ -93,9 +93,9 @@ static inline bool made_up_owner(int directory, const char *name, uid_t *ret_uid
     return is_there;
 }
 
-/* Takes the place of the C library's function in the test program: the user of a made-up process is
- * the one that the test gave it. */
-int fstatat(int directory, const char *name, struct stat *status, int flags)
+int made_up_fstatat(int directory, const char *name, struct stat *status, int flags);
+
+int made_up_fstatat(int directory, const char *name, struct stat *status, int flags)
 {
     int file = openat(directory, name, O_PATH | O_CLOEXEC);
     int result = file < 0 ? -1 : fstat(file, status);
@@ -107,6 +107,10 @@ int fstatat(int directory, const char *name, struct stat *status, int flags)
         made_up_owner(directory, name, &status->st_uid);
     return result;
 }
+
+/* Takes the place of the C library's function in the test program: the user of a made-up process is
+ * the one that the test gave it. */
+__typeof__(fstatat) fstatat __attribute__((alias("made_up_fstatat")));
 
 /* ---- Processes ---- */
 
