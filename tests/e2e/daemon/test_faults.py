@@ -129,7 +129,7 @@ def helpers():
 
 
 def test_stopped_daemon(pool_of):
-    """What happened meanwhile is noticed afterwards: ends of holders, closed connections, time limits, new clients."""
+    """The daemon notices afterwards ends of holders, closed connections, time limits and new clients."""
     pool = pool_of(4)
     short_grace(pool)
     daemon = start_daemon(pool)

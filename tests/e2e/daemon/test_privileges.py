@@ -402,7 +402,7 @@ def test_mps_without_its_rights_says_so(machine, source_root):
 
 
 def test_the_launcher_has_nothing_of_the_daemon(machine, nobody):
-    """It holds no lock, socket or log of the daemon, and nobody of its user can look into it."""
+    """It holds no lock, socket or log of the daemon, and other processes of its user cannot look into it."""
     daemon = start_as_root(machine, "--user", nobody.pw_name)
     launcher = launcher_of(daemon)
     names = {os.readlink(f"/proc/{launcher}/fd/{number}") for number in os.listdir(f"/proc/{launcher}/fd")}

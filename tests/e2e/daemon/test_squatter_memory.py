@@ -68,7 +68,7 @@ def test_a_claim_waits_until_the_memory_is_free(pool_with):
 
 
 def test_the_memory_of_a_lease(pool_with):
-    """A lease may use memory without a process that the driver lists. What it leaves keeps the device."""
+    """A lease may use memory without a process that the driver lists. Memory that it leaves keeps the device."""
     pool = pool_with([0])
     holder = pool.hold()
     pool.says([used(pool, 0, 40 * GIB)])

@@ -148,7 +148,7 @@ def test_processes_on_devices(squatted):
 
 
 def test_log_and_notifications(squatted):
-    """Messages of the site's program may go to everybody."""
+    """Messages of the site's program may go to all users."""
     machine = squatted()
     machine.site.until("end", "squatter", "nvidia0")
     assert machine.site.environment("squatter")["BERTH_MESSAGE"].endswith(f" of uid {ALICE}: python3")

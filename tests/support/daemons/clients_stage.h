@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The clients of a daemon without its pool: a loop whose time the test sets, a log that nobody
- * reads, and callbacks that count.
+ * The clients of a daemon without its pool: a loop whose time the test sets, a log without a
+ * reader, and callbacks that count.
  */
 #ifndef TESTS_CLIENTS_STAGE_H
 #define TESTS_CLIENTS_STAGE_H
@@ -31,7 +31,7 @@ struct stage {
     struct clients clients;
     int descriptor; /* of the log */
 
-    /* What the callbacks saw. */
+    /* Set by the callbacks. */
     int received;
     enum wire_type last_type;
     uint64_t last_number;

@@ -50,7 +50,7 @@ class Holders:
 
 
 def _hold_each(socket, devices, request, write):
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for the children
     for device in devices:
         if os.fork() == 0:
             try:

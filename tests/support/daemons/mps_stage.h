@@ -55,7 +55,7 @@ struct mps_stage {
     uint64_t started;       /* of the process; 0: gone */
     bool is_never_answered; /* the question about that */
 
-    /* What it learned. */
+    /* Set by the callbacks. */
     int answers;
     int failures;
     int leavings;

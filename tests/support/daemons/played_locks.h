@@ -18,13 +18,13 @@ struct device_locks {
     struct device_locks_settings settings;
     char scope[32]; /* a copy; empty: none */
 
-    /* What the locks say; set by the test. */
+    /* Answers of the locks; set by the test. */
     bool are_unsettled;
     bool are_awaited;
     bool has_holder; /* of each slot */
     struct device_lock_holder holder;
 
-    /* What the locks were told. */
+    /* Calls of the locks. */
     uint32_t added; /* slots */
     int updated;    /* calls of device_locks_update() */
     int asked;      /* calls of device_locks_are_unsettled() */

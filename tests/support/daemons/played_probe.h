@@ -16,7 +16,7 @@
 struct probe_poll {
     struct probe_poll_settings settings;
 
-    /* What the poll says; set by the test. */
+    /* Answers of the poll; set by the test. */
     bool answers;
     bool must_wait;
     bool is_awaited;
@@ -26,7 +26,7 @@ struct probe_poll {
     struct problem_list problems;           /* freed with the poll */
     void (*begin)(struct probe_poll *poll); /* passes on the first report; NULL: there is none */
 
-    /* What the poll was told. */
+    /* Calls of the poll. */
     bool last_anew; /* of probe_poll_must_wait() */
     int watched;    /* calls of probe_poll_watched() */
     int scheduled;

@@ -24,7 +24,7 @@ static struct pool_stage *stage_of(struct pool *pool)
     return container_of(pool, struct pool_stage, pool);
 }
 
-/* ---- What a pool calls ---- */
+/* ---- A pool's callbacks ---- */
 
 static void count_continued(struct pool *pool)
 {

@@ -55,7 +55,7 @@ struct pool_stage {
     uint64_t tokens;     /* given to claims */
     uint64_t numbers;    /* given to messages */
 
-    /* What pool->handlers do. */
+    /* Calls of pool->handlers, and a result. */
     int continued;       /* calls of continue_claims */
     int retried;         /* calls of retry_adoption */
     bool retry_succeeds; /* its result */

@@ -290,7 +290,7 @@ static void a_failed_checkpoint_has_a_pause(void **state)
     used = pool->journal.used;
     daemon_turn_end(pool);
     assert_int_equal(pool->journal.used, used);
-    /* There is room now, but nobody looks yet. */
+    /* There is room now, but the daemon does not try yet. */
     assert_int_equal(mkdir("later", 0700), 0);
     daemon_turn_end(pool);
     assert_int_equal(pool->journal.used, used);
@@ -320,7 +320,7 @@ static void an_idle_daemon_of_a_user_ends(void **state)
     assert_true(pool->loop.ended);
 }
 
-/* Whatever still goes on keeps it, and afterwards the time counts anew. */
+/* Unfinished work keeps the daemon, and afterwards the time counts anew. */
 static void a_busy_daemon_of_a_user_goes_on(void **state)
 {
     struct pool_stage *stage = *state;

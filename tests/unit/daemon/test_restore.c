@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the next daemon reads from a journal, and from a damaged one.
+ * The next daemon reads a journal, and a damaged one.
  */
 #include "support/unit.h"
 
@@ -193,7 +193,7 @@ static void other_devices_are_fine_without_holders(void **state)
     assert_false(prolog_epilog_kept(pool, 1, &epilog));
 }
 
-/* A reservation has no holder, but somebody relies on it. */
+/* A reservation has no holder, but its user relies on it. */
 static void a_reservation_on_other_devices_stops_the_start(void **state)
 {
     struct place *place = *state;

@@ -87,7 +87,7 @@ static void a_lease_that_drains_waits_for_its_processes(void **state)
     waiting_child_end(left);
 }
 
-/* What a dead holder leaves must not go to a claim of a dead client. */
+/* The devices of a dead holder must not go to a claim of a dead client. */
 static void claims_of_the_dead_are_cancelled_first(void **state)
 {
     struct place *place = *state;
@@ -154,7 +154,7 @@ static void a_reservation_goes_on(void **state)
     assert_int_equal(job_of_id(pool, 1)->state, JOB_LOOKING);
 }
 
-/* A reservation that is granted after the restart is nobody's if its client does not come back. */
+/* A reservation that is granted after the restart ends if its client does not come back. */
 static void a_reservation_that_nobody_was_told_of_is_given_up(void **state)
 {
     struct place *place = *state;
@@ -240,7 +240,7 @@ static void a_draining_lease_has_its_grace_again(void **state)
     assert_int_equal(waiting_child_await(stubborn), SIGKILL);
 }
 
-/* Nobody was told of this grant: its client comes back for it, and its prolog runs again. */
+/* The client was not told of this grant: it comes back for it, and the prolog runs again. */
 static void a_lease_in_preparation_waits_for_its_client(void **state)
 {
     struct place *place = *state;

@@ -76,7 +76,7 @@ static void each_user_gets_the_first_connections(void **state)
     assert_int_equal(stage->clients.quotas.connections, 0);
 }
 
-/* With equal shares nobody loses anything. */
+/* With equal shares no user loses anything. */
 static void equal_users_keep_what_they_have(void **state)
 {
     struct stage *stage = *state;

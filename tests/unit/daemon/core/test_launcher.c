@@ -211,7 +211,7 @@ static void it_refuses_other_orders(void **state)
     assert_false(launcher_has_ended(&stage->launcher));
 }
 
-/* What an attacker in the daemon sends besides orders does not end the launcher. */
+/* Packets that are no orders, as an attacker in the daemon may send, do not end the launcher. */
 static void it_ignores_broken_messages(void **state)
 {
     struct stage *stage = *state;

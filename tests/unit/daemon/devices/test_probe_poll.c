@@ -250,7 +250,7 @@ static void an_answer_to_an_old_request_is_ignored(void **state)
     assert_int_equal(polled->answered, 1);
 }
 
-/* A probe that is controlled by somebody else must not keep the daemon busy. */
+/* A probe under an attacker's control must not keep the daemon busy. */
 static void a_probe_that_answers_without_end_is_lost(void **state)
 {
     struct polled *polled = *state;

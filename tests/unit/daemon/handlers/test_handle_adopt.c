@@ -115,7 +115,7 @@ static void the_question_has_its_price(void **state)
     pool_stage_hang_up(stage, &client);
 }
 
-/* ---- What the reader says ---- */
+/* ---- Descriptions by the reader ---- */
 
 static void a_process_without_an_answer_is_busy(void **state)
 {
@@ -165,8 +165,8 @@ static void a_process_that_is_gone_is_not_adopted(void **state)
     assert_sent(&scene->owner, WIRE_GRANTED);
 }
 
-/* A process of a user namespace belongs to the namespace's owner, as whom the kernel lets do
- * anything to it. */
+/* The kernel lets the owner of a user namespace do anything to the processes in it, so they belong
+ * to the owner. */
 static void the_owner_of_a_namespace_answers_for_it(void **state)
 {
     struct scene *scene = *state;

@@ -18,7 +18,7 @@
 
 /* ---- The lease ---- */
 
-/* Whatever the client may see, and although the process squatted there. */
+/* Devices that the client may not see count, too, and those on which the process squatted. */
 static void a_process_gets_the_devices_that_it_uses(void **state)
 {
     struct scene *scene = *state;
@@ -219,8 +219,8 @@ static void a_process_with_a_lease_is_not_adopted_again(void **state)
     assert_has_lease(scene, 1);
 }
 
-/* A process in a container may be nobody's child, but carries its lease. What it says counts only
- * for leases of the user who answers for it. */
+/* A process in a container may have no ancestor of the lease, but it carries the lease's mark. The
+ * mark counts only for leases of the user who is responsible for the process. */
 static void a_process_that_carries_a_lease_is_not_adopted(void **state)
 {
     struct scene *scene = *state;

@@ -91,7 +91,7 @@ static void a_claim_that_may_not_wait_is_refused(void **state)
     assert_int_equal(pool->job_count, 1);
     assert_int_equal(client.connection->job_count, 1);
     assert_int_equal(engine_pending(pool->engine), 0);
-    /* What can never be granted is refused for that. */
+    /* A claim that can never be granted is refused for that reason. */
     message = pool_stage_message(stage, "gpus=5");
     message.request->nonblock = true;
     send_message(stage, &client, &message);
@@ -119,7 +119,7 @@ static void the_limit_of_waiting_claims_is_for_those_that_wait(void **state)
     assert_message(&client, WIRE_REFUSED, &message);
     assert_int_equal(-(int)message.error, BERTH_ERROR_LIMIT);
     wire_message_finish(&message);
-    send_claim(stage, &client, "gpus=1 time=10s"); /* delays nobody */
+    send_claim(stage, &client, "gpus=1 time=10s"); /* delays no claim */
     assert_sent(&client, WIRE_GRANTED);
     pool_stage_hang_up(stage, &client);
 }

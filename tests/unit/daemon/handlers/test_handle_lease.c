@@ -117,7 +117,7 @@ static void only_the_holder_releases(void **state)
     pool_stage_hang_up(stage, &stranger);
 }
 
-/* A lease that was ended by somebody else keeps that reason. */
+/* A lease that another user has ended keeps that reason. */
 static void a_release_after_a_notice_keeps_the_reason(void **state)
 {
     struct pool_stage *stage = *state;

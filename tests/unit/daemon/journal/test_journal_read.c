@@ -77,7 +77,7 @@ static size_t record_of(const size_t starts[RECORDS + 1], size_t at)
     return record;
 }
 
-/* Whatever byte is wrong, and however: the damage is noticed, and no record is lost. */
+/* Any change to any byte is noticed, and no record is lost. */
 static void every_wrong_byte_is_repaired(void **state)
 {
     struct text bytes = {0};

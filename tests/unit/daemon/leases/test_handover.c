@@ -159,7 +159,7 @@ static void leases_within_leases_hand_nothing_over(void **state)
     assert_false(is_dirty(pool, 0));
 }
 
-/* What cannot be known is not waited for; a program that runs is. */
+/* The handover does not wait for facts that cannot be known, but for a program that runs. */
 static void a_lost_probe_ends_the_waits_for_it(void **state)
 {
     struct pool_stage *stage = *state;

@@ -108,7 +108,7 @@ static void each_user_has_one_question(void **state)
     restore(stage, STAGE_USER, child);
     restore(stage, STAGE_USER, child)->guard->is_unconfirmed = false;
     holder_identity_confirm(pool);
-    holder_identity_confirm(pool); /* asks nobody again */
+    holder_identity_confirm(pool); /* asks no question again */
     assert_int_equal(pool->readers->asked, 2);
     query = played_readers_query(pool->readers, READER_DESCRIBE);
     assert_int_equal(query->uid, STAGE_USER);
@@ -124,7 +124,7 @@ static void each_user_has_one_question(void **state)
     waiting_child_end(child);
 }
 
-/* What a process that does not answer is cannot be known: it may be the holder. */
+/* A process that does not answer cannot be identified: it may be the holder. */
 static void a_process_that_stalls_stays_unconfirmed(void **state)
 {
     struct pool_stage *stage = *state;

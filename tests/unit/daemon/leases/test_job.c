@@ -323,7 +323,7 @@ static void a_process_keeps_its_lease_without_its_client(void **state)
     assert_int_equal(by_process->state, JOB_HELD);
     assert_null(by_process->connection);
     assert_int_equal(by_nothing->state, JOB_HELD);
-    /* Nobody was told of this one. */
+    /* The client was not told of this one. */
     assert_null(job_of_id(pool, id));
 }
 

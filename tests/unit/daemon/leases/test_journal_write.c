@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the journal gets. restore.c reads it; tests/unit/daemon/test_restore.c has both.
+ * The records of the journal. restore.c reads them; tests/unit/daemon/test_restore.c has both.
  */
 #include "support/unit.h"
 

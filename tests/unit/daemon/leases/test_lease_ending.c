@@ -80,8 +80,8 @@ static void the_sooner_end_counts(void **state)
     pool_stage_hang_up(stage, &client);
 }
 
-/* The holder is signalled when the reader has seen what descends from it: later, its children would
- * be nobody's. */
+/* The holder gets its signal after the reader has seen its descendants: once it has ended, they
+ * have other parents. */
 static void a_process_without_a_client_gets_sigterm(void **state)
 {
     struct pool_stage *stage = *state;

@@ -276,7 +276,7 @@ static void a_lease_that_is_used_again_has_its_time_again(void **state)
     pool_stage_hang_up(stage, &client);
 }
 
-/* A suspended machine does not use its devices, but that is nobody's fault. */
+/* A suspended machine does not use its devices, but no user is idle then. */
 static void time_without_checks_is_not_idle(void **state)
 {
     struct pool_stage *stage = *state;
@@ -299,7 +299,7 @@ static void time_without_checks_is_not_idle(void **state)
     pool_stage_hang_up(stage, &client);
 }
 
-/* What cannot be known is no reason to take a lease away. */
+/* An unknown use is no reason to take a lease away. */
 static void an_unknown_use_is_no_idleness(void **state)
 {
     struct pool_stage *stage = *state;
@@ -337,7 +337,7 @@ static void an_unknown_process_may_use_a_device(void **state)
     assert_int_equal(job->guard->judged_time, 0);
 }
 
-/* Nobody knows what a lease did before this daemon started. */
+/* The use before the start of this daemon is unknown. */
 static void time_before_the_start_is_not_idle(void **state)
 {
     struct pool_stage *stage = *state;

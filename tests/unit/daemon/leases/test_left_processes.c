@@ -90,7 +90,7 @@ static void a_process_that_no_signal_ends_is_named(void **state)
     assert_string_equal(problems.items[0].backend, "processes");
     assert_string_equal(problems.items[0].message, wanted);
     machine_report_finish_problems(&problems);
-    /* While the lease goes on, its processes are nobody's business. */
+    /* While the lease goes on, its processes are no problem. */
     job->state = JOB_ENDING;
     problems = describe(stage);
     assert_int_equal(problems.count, 0);

@@ -209,7 +209,7 @@ static void a_user_is_on_a_device_by_a_process(void **state)
     assert_false(events->is_used_by(pool, 0, 0));
 }
 
-/* What another pool had is granted after a report of the processes on it. */
+/* A device that another pool had is granted after a report of the processes on it. */
 static void a_device_of_another_pool_is_looked_at_first(void **state)
 {
     struct pool_stage *stage = *state;

@@ -9,7 +9,7 @@
 #include "support/daemons/pool_stage.h"
 #include "support/failing_allocator.h"
 
-/* What the made-up parts below were asked to do. */
+/* The calls of the made-up parts below. */
 static struct text calls;
 
 static int init_first(struct pool *pool, struct berth_error *error)

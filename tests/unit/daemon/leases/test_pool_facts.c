@@ -223,7 +223,7 @@ static size_t encoded_size(const struct wire_message *message)
     return size;
 }
 
-/* Whoever fills a message relies on the estimates: a message that is too long is not sent. */
+/* Functions that fill messages rely on the estimates: a message that is too long is not sent. */
 static void the_estimates_are_no_less_than_the_truth(void **state)
 {
     char text[200];

@@ -90,7 +90,7 @@ static void ended_leases_come_with_the_news(void **state)
     assert_int_equal(message.ended.count, 1);
     assert_int_equal(message.id, 2);
     wire_message_finish(&message);
-    /* What a follower knows of another daemon means nothing. */
+    /* A follower's knowledge of another daemon means nothing. */
     follower.knows_epoch = false;
     follow(stage, &client, &follower);
     followers_notify(pool->followers);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the pool says of its leases to the rules of processes/process_attribution.h.
+ * Facts of the leases for the rules of processes/process_attribution.h.
  */
 #include "support/unit.h"
 
@@ -133,7 +133,7 @@ static void a_subordinate_uid_acts_for_its_owner(void **state)
     assert_int_equal(join(pool, "nvidia0", &process), job->by_id.id);
     range->owner = STAGE_OTHER;
     assert_int_equal(join(pool, "nvidia0", &process), 0);
-    /* What the probe knows of the owner counts more. */
+    /* The owner in the probe's report counts more. */
     process.owner = optional_number_of(STAGE_USER);
     assert_int_equal(join(pool, "nvidia0", &process), job->by_id.id);
 }

@@ -241,7 +241,7 @@ static int count_descriptors(void)
     return count;
 }
 
-/* Descriptors are everybody's: of very many squatters only some are watched. */
+/* All users share the daemon's descriptors, so of very many squatters only some are watched. */
 static void only_so_many_are_watched(void **state)
 {
     struct pool_stage *stage = *state;

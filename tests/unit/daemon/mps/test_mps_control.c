@@ -51,7 +51,7 @@ static void another_site_must_wait(void **state)
     mps_stage_run(stage, mps_stage_has_answered);
     assert_int_equal(mps_stage_need(stage, "other"), MPS_BUSY);
     mps_stop(stage->mps, 0);
-    /* What it needs is known when the former one has ended. */
+    /* The needs of the next one are known when the former one has ended. */
     assert_int_equal(mps_stage_need(stage, "other"), MPS_AWAITED);
 }
 

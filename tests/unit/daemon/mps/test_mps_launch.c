@@ -200,7 +200,7 @@ static void what_it_is_started_with(void **state)
     assert_string_equal(content, "leads\n-f given 0077\nbare\n/dev/null\n");
 }
 
-/* It may go on to print when nobody reads it. */
+/* The program may go on to print when its output is not read. */
 static void only_the_begin_of_its_output_is_kept(void **state)
 {
     struct stage *stage = *state;
@@ -299,7 +299,7 @@ static void a_file_in_the_place_of_a_named_directory(void **state)
     check_refusal(stage, "", stage->site.log, ": expected a directory, got something else");
 }
 
-/* ---- What earlier control daemons left ---- */
+/* ---- Files of earlier control daemons ---- */
 
 /* Binds a socket where a control daemon has one. */
 static int bind_socket(const struct stage *stage)

@@ -138,7 +138,7 @@ static void its_start_tells_whether_it_is_the_same(void **state)
         process.child.pid = pid;
         process.started = rows[i].written;
         assert_true(mps_process_take_over(&process));
-        /* Nobody knows yet. */
+        /* That is unknown yet. */
         assert_false(mps_process_is_running(&process));
         assert_int_equal(mps_process_confirm(&process, rows[i].found), rows[i].is_same);
         assert_int_equal(mps_process_is_running(&process), rows[i].is_same);

@@ -149,7 +149,7 @@ static void a_mark_counts_for_its_own_user_and_pool(void **state)
     }
 }
 
-/* What a process cannot choose comes before what it can. */
+/* Facts that a process cannot choose come before those that it can. */
 static void ancestors_come_before_a_mark(void **state)
 {
     static const uint32_t ancestors[] = {11};

@@ -52,7 +52,7 @@ static void a_process_is_killed_when_its_time_is_over(void **state)
     assert_false(spared_processes_has(&processes, soon));
     assert_true(spared_processes_has(&processes, later));
     assert_int_equal(waitpid(later, NULL, WNOHANG), 0);
-    /* The daemon's end spares nobody. */
+    /* The daemon's end spares no process. */
     spared_processes_finish(&processes);
     assert_int_equal(signal_of(later), SIGKILL);
     assert_true(list_is_empty(&loop.timers));
