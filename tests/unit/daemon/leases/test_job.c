@@ -5,6 +5,10 @@
 
 #include <string.h>
 
+#include "base/count.h"
+#include "daemon/leases/mps_events.h"
+#include "daemon/leases/pool_news.h"
+#include "daemon/leases/prolog_epilog.h"
 #include "support/daemons/pool_stage.h"
 #include "support/failing_allocator.h"
 
@@ -370,8 +374,20 @@ static int begin(void **state)
     return 0;
 }
 
-#define BARE(test)  cmocka_unit_test_setup_teardown(test, begin, pool_stage_end)
-#define WHOLE(test) cmocka_unit_test_setup_teardown(test, pool_stage_begin, pool_stage_end)
+/* Parts that learn of the ends of leases. */
+static int begin_ends(void **state)
+{
+    static const struct pool_part parts[] = {{pool_news_init, pool_news_finish},
+                                             {prolog_epilog_init, prolog_epilog_finish},
+                                             {mps_events_init, mps_events_finish}};
+
+    *state =
+        pool_stage_make(&(struct pool_stage_settings){.parts = parts, .part_count = COUNT(parts)});
+    return 0;
+}
+
+#define BARE(test)      cmocka_unit_test_setup_teardown(test, begin, pool_stage_end)
+#define WITH_ENDS(test) cmocka_unit_test_setup_teardown(test, begin_ends, pool_stage_end)
 
 int main(void)
 {
@@ -387,8 +403,8 @@ int main(void)
         BARE(a_holder_lives_as_long_as_its_jobs),
         BARE(a_container_counts_for_its_owner),
         BARE(a_client_may_take_over_a_job),
-        WHOLE(a_dead_client_gets_nothing_of_what_it_leaves),
-        WHOLE(a_process_keeps_its_lease_without_its_client),
+        WITH_ENDS(a_dead_client_gets_nothing_of_what_it_leaves),
+        WITH_ENDS(a_process_keeps_its_lease_without_its_client),
         BARE(ended_jobs_are_remembered),
         BARE(a_flood_replaces_its_own_oldest),
     };

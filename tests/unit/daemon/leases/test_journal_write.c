@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/system/file.h"
 #include "daemon/journal/journal_records.h"
 #include "daemon/leases/device_drain.h"
+#include "daemon/leases/mps_events.h"
 #include "daemon/leases/prolog_epilog.h"
 #include "support/daemons/pool_stage.h"
 #include "support/engine/machines.h"
@@ -27,13 +29,16 @@ struct place {
 
 static int begin(void **state)
 {
+    static const struct pool_part parts[] = {{device_drain_init, device_drain_finish},
+                                             {prolog_epilog_init, prolog_epilog_finish},
+                                             {mps_events_init, mps_events_finish}};
     struct place *place = calloc(1, sizeof(*place));
     char path[512];
 
     assert_non_null(place);
     assert_int_equal(temporary_directory_enter(&place->directory), 0);
-    place->stage = pool_stage_make(
-        &(struct pool_stage_settings){.parts = pool_stage_all, .part_count = POOL_STAGE_ALL});
+    place->stage =
+        pool_stage_make(&(struct pool_stage_settings){.parts = parts, .part_count = COUNT(parts)});
     snprintf(path, sizeof(path), "%s/berth.journal", (char *)place->directory);
     place->stage->pool.journal_path = copy_of(path);
     *state = place;

@@ -6,11 +6,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
+#include "daemon/leases/mps_events.h"
+#include "daemon/leases/reader_events.h"
 #include "daemon/processes/leftovers.h"
 #include "support/daemons/played_readers.h"
 #include "support/daemons/pool_stage.h"
 #include "support/daemons/waiting_child.h"
 #include "support/failing_allocator.h"
+
+static int begin(void **state)
+{
+    static const struct pool_part parts[] = {{reader_events_init, reader_events_finish},
+                                             {mps_events_init, mps_events_finish}};
+
+    *state =
+        pool_stage_make(&(struct pool_stage_settings){.parts = parts, .part_count = COUNT(parts)});
+    return 0;
+}
 
 enum { CHILDREN = 20, NAMED = 16 };
 
@@ -170,15 +183,13 @@ static void without_memory_fewer_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_process_that_no_signal_ends_is_named, pool_stage_begin,
+        cmocka_unit_test_setup_teardown(a_process_that_no_signal_ends_is_named, begin,
                                         pool_stage_end),
-        cmocka_unit_test_setup_teardown(a_process_that_stalls_readers_is_named, pool_stage_begin,
+        cmocka_unit_test_setup_teardown(a_process_that_stalls_readers_is_named, begin,
                                         pool_stage_end),
-        cmocka_unit_test_setup_teardown(a_process_of_root_is_named, pool_stage_begin,
-                                        pool_stage_end),
-        cmocka_unit_test_setup_teardown(at_most_a_few_are_named, pool_stage_begin, pool_stage_end),
-        cmocka_unit_test_setup_teardown(without_memory_fewer_are_named, pool_stage_begin,
-                                        pool_stage_end),
+        cmocka_unit_test_setup_teardown(a_process_of_root_is_named, begin, pool_stage_end),
+        cmocka_unit_test_setup_teardown(at_most_a_few_are_named, begin, pool_stage_end),
+        cmocka_unit_test_setup_teardown(without_memory_fewer_are_named, begin, pool_stage_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
