@@ -370,7 +370,7 @@ static void an_ended_lease_does_not_end_again(void **state)
     assert_int_equal(job->end, LEASE_END_DIED);
     lease_ending_holder_gone(pool, job);
     assert_int_equal(pool->look_count, 1);
-    played_readers_say_nothing_left(pool->readers);
+    answer_search(pool, NULL, 0, READER_GONE);
     assert_int_equal(pool->job_count, 0);
     waiting_child_end(child);
 }
