@@ -146,6 +146,10 @@ def test_more_processes_than_descriptors_for_them(machine):
 # ---- Names of devices ----
 
 
+# A daemon that waits for the answer about a name waits for this long.
+PAUSE = 0.3
+
+
 def keep_name(path, name):
     """Bind the kernel-wide name of a device, and let each client wait for a while before its connection is closed."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -154,7 +158,7 @@ def keep_name(path, name):
         path.touch()
         while True:
             asker, _ = listener.accept()
-            time.sleep(0.15)
+            time.sleep(PAUSE)
             asker.close()
 
 
@@ -178,8 +182,7 @@ def test_names_that_somebody_keeps(machine):
             assert keeper.runs(0.01)  # a pause in which the daemon may serve other users
         keeper.kill()
         times.sort()
-        assert times[len(times) // 2] < 0.05
-        assert times[len(times) * 9 // 10] < 0.05
+        assert times[len(times) * 9 // 10] < PAUSE / 2
         check_longest(times)
     assert daemon_log.wait_for(machine.log, "name", 2)[-1].values["what"] == "ours"
 

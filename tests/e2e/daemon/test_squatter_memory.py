@@ -63,7 +63,7 @@ def test_a_claim_waits_until_the_memory_is_free(pool_with):
     waits = pool.start("run", "--", "sh", "-c", "echo $BERTH_DEVICES")
     until_pending(pool, 1)
     pool.says([used(pool, 0, GIB)])
-    waits.wait_for_line("nvidia0", timeout=8)
+    waits.wait_for_line("nvidia0")
     assert waits.wait() == 0
 
 

@@ -199,7 +199,7 @@ def test_what_lingers_keeps_the_device(pool_with, sleeper):
     finally:
         os.kill(pid, signal.SIGKILL)
     pool.says([0])
-    assert waits.wait_for_line("nvidia", timeout=5) == "nvidia0"
+    assert waits.wait_for_line("nvidia") == "nvidia0"
     assert waits.wait() == 0
 
 
