@@ -159,7 +159,9 @@ static void clients_wait_for_descriptors(void **state)
     assert_true(list_is_linked(&stage->clients.retry.in_loop));
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     stage_go_to(stage, stage->clients.retry.at);
-    stage_take_turn(stage);
+    /* An ordinary user's messages may need more than one turn. */
+    for (int turn = 0; turn < MANY && stage->received < MANY; turn++)
+        stage_take_turn(stage);
     assert_int_equal(stage->received, MANY);
     for (int i = 0; i < MANY; i++)
         close(late[i]);
