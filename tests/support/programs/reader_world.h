@@ -137,7 +137,8 @@ static inline bool await_answer(struct reader_world *world, struct reader_answer
         if (now.pid == 0 || now.count != touch->count)
             since = clock_now();
         *touch = now;
-        if (clock_now() - since >= world->stall_timeout && reader_is_suspended(&world->reader))
+        if (clock_now() - since >= world->stall_timeout &&
+            reader_activity(&world->reader) == READER_SUSPENDED)
             return false;
     }
     assert_int_equal(code, 1);
