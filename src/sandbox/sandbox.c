@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "sandbox/sandbox_domain.h"
 #include "sandbox/sandbox_filter.h"
 
 /* The numbers of the first 64 capabilities fit into both words of a set; there are 41. */
@@ -90,6 +91,8 @@ int sandbox_enter(enum sandbox_profile profile, struct berth_error *error)
     code = keep_capabilities(profile == SANDBOX_PROC ? PROC_CAPABILITIES : 0, true);
     if (code < 0)
         return error_set_errno(error, -code, "cannot give up capabilities");
+    if (profile == SANDBOX_DRIVER)
+        sandbox_domain_enter();
     code = sandbox_filter_load(profile);
     is_filtered = code == 0;
     if (code == 0)
