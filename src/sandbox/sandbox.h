@@ -11,14 +11,18 @@
 enum sandbox_profile {
     /* For a process that loads a driver's library or reads a driver's files: no capabilities, and
      * no system call that controls other processes, the machine or mounts, starts a program,
-     * connects to a service, or changes the user. */
+     * connects to a service, or changes the user. Its sockets are local streams, or of netlink.
+     * Where the kernel has Landlock, it can neither open the memory of other processes of its user
+     * nor signal them (from version 6 of Landlock on) by any other way. Without Landlock, it can
+     * write to the memory of those that do not hide (sandbox_hide()). It can write its user's
+     * files, and use the ioctls of all devices that its user may open. */
     SANDBOX_DRIVER,
 
     /* For a process that reads /proc: of its capabilities it keeps CAP_SYS_PTRACE and
      * CAP_DAC_READ_SEARCH, which the environment and the descriptors of other users' processes
      * require. It can only read files, query namespaces and pidfds, and use the descriptors that it
      * has. It can neither open a file for writing nor create a process, a socket or executable
-     * memory. */
+     * memory. Opening the file of a device may have effects even so: some drivers act on it. */
     SANDBOX_PROC,
 };
 
@@ -33,9 +37,10 @@ int sandbox_enter_supervisor(struct berth_error *error);
 
 /* Hides this process and applies the profile. It cannot be undone, and forked children inherit it.
  * The process must have one thread. Forbidden calls fail with EPERM; a forbidden connect() fails
- * with ECONNREFUSED, because libraries expect that. On failure the process has no capabilities and
- * may have no filter. Fails with BERTH_ERROR_PERMISSION, with _MEMORY, or with _IO if the kernel
- * has no seccomp filters. */
+ * with ECONNREFUSED and a forbidden socket() with EAFNOSUPPORT, because libraries expect that.
+ * Calls of other architectures end the process. On failure the process has no capabilities and may
+ * have no filter. Fails with BERTH_ERROR_PERMISSION, with _MEMORY, or with _IO if the kernel has no
+ * seccomp filters. */
 int sandbox_enter(enum sandbox_profile profile, struct berth_error *error);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/count.h"
@@ -48,7 +50,9 @@ static void add_rules(struct filter *filter, uint32_t action, struct call_list c
         add_rule(filter, action, calls.names[i], NULL, 0);
 }
 
-/* Return conditions on an argument of a call, which is counted from 0. */
+/* Return conditions on an argument of a call, which is counted from 0. They compare 64 bits, but
+ * the kernel ignores the upper half of an int. So a rule that refuses an int must use
+ * argument_equals_int(), unless other values are refused as well. */
 static struct scmp_arg_cmp argument_equals(unsigned argument, scmp_datum_t value)
 {
     return (struct scmp_arg_cmp){.arg = argument, .op = SCMP_CMP_EQ, .datum_a = value};
@@ -66,6 +70,16 @@ static struct scmp_arg_cmp argument_has_bits(unsigned argument, scmp_datum_t mas
         .arg = argument, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = value};
 }
 
+static struct scmp_arg_cmp argument_equals_int(unsigned argument, unsigned value)
+{
+    return argument_has_bits(argument, UINT32_MAX, value);
+}
+
+static struct scmp_arg_cmp argument_is_above(unsigned argument, scmp_datum_t value)
+{
+    return (struct scmp_arg_cmp){.arg = argument, .op = SCMP_CMP_GT, .datum_a = value};
+}
+
 #define ADD_RULE_IF(filter, action, name, ...)                         \
     do {                                                               \
         const struct scmp_arg_cmp conditions[] = {__VA_ARGS__};        \
@@ -74,6 +88,9 @@ static struct scmp_arg_cmp argument_has_bits(unsigned argument, scmp_datum_t mas
     } while (0)
 
 /* ---- Drivers ---- */
+
+/* The bits of the type of a socket; the others are flags. */
+enum { SOCKET_TYPE = 0xF };
 
 /* A driver's library may do everything else: which calls it needs is known for none of them. */
 static const char *const forbidden_to_drivers[] = {
@@ -197,6 +214,20 @@ static const char *const forbidden_to_drivers[] = {
     "accept4",
 };
 
+/* A file may send signals to its owner. */
+static void forbid_signals_of_files(struct filter *filter, uint32_t refuse)
+{
+    static const char *const calls[] = {"fcntl", "fcntl64"};
+    static const unsigned commands[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG};
+
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        for (size_t j = 0; j < COUNT(commands); j++)
+            ADD_RULE_IF(filter, refuse, calls[i], argument_equals_int(1, commands[j]));
+    }
+    ADD_RULE_IF(filter, refuse, "ioctl", argument_equals_int(1, FIOSETOWN));
+    ADD_RULE_IF(filter, refuse, "ioctl", argument_equals_int(1, SIOCSPGRP));
+}
+
 static void forbid_signals(struct filter *filter, uint32_t refuse)
 {
     static const char *const calls[] = {"tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"};
@@ -207,9 +238,28 @@ static void forbid_signals(struct filter *filter, uint32_t refuse)
                 argument_differs(1, 0));
     for (size_t i = 0; i < COUNT(calls); i++)
         ADD_RULE_IF(filter, refuse, calls[i], argument_differs(0, (scmp_datum_t)own));
-    /* A file may send signals to its owner. */
-    ADD_RULE_IF(filter, refuse, "fcntl", argument_equals(1, F_SETOWN));
-    ADD_RULE_IF(filter, refuse, "fcntl", argument_equals(1, F_SETOWN_EX));
+    forbid_signals_of_files(filter, refuse);
+}
+
+/* A library needs local streams, and netlink to watch devices. A datagram socket, also one of a
+ * pair, can send to any address without connect(). A socket of any other family reaches other
+ * machines. */
+static void forbid_sockets(struct filter *filter)
+{
+    static const char *const calls[] = {"socket", "socketpair"};
+    const uint32_t refuse = SCMP_ACT_ERRNO(EAFNOSUPPORT);
+
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        for (unsigned family = 0; family < AF_NETLINK; family++) {
+            if (family != AF_UNIX)
+                ADD_RULE_IF(filter, refuse, calls[i], argument_equals(0, family));
+        }
+        ADD_RULE_IF(filter, refuse, calls[i], argument_is_above(0, AF_NETLINK));
+        ADD_RULE_IF(filter, refuse, calls[i], argument_equals(0, AF_UNIX),
+                    argument_has_bits(1, SOCKET_TYPE, SOCK_DGRAM));
+        ADD_RULE_IF(filter, refuse, calls[i], argument_equals(0, AF_UNIX),
+                    argument_has_bits(1, SOCKET_TYPE, SOCK_RAW));
+    }
 }
 
 static void add_driver_rules(struct filter *filter)
@@ -223,11 +273,16 @@ static void add_driver_rules(struct filter *filter)
     /* Threads, but no children. The C library uses clone() if there is no clone3(). */
     ADD_RULE_IF(filter, refuse, "clone", argument_has_bits(0, CLONE_THREAD, 0));
     add_rule(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3", NULL, 0);
+    /* The CPUs of others. A thread may choose its own. */
+    ADD_RULE_IF(filter, refuse, "sched_setaffinity", argument_is_above(0, 0));
     /* To put characters into a terminal is to type. */
-    ADD_RULE_IF(filter, refuse, "ioctl", argument_has_bits(1, UINT32_MAX, TIOCSTI));
+    ADD_RULE_IF(filter, refuse, "ioctl", argument_equals_int(1, TIOCSTI));
+    ADD_RULE_IF(filter, refuse, "ioctl", argument_equals_int(1, TIOCLINUX));
+    forbid_sockets(filter);
     /* A library takes this for a service that does not run. berthd would take a process of its own
      * user for its administrator. */
     add_rule(filter, SCMP_ACT_ERRNO(ECONNREFUSED), "connect", NULL, 0);
+    ADD_RULE_IF(filter, SCMP_ACT_ERRNO(ECONNREFUSED), "sendto", argument_differs(4, 0));
 }
 
 /* ---- Readers of /proc ---- */

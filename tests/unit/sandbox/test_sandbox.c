@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/nsfs.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -33,6 +34,9 @@
 #include "base/count.h"
 
 static pid_t parent;
+
+/* The kernel ignores the upper half of an argument that is an int. */
+#define UPPER_HALF (UINT64_C(1) << 32)
 
 /* Returns the error of a system call's result, 0 for success. */
 static int error_of(long result)
@@ -159,6 +163,56 @@ static int call_service(void)
                             (struct sockaddr *)&address, sizeof(address)));
 }
 
+/* Returns EAFNOSUPPORT if sockets of all families are refused that reach other machines. */
+static int make_sockets_of_networks(void)
+{
+    static const int families[] = {AF_UNSPEC, AF_INET,  AF_INET6, AF_PACKET,
+                                   AF_ALG,    AF_VSOCK, AF_XDP,   AF_MAX};
+
+    for (size_t i = 0; i < COUNT(families); i++) {
+        if (error_of(socket(families[i], SOCK_DGRAM | SOCK_CLOEXEC, 0)) != EAFNOSUPPORT ||
+            error_of(syscall(SYS_socket, UPPER_HALF | (unsigned)families[i], SOCK_DGRAM, 0)) !=
+                EAFNOSUPPORT)
+            return 100 + families[i];
+    }
+    return EAFNOSUPPORT;
+}
+
+static int make_local_datagram_socket(void)
+{
+    return error_of(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+}
+
+static int make_local_datagram_socket_with_upper_half(void)
+{
+    return error_of(syscall(SYS_socket, AF_UNIX, UPPER_HALF | SOCK_DGRAM, 0));
+}
+
+static int make_local_raw_socket(void)
+{
+    return error_of(socket(AF_UNIX, SOCK_RAW | SOCK_CLOEXEC, 0));
+}
+
+static int make_pair_of_datagram_sockets(void)
+{
+    int ends[2];
+
+    return error_of(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends));
+}
+
+static int send_to_service(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/nowhere/at/all"};
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return 100;
+    if (send(ends[0], "x", 1, MSG_NOSIGNAL) != 1)
+        return 101;
+    return error_of(
+        sendto(ends[0], "x", 1, MSG_NOSIGNAL, (struct sockaddr *)&address, sizeof(address)));
+}
+
 static int open_to_write(void)
 {
     return error_of(open("/dev/null", O_WRONLY | O_CLOEXEC));
@@ -211,6 +265,109 @@ static int own_files(void)
     return error_of(fcntl(0, F_SETOWN, parent));
 }
 
+static int own_files_with_upper_half(void)
+{
+    return error_of(syscall(SYS_fcntl, 0, UPPER_HALF | F_SETOWN, (long)parent));
+}
+
+static int own_files_by_struct(void)
+{
+    struct f_owner_ex owner = {F_OWNER_PID, parent};
+
+    return error_of(fcntl(0, F_SETOWN_EX, &owner));
+}
+
+static int own_files_by_struct_with_upper_half(void)
+{
+    struct f_owner_ex owner = {F_OWNER_PID, parent};
+
+    return error_of(syscall(SYS_fcntl, 0, UPPER_HALF | F_SETOWN_EX, &owner));
+}
+
+static int own_files_by_ioctl(void)
+{
+    return error_of(ioctl(0, FIOSETOWN, &parent));
+}
+
+static int own_files_by_ioctl_with_upper_half(void)
+{
+    return error_of(syscall(SYS_ioctl, 0, UPPER_HALF | FIOSETOWN, &parent));
+}
+
+static int own_sockets(void)
+{
+    return error_of(ioctl(0, SIOCSPGRP, &parent));
+}
+
+static int own_sockets_with_upper_half(void)
+{
+    return error_of(syscall(SYS_ioctl, 0, UPPER_HALF | SIOCSPGRP, &parent));
+}
+
+static int choose_signal_of_files(void)
+{
+    return error_of(fcntl(0, F_SETSIG, SIGKILL));
+}
+
+static int choose_signal_of_files_with_upper_half(void)
+{
+    return error_of(syscall(SYS_fcntl, 0, UPPER_HALF | F_SETSIG, (long)SIGKILL));
+}
+
+static int type_into_terminal(void)
+{
+    return error_of(ioctl(0, TIOCSTI, "x"));
+}
+
+static int type_into_terminal_with_upper_half(void)
+{
+    return error_of(syscall(SYS_ioctl, 0, UPPER_HALF | TIOCSTI, "x"));
+}
+
+static int paste_into_terminal(void)
+{
+    return error_of(ioctl(0, TIOCLINUX, "\3"));
+}
+
+static int signal_parent_with_upper_half(void)
+{
+    return error_of(syscall(SYS_kill, UPPER_HALF | (unsigned long)parent, (long)SIGCONT));
+}
+
+static int signal_thread_of_parent(void)
+{
+    return error_of(syscall(SYS_tgkill, parent, parent, SIGCONT));
+}
+
+static int queue_signal_to_parent(void)
+{
+    siginfo_t info = {.si_code = SI_QUEUE};
+
+    return error_of(syscall(SYS_rt_sigqueueinfo, parent, SIGCONT, &info));
+}
+
+static int limit_parent_with_upper_half(void)
+{
+    return error_of(syscall(SYS_prlimit64, UPPER_HALF | (unsigned long)parent, 0, NULL, NULL));
+}
+
+static int move_parent_to_a_cpu(void)
+{
+    cpu_set_t all;
+
+    sched_getaffinity(0, sizeof(all), &all);
+    return error_of(sched_setaffinity(parent, sizeof(all), &all));
+}
+
+static int make_child_with_upper_half(void)
+{
+    long child = syscall(SYS_clone, UPPER_HALF | SIGCHLD, NULL, NULL, NULL, NULL);
+
+    if (child == 0)
+        _exit(0);
+    return error_of(child);
+}
+
 static int become_traceable(void)
 {
     return error_of(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
@@ -229,6 +386,7 @@ static int use_driver(void)
 {
     int device = open("/dev/null", O_RDWR | O_CLOEXEC);
     int unknown = 0;
+    cpu_set_t all;
     pthread_t thread;
     void *place =
         mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -237,8 +395,14 @@ static int use_driver(void)
         return errno;
     if (ioctl(device, 0x4601, &unknown) != -1 || errno != ENOTTY)
         return 1;
-    if (kill(parent, 0) < 0 || raise(SIGCONT) != 0)
+    /* A process exists if it must not be signalled. */
+    if ((kill(parent, 0) < 0 && errno != EPERM) || raise(SIGCONT) != 0)
         return 2;
+    if (socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) < 0 ||
+        socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0) < 0)
+        return 3;
+    if (sched_getaffinity(0, sizeof(all), &all) < 0 || sched_setaffinity(0, sizeof(all), &all) < 0)
+        return 4;
     return pthread_create(&thread, NULL, do_nothing, NULL) != 0 || pthread_join(thread, NULL) != 0;
 }
 
@@ -336,6 +500,24 @@ static void a_driver_controls_nothing_else(void **state)
         {"limits", limit_parent, EPERM},
         {"descriptor", take_descriptor_of_parent, EPERM},
         {"owner of a file", own_files, EPERM},
+        {"owner of a file, upper half", own_files_with_upper_half, EPERM},
+        {"owner of a file by struct", own_files_by_struct, EPERM},
+        {"owner of a file by struct, upper half", own_files_by_struct_with_upper_half, EPERM},
+        {"owner of a file by ioctl", own_files_by_ioctl, EPERM},
+        {"owner of a file by ioctl, upper half", own_files_by_ioctl_with_upper_half, EPERM},
+        {"owner of a socket", own_sockets, EPERM},
+        {"owner of a socket, upper half", own_sockets_with_upper_half, EPERM},
+        {"signal of a file", choose_signal_of_files, EPERM},
+        {"signal of a file, upper half", choose_signal_of_files_with_upper_half, EPERM},
+        {"typing", type_into_terminal, EPERM},
+        {"typing, upper half", type_into_terminal_with_upper_half, EPERM},
+        {"pasting", paste_into_terminal, EPERM},
+        {"signal, upper half", signal_parent_with_upper_half, EPERM},
+        {"signal to a thread", signal_thread_of_parent, EPERM},
+        {"signal by a queue", queue_signal_to_parent, EPERM},
+        {"limits, upper half", limit_parent_with_upper_half, EPERM},
+        {"CPUs", move_parent_to_a_cpu, EPERM},
+        {"child, upper half", make_child_with_upper_half, EPERM},
         {"program", execute, EPERM},
         {"child", make_child, EPERM},
         {"user", become_other, EPERM},
@@ -346,6 +528,12 @@ static void a_driver_controls_nothing_else(void **state)
         {"kexec", load_kernel, EPERM},
         {"perf", measure, EPERM},
         {"service", call_service, ECONNREFUSED},
+        {"networks", make_sockets_of_networks, EAFNOSUPPORT},
+        {"datagrams", make_local_datagram_socket, EAFNOSUPPORT},
+        {"datagrams, upper half", make_local_datagram_socket_with_upper_half, EAFNOSUPPORT},
+        {"raw socket", make_local_raw_socket, EAFNOSUPPORT},
+        {"pair for datagrams", make_pair_of_datagram_sockets, EAFNOSUPPORT},
+        {"address", send_to_service, ECONNREFUSED},
     };
 
     (void)state;
@@ -402,6 +590,121 @@ static void a_driver_cannot_open_a_hidden_process(void **state)
     assert_int_equal(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
 }
 
+/* ---- Processes of the same user that do not hide ---- */
+
+/* Returns the version of the kernel's Landlock; -1: it has none, or may not be used here. */
+static long landlock_version(void)
+{
+    return syscall(SYS_landlock_create_ruleset, NULL, 0, 1U << 0);
+}
+
+static void skip_without_landlock(long version)
+{
+    if (landlock_version() < version) {
+        print_message("skip: needs version %ld of the kernel's Landlock\n", version);
+        skip();
+    }
+}
+
+static pid_t victim;
+
+static int open_file_of_victim(const char *name, int flags)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)victim, name);
+    return error_of(open(path, flags | O_CLOEXEC));
+}
+
+static int open_memory_of_victim(void)
+{
+    return open_file_of_victim("mem", O_RDWR);
+}
+
+static int open_environment_of_victim(void)
+{
+    return open_file_of_victim("environ", O_RDONLY);
+}
+
+static int open_descriptor_of_victim(void)
+{
+    return open_file_of_victim("fd/0", O_RDONLY);
+}
+
+static void become_site_program(void)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+    if (syscall(SYS_capset, &header, data) < 0)
+        _exit(1);
+}
+
+/* Makes itself traceable, as a library can. */
+static void become_traceable_driver(void)
+{
+    if (sandbox_enter(SANDBOX_DRIVER, NULL) < 0 || become_traceable() != 0)
+        _exit(1);
+}
+
+/* Starts a process that calls `become` and waits. */
+static pid_t start_victim(void (*become)(void))
+{
+    int ends[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        become();
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (write(ends[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    return pid;
+}
+
+/* Programs of the site run as the daemon's user without capabilities and do not hide, nor does
+ * another worker after its library has undone that. */
+static void a_driver_cannot_open_processes_that_do_not_hide(void **state)
+{
+    static void (*const victims[])(void) = {become_site_program, become_traceable_driver};
+    static const struct attempt attempts[] = {
+        {"memory", open_memory_of_victim, EACCES},
+        {"environment", open_environment_of_victim, EACCES},
+        {"descriptor", open_descriptor_of_victim, EACCES},
+    };
+
+    (void)state;
+    skip_without_landlock(1);
+    for (size_t i = 0; i < COUNT(victims); i++) {
+        victim = start_victim(victims[i]);
+        assert_refused(SANDBOX_DRIVER, attempts, COUNT(attempts));
+        kill(victim, SIGKILL);
+        assert_int_equal(waitpid(victim, NULL, 0), victim);
+    }
+}
+
+static int ask_for_parent(void)
+{
+    return error_of(kill(parent, 0));
+}
+
+/* The kernel refuses signals too, whatever the filter overlooks. */
+static void a_driver_cannot_signal_beyond_its_domain(void **state)
+{
+    (void)state;
+    skip_without_landlock(6);
+    assert_int_equal(attempt_within(SANDBOX_DRIVER, ask_for_parent), EPERM);
+}
+
 static void a_driver_does_what_libraries_do(void **state)
 {
     (void)state;
@@ -426,6 +729,24 @@ static void a_reader_only_reads(void **state)
         {"limits", limit_parent, EPERM},
         {"descriptor", take_descriptor_of_parent, EPERM},
         {"owner of a file", own_files, EPERM},
+        {"owner of a file, upper half", own_files_with_upper_half, EPERM},
+        {"owner of a file by struct", own_files_by_struct, EPERM},
+        {"owner of a file by struct, upper half", own_files_by_struct_with_upper_half, EPERM},
+        {"owner of a file by ioctl", own_files_by_ioctl, EPERM},
+        {"owner of a file by ioctl, upper half", own_files_by_ioctl_with_upper_half, EPERM},
+        {"owner of a socket", own_sockets, EPERM},
+        {"owner of a socket, upper half", own_sockets_with_upper_half, EPERM},
+        {"signal of a file", choose_signal_of_files, EPERM},
+        {"signal of a file, upper half", choose_signal_of_files_with_upper_half, EPERM},
+        {"typing", type_into_terminal, EPERM},
+        {"typing, upper half", type_into_terminal_with_upper_half, EPERM},
+        {"pasting", paste_into_terminal, EPERM},
+        {"signal, upper half", signal_parent_with_upper_half, EPERM},
+        {"signal to a thread", signal_thread_of_parent, EPERM},
+        {"signal by a queue", queue_signal_to_parent, EPERM},
+        {"limits, upper half", limit_parent_with_upper_half, EPERM},
+        {"CPUs", move_parent_to_a_cpu, EPERM},
+        {"child, upper half", make_child_with_upper_half, EPERM},
         {"program", execute, EPERM},
         {"child", make_child, EPERM},
         {"user", become_other, EPERM},
@@ -443,6 +764,75 @@ static void a_reader_only_reads(void **state)
     (void)state;
     assert_refused(SANDBOX_PROC, attempts, COUNT(attempts));
 }
+
+/* ---- Calls of other architectures ---- */
+
+/* Returns the wait status of a child with the profile that does `attempt`. */
+static int status_within(enum sandbox_profile profile, void (*attempt)(void))
+{
+    int status;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL); /* cmocka has installed a handler */
+        if (sandbox_enter(profile, NULL) < 0)
+            _exit(255);
+        attempt();
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+#ifdef __x86_64__
+
+/* Ends the process with 0 if the call of the other architecture has worked. */
+static _Noreturn void exit_after(long result)
+{
+    _exit(result == getpid() ? 0 : 1);
+}
+
+static void call_as_x32(void)
+{
+    const long x32_bit = 0x40000000;
+
+    exit_after(syscall(x32_bit | SYS_getpid));
+}
+
+static void call_as_i386(void)
+{
+    long result = 20; /* getpid() */
+
+    __asm__ volatile("int $0x80" : "+a"(result) : : "memory", "r8", "r9", "r10", "r11");
+    exit_after(result);
+}
+
+/* Their numbers have other meanings, so a filter of this architecture's calls says nothing. */
+static void other_architectures_have_no_calls(void **state)
+{
+    static void (*const attempts[])(void) = {call_as_x32, call_as_i386};
+    static const enum sandbox_profile profiles[] = {SANDBOX_DRIVER, SANDBOX_PROC};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(attempts) * COUNT(profiles); i++) {
+        int status = status_within(profiles[i % 2], attempts[i / 2]);
+
+        if (WIFEXITED(status))
+            assert_int_equal(WEXITSTATUS(status), 1);
+    }
+}
+
+#else
+
+static void other_architectures_have_no_calls(void **state)
+{
+    (void)state;
+    (void)status_within;
+    print_message("skip: needs x86_64\n");
+    skip();
+}
+
+#endif
 
 static void a_reader_keeps_two_capabilities(void **state)
 {
@@ -496,7 +886,10 @@ int main(void)
         cmocka_unit_test(a_filter_works_below_that_of_a_unit),
         cmocka_unit_test(a_driver_has_no_capabilities),
         cmocka_unit_test(a_driver_cannot_open_a_hidden_process),
+        cmocka_unit_test(a_driver_cannot_open_processes_that_do_not_hide),
+        cmocka_unit_test(a_driver_cannot_signal_beyond_its_domain),
         cmocka_unit_test(a_driver_does_what_libraries_do),
+        cmocka_unit_test(other_architectures_have_no_calls),
         cmocka_unit_test(a_reader_only_reads),
         cmocka_unit_test(a_reader_keeps_two_capabilities),
         cmocka_unit_test(a_reader_reads),
