@@ -29,6 +29,7 @@ struct worker {
     struct ancestor_budget budget;
     proc_touched *touched;
     struct probe_channel channel;
+    struct berth_error restriction; /* why it has no filter of system calls; code 0: it has one */
 };
 
 static const struct vendor_table *find_table(const struct worker *worker, enum vendor vendor)
@@ -51,7 +52,15 @@ static int scan_processes(struct worker *worker, const struct step *step, struct
     const struct proc_watch watch = {.touched = worker->touched, .avoided = &step->avoided};
     int code = worker->uses != NULL ? 0 : device_users_create(&worker->uses, error);
 
-    return code < 0 ? code : device_users_scan(worker->uses, worker->root, &watch, findings, error);
+    if (code == 0)
+        code = device_users_scan(worker->uses, worker->root, &watch, findings, error);
+    if (code < 0 || worker->restriction.code == 0)
+        return code;
+    code = machine_report_add_problem(&findings->problems, "processes",
+                                      "read without capabilities and without a filter of system "
+                                      "calls: %s",
+                                      worker->restriction.message);
+    return code < 0 ? error_set_memory(error) : 0;
 }
 
 /* Describes the process of the step's device and returns that device. */
@@ -73,6 +82,22 @@ static int describe_process(struct worker *worker, struct step *step, struct fin
     return 0;
 }
 
+/* Lists the vendor's devices. The administrator must learn that the code of others that reads them
+ * may do more than it should. */
+static int list_devices(struct worker *worker, const struct vendor_table *table,
+                        struct vendor_context *context, struct step *step,
+                        struct findings *findings, struct berth_error *error)
+{
+    int code = table->list(context, &step->about, findings, error);
+
+    if (code < 0 || worker->restriction.code == 0 || findings->found.count == 0)
+        return code;
+    code = machine_report_add_problem(&findings->problems, vendor_name(table->vendor),
+                                      "read without a filter of system calls: %s",
+                                      worker->restriction.message);
+    return code < 0 ? error_set_memory(error) : 0;
+}
+
 static int do_step(struct worker *worker, struct step *step, struct findings *findings,
                    struct berth_error *error)
 {
@@ -92,7 +117,7 @@ static int do_step(struct worker *worker, struct step *step, struct findings *fi
         step->about.count == 1)
         return table->read_candidate(context, &step->about.items[0], findings, error);
     if (step->kind == STEP_LIST)
-        return table->list(context, &step->about, findings, error);
+        return list_devices(worker, table, context, step, findings, error);
     if (step->kind == STEP_LINKS && table->links != NULL)
         return table->links(context, &step->about, findings, error);
     if (step->kind == STEP_READ && step->about.count == 1)
@@ -196,10 +221,11 @@ bool worker_reads_proc(unsigned lane)
 }
 
 /* Restricts the worker before it loads a library or parses a file. Without a filter, it continues
- * without capabilities. */
-static void restrict_worker(unsigned lane)
+ * without capabilities, and says so: a machine without its devices would not be safer, because the
+ * devices would be used all the same. */
+static void restrict_worker(struct worker *worker, unsigned lane)
 {
-    sandbox_enter(worker_reads_proc(lane) ? SANDBOX_PROC : SANDBOX_DRIVER, NULL);
+    sandbox_enter(worker_reads_proc(lane) ? SANDBOX_PROC : SANDBOX_DRIVER, &worker->restriction);
 }
 
 static void become_worker(struct worker *worker, unsigned lane, int socket, pid_t supervisor)
@@ -211,7 +237,7 @@ static void become_worker(struct worker *worker, unsigned lane, int socket, pid_
         _exit(EXIT_FAILURE);
     setrlimit(RLIMIT_CORE, &no_core);
     close_other_files(socket);
-    restrict_worker(lane);
+    restrict_worker(worker, lane);
     probe_channel_init(&worker->channel, OUR_SOCKET);
     run_steps(worker);
     finish_worker(worker);
@@ -221,7 +247,12 @@ static void become_worker(struct worker *worker, unsigned lane, int socket, pid_
 int worker_start(const struct sysroot *root, const struct vendor_table *const *tables,
                  unsigned lane, proc_touched *touched, int *ret_socket)
 {
-    struct worker worker = {.root = root, .tables = tables, .touched = touched};
+    struct worker worker = {
+        .root = root,
+        .tables = tables,
+        .touched = touched,
+        .restriction = BERTH_ERROR_INIT,
+    };
     pid_t supervisor = getpid();
     int ends[2];
     pid_t pid;

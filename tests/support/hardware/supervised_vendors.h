@@ -8,13 +8,18 @@
 
 #include "support/unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -306,12 +311,35 @@ static void vendor_script_init(struct vendor_script *script, int count)
     script->candidate_hangs = script->candidate_slow = NOBODY;
 }
 
+static bool is_without_filters; /* of the next supervisor */
+
+/* Makes the kernel one without seccomp filters. */
+static void refuse_filters(void)
+{
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {.len = sizeof(steps) / sizeof(steps[0]), .filter = steps};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        _exit(1);
+}
+
 static void supervise(int socket)
 {
     struct sysroot root = {.prefix = strdup("")};
     int code;
 
     signal(SIGSEGV, SIG_DFL); /* cmocka has installed a handler */
+    if (is_without_filters)
+        refuse_filters();
     if (sandbox_enter_supervisor(NULL) < 0)
         _exit(1);
     code = supervisor_run(socket, &root, test_tables, NULL);
@@ -344,6 +372,16 @@ static int set_up(void **state)
     fixture->probe.is_open = true;
     *state = fixture;
     return 0;
+}
+
+static int set_up_without_filters(void **state)
+{
+    int code;
+
+    is_without_filters = true;
+    code = set_up(state);
+    is_without_filters = false;
+    return code;
 }
 
 static int tear_down(void **state)

@@ -51,6 +51,25 @@ static void a_driver_cannot_attack_the_supervisor(void **state)
     machine_report_finish(&report);
 }
 
+static void a_missing_filter_is_told(void **state)
+{
+    struct fixture *fixture = *state;
+    struct machine_report report = look_well(fixture);
+
+    assert_well(&report, "nvidia0");
+    assert_problem(&report, "nvidia",
+                   "read without a filter of system calls: cannot restrict system calls: ");
+    assert_problem(&report, "amd", "read without a filter of system calls: ");
+    assert_problem(&report, "processes", "read without capabilities and without a filter of ");
+    assert_int_equal(report.problems.count, 3);
+    machine_report_finish(&report);
+    /* A vendor without devices is no problem. */
+    fixture->scripts->amd.count = 0;
+    report = look_well(fixture);
+    assert_int_equal(report.problems.count, 2);
+    machine_report_finish(&report);
+}
+
 static void the_least_memory_in_use_is_kept(void **state)
 {
     static const int used[] = {7, 3, 9};
@@ -491,6 +510,8 @@ int main(void)
         TEST(all_is_well),
         TEST(processes_are_described),
         TEST(a_driver_cannot_attack_the_supervisor),
+        cmocka_unit_test_setup_teardown(a_missing_filter_is_told, set_up_without_filters,
+                                        tear_down),
         TEST(the_least_memory_in_use_is_kept),
         TEST(nobody_asks_for_processes),
         TEST(a_hanging_device_costs_itself_only),
