@@ -65,6 +65,7 @@ void mps_query_run(const struct launcher_work *work)
     if (number == 0)
         number = mps_rules_check(work->context, &(struct mps_rules_order){
                                                     .program = order.order.words[0],
+                                                    .arguments = order.order.words + 1,
                                                     .uid = order.order.persona.uid,
                                                     .gid = order.order.persona.gid,
                                                     .environment = order.order.environment,

@@ -2,9 +2,19 @@
 #include "daemon/mps/mps_rules.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+
+#include "daemon/core/become_user.h"
+
+/* The kernel takes this for "no change", so the program would keep the daemon's user. */
+#define NO_USER UINT32_MAX
+
+/* Login.defs and systemd give smaller numbers to the system. By an old convention, 100 is the group
+ * of people; images of containers use it. */
+enum { FIRST_USER_GROUP = 1000, USERS_GROUP = 100 };
 
 const char *const mps_rules_default_programs[] = {
     "/usr/bin/" MPS_PROGRAM_NAME,
@@ -14,8 +24,8 @@ const char *const mps_rules_default_programs[] = {
     NULL,
 };
 
-/* The variables that a control program gets. No other one, because some make the loader load a
- * library. */
+/* The variables that a control program gets: names with any value, or all of it. No other one,
+ * because some make the loader load a library. */
 static const char *const allowed_variables[] = {
     "BERTH_LEASE=",
     "BERTH_MPS=",
@@ -31,10 +41,23 @@ static const char *const allowed_variables[] = {
 static bool is_variable_allowed(const char *variable)
 {
     for (const char *const *allowed = allowed_variables; *allowed != NULL; allowed++) {
-        if (strncmp(variable, *allowed, strlen(*allowed)) == 0)
+        size_t length = strlen(*allowed);
+
+        if ((*allowed)[length - 1] == '=' ? strncmp(variable, *allowed, length) == 0
+                                          : strcmp(variable, *allowed) == 0)
             return true;
     }
     return false;
+}
+
+/* The database's group replaces that of the order for the users that it has. */
+static bool is_user_allowed(uint32_t uid, uint32_t gid)
+{
+    if (uid == 0 || uid == NO_USER || gid == 0)
+        return false;
+    if (gid >= FIRST_USER_GROUP && gid != USER_IDENTITY_NO_GROUP)
+        return true;
+    return gid == USERS_GROUP || getpwuid(uid) != NULL;
 }
 
 static bool is_program_allowed(const struct mps_rules *rules, const char *program)
@@ -52,7 +75,8 @@ int mps_rules_check(const struct mps_rules *rules, const struct mps_rules_order 
 {
     if (rules == NULL)
         return 0;
-    if (order->uid == 0 || order->gid == 0 || !is_program_allowed(rules, order->program) ||
+    if (!is_user_allowed(order->uid, order->gid) || !is_program_allowed(rules, order->program) ||
+        (order->arguments != NULL && order->arguments[0] != NULL) ||
         (order->base != NULL && strcmp(order->base, rules->base) != 0))
         return EPERM;
     for (char *const *variable = order->environment; *variable != NULL; variable++) {

@@ -20,13 +20,20 @@ struct mps_rules {
 
 struct mps_rules_order {
     const char *program;
+    char *const
+        *arguments;   /* behind the program, terminated by NULL; NULL: fixed by the launcher */
     const char *base; /* NULL: it does not matter */
     uint32_t uid;
     uint32_t gid;
     char *const *environment; /* terminated by NULL */
 };
 
-/* Returns 0, or EPERM if the order is against the rules. Without rules (NULL) all is allowed. */
+/* Returns 0, or EPERM if the order is against the rules. Without rules (NULL) all is allowed.
+ *
+ * A user that the user database has gets the groups of the database (daemon/core/become_user.h).
+ * The order names the group of any other user, as the kernel has told it to the daemon. Such a user
+ * may be of a container. System groups, which give rights over the machine's files, are refused
+ * then: all below 1000 but 100, "users". Asks the user database, which may block for long. */
 int mps_rules_check(const struct mps_rules *rules, const struct mps_rules_order *order);
 
 #endif

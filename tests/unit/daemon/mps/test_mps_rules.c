@@ -4,6 +4,11 @@
 #include "daemon/mps/mps_rules.h"
 
 #include <errno.h>
+#include <pwd.h>
+
+#include "daemon/core/become_user.h"
+
+enum { UNKNOWN_USER = 54321 };
 
 static char *const no_variables[] = {NULL};
 
@@ -67,6 +72,69 @@ static void root_is_not_allowed(void **state)
     assert_int_equal(mps_rules_check(&rules, &order), EPERM);
 }
 
+/* The kernel takes these numbers for "no change". */
+static void no_user_is_not_allowed(void **state)
+{
+    struct mps_rules_order order = order_of("/usr/bin/nvidia-cuda-mps-control", no_variables);
+
+    (void)state;
+    order.uid = UINT32_MAX;
+    assert_int_equal(mps_rules_check(&rules, &order), EPERM);
+    order = order_of("/usr/bin/nvidia-cuda-mps-control", no_variables);
+    order.uid = UNKNOWN_USER;
+    order.gid = UINT32_MAX;
+    assert_int_equal(mps_rules_check(&rules, &order), EPERM);
+}
+
+static void users_of_the_database_get_its_groups(void **state)
+{
+    struct mps_rules_order order = order_of("/usr/bin/nvidia-cuda-mps-control", no_variables);
+    const struct passwd *known = getpwnam("nobody");
+
+    (void)state;
+    if (known == NULL) {
+        print_message("skip: needs the user nobody\n");
+        skip();
+    }
+    order.uid = known->pw_uid;
+    order.gid = 42;
+    assert_int_equal(mps_rules_check(&rules, &order), 0);
+    order.gid = USER_IDENTITY_NO_GROUP;
+    assert_int_equal(mps_rules_check(&rules, &order), 0);
+}
+
+/* shadow, disk, docker. */
+static void unknown_users_are_not_in_system_groups(void **state)
+{
+    static const struct {
+        uint32_t gid;
+        int wanted;
+    } cases[] = {{1, EPERM},   {42, EPERM}, {99, EPERM}, {100, 0},   {101, EPERM},
+                 {999, EPERM}, {1000, 0},   {65534, 0},  {231072, 0}};
+    struct mps_rules_order order = order_of("/usr/bin/nvidia-cuda-mps-control", no_variables);
+
+    (void)state;
+    order.uid = UNKNOWN_USER;
+    assert_null(getpwuid(UNKNOWN_USER));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        order.gid = cases[i].gid;
+        assert_int_equal(mps_rules_check(&rules, &order), cases[i].wanted);
+    }
+}
+
+static void arguments_are_not_allowed(void **state)
+{
+    char *const none[] = {NULL};
+    char *const some[] = {(char *)"-d", NULL};
+    struct mps_rules_order order = order_of("/usr/bin/nvidia-cuda-mps-control", no_variables);
+
+    (void)state;
+    order.arguments = none;
+    assert_int_equal(mps_rules_check(&rules, &order), 0);
+    order.arguments = some;
+    assert_int_equal(mps_rules_check(&rules, &order), EPERM);
+}
+
 static void other_directories_are_not_allowed(void **state)
 {
     struct mps_rules_order order = order_of("/usr/bin/nvidia-cuda-mps-control", no_variables);
@@ -82,6 +150,8 @@ static void variables_of_the_loader_are_not_allowed(void **state)
         "LD_PRELOAD=/tmp/evil.so",
         "LD_LIBRARY_PATH=/tmp",
         "PATH=/tmp",
+        "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/tmp",
+        "PATH=/usr/sbin:/usr/bin:/sbin:/bin ",
         "CUDA_MPS=1",
         "GCONV_PATH=/tmp",
         "",
@@ -102,6 +172,10 @@ int main(void)
         cmocka_unit_test(the_control_program_is_allowed),
         cmocka_unit_test(other_programs_are_not),
         cmocka_unit_test(root_is_not_allowed),
+        cmocka_unit_test(no_user_is_not_allowed),
+        cmocka_unit_test(users_of_the_database_get_its_groups),
+        cmocka_unit_test(unknown_users_are_not_in_system_groups),
+        cmocka_unit_test(arguments_are_not_allowed),
         cmocka_unit_test(other_directories_are_not_allowed),
         cmocka_unit_test(variables_of_the_loader_are_not_allowed),
     };
