@@ -75,11 +75,12 @@ static int read_capabilities(struct capability_sets *ret_sets)
     return 0;
 }
 
-/* Reduces this process to `kept`, and the programs that it starts to `passed`. */
+/* Reduces this process to `kept`, and the programs that it starts to `passed`, which have no effect
+ * in this process. */
 static int set_capabilities(uint32_t kept, uint32_t passed)
 {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{kept, kept, passed}};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{kept & ~passed, kept, passed}};
 
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0UL, 0UL, 0UL) < 0 ||
         syscall(SYS_capset, &header, data) < 0)

@@ -95,13 +95,14 @@ def end(daemon):
 
 
 def rights_of(pid, uid):
-    """Return its capabilities: permitted and effective, and those of the programs that it starts."""
+    """Return its capabilities: permitted, and those of the programs that it starts, which have no effect in itself."""
     with open(f"/proc/{pid}/status") as file:
         status = dict(re.findall(r"^(\w+):\s*(.*)$", file.read(), re.M))
     assert set(status["Uid"].split()) == {str(uid)}
     assert status["NoNewPrivs"] == "1"
-    assert status["CapPrm"] == status["CapEff"] and status["CapInh"] == status["CapAmb"]
-    return int(status["CapPrm"], 16), int(status["CapAmb"], 16)
+    permitted, effective, passed = (int(status[name], 16) for name in ("CapPrm", "CapEff", "CapAmb"))
+    assert effective == permitted & ~passed and status["CapInh"] == status["CapAmb"]
+    return permitted, passed
 
 
 def launcher_of(daemon):

@@ -162,10 +162,24 @@ static void others_cannot_become_a_user(void **state)
 
 static struct pool_stage *stage;
 
+/* Returns 0 if the launcher has these rights, those of readers only to pass them on. */
+static int check_launcher(pid_t launcher, uint32_t expected)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, launcher};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+
+    if (syscall(SYS_capget, &header, data) < 0 || data[0].permitted != expected)
+        return 6;
+    if (data[0].inheritable != (expected & READING))
+        return 7;
+    return data[0].effective != (expected & ~READING) ? 8 : 0;
+}
+
 /* Returns 0 if the daemon has CAP_KILL alone, and its launcher exists. */
 static int start_launcher(bool mps, uint32_t expected)
 {
     struct pool *pool = &stage->pool;
+    int code;
 
     if (privileges_become(&service, NULL) < 0)
         return 1;
@@ -178,8 +192,9 @@ static int start_launcher(bool mps, uint32_t expected)
         return 4;
     if (privileges_may_become_others(pool) != ((expected & USERS) == USERS))
         return 5;
+    code = expected == 0 ? 0 : check_launcher(pool->launcher.pid, expected);
     privileges_stop_launcher(pool);
-    return 0;
+    return code;
 }
 
 static int start_without_mps(void)
