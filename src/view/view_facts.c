@@ -126,9 +126,10 @@ bool view_append_hidden_use(struct text *out, const struct slot_info *slot)
 
     if (slot->state != SLOT_STATE_SQUATTED || view_is_squatted(slot) || !used.known)
         return false;
-    text_append_format(out, "%s of %s's memory are in use, but its driver lists no process",
+    text_append_format(out, "%s of %s's memory are in use, but its driver lists no process%s",
                        quantity_format_size(used.value).text,
-                       device_id_format(slot->device->id).text);
+                       device_id_format(slot->device->id).text,
+                       slot->device->processes.count > 0 ? " that has it" : "");
     return true;
 }
 

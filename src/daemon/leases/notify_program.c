@@ -179,8 +179,9 @@ static void report_hidden_squatter(struct pool *pool, uint32_t slot)
 
     text_append_format(&what,
                        "is used without a lease: %s of its memory are in use, but its driver lists "
-                       "no process",
-                       quantity_format_size(occupancy_memory_used(device).value).text);
+                       "no process%s",
+                       quantity_format_size(occupancy_memory_used(device).value).text,
+                       device->processes.count > 0 ? " that has it" : "");
     report_device(pool, slot, "squatter", text_string(&what), &none);
     text_finish(&what);
 }

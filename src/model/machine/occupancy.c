@@ -35,13 +35,30 @@ static uint64_t idle_memory(const struct device *device)
                : limit;
 }
 
+/* Adds up what the listed processes have of the memory. Returns false if that is not known: only
+ * NVIDIA's driver tells it reliably, and not always. */
+static bool sum_listed_memory(const struct device *device, uint64_t *ret_sum)
+{
+    const struct device_process *process;
+    uint64_t sum = 0;
+
+    vector_for_each (process, &device->processes) {
+        if (device->id.vendor != VENDOR_NVIDIA || !process->memory.known ||
+            __builtin_add_overflow(sum, process->memory.value, &sum))
+            return false;
+    }
+    *ret_sum = sum;
+    return true;
+}
+
 bool occupancy_is_hidden(const struct device *device, uint64_t margin)
 {
     struct optional_number used = occupancy_memory_used(device);
     uint64_t idle = idle_memory(device);
+    uint64_t listed;
 
     if (margin == 0 || !used.known || device->load.memory_free.sampled_at == FIGURE_DECLARED ||
-        device->old || device->asleep || device->processes.count > 0)
+        device->old || device->asleep || !sum_listed_memory(device, &listed))
         return false;
-    return used.value > idle && used.value - idle > margin;
+    return used.value > idle && used.value - idle > listed && used.value - idle - listed > margin;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whether an unknown process uses a device: much of its memory is in use, but the driver lists no
- * process. Drivers list none of the other machine's in a virtual machine with a vGPU, none in WSL,
- * and none of the host's in an LXC container. Pure functions over plain values.
+ * process that has it. Drivers list none of the other machine's in a virtual machine with a vGPU,
+ * none in WSL, and none of the host's in an LXC container. Pure functions over plain values.
  */
 #ifndef MODEL_MACHINE_OCCUPANCY_H
 #define MODEL_MACHINE_OCCUPANCY_H
@@ -21,10 +21,11 @@ struct optional_number occupancy_memory_used(const struct device *device);
  * the least that was ever seen in use; it may be unknown. */
 void occupancy_note_idle(struct device *device, struct optional_number before);
 
-/* Returns whether an unknown process uses the device: no process is listed, and more than `margin`
- * bytes above its idle memory are in use. Always false if `margin` is 0, and while the device
- * sleeps, does not answer, or its figures are unknown or declared. Call it for a device without a
- * lease. */
+/* Returns whether an unknown process uses the device: more than `margin` bytes are in use above its
+ * idle memory and the memory of the listed processes. The caller judges these as themselves. Always
+ * false if the memory of a listed process is unknown, as it always is but on NVIDIA's devices, if
+ * `margin` is 0, and while the device sleeps, does not answer, or its figures are unknown or
+ * declared. Call it for a device without a lease. */
 bool occupancy_is_hidden(const struct device *device, uint64_t margin);
 
 #endif

@@ -93,6 +93,38 @@ static void what_is_unknown_proves_nothing(void **state)
     assert_false(occupancy_is_hidden(&device, GIB));
 }
 
+/* Such as Xorg, which never squats. */
+static void memory_beyond_that_of_listed_processes_is_in_use(void **state)
+{
+    struct device_process listed[] = {
+        {.pid = 7, .memory = {.known = true, .value = 2 * GIB}},
+        {.pid = 8, .memory = {.known = true, .value = 3 * GIB}},
+    };
+    struct device device = make_device(7 * GIB);
+
+    (void)state;
+    device.id.vendor = VENDOR_NVIDIA;
+    device.memory_idle = optional_number_of(GIB);
+    device.processes.items = listed;
+    device.processes.count = COUNT(listed);
+    assert_false(occupancy_is_hidden(&device, GIB));
+    device.load.memory_free.value--;
+    assert_true(occupancy_is_hidden(&device, GIB));
+    /* They have more than what is in use: they share some of it. */
+    listed[0].memory.value = 20 * GIB;
+    assert_false(occupancy_is_hidden(&device, 1));
+    listed[0].memory.value = UINT64_MAX;
+    assert_false(occupancy_is_hidden(&device, 1));
+    listed[0].memory.value = 0;
+    assert_true(occupancy_is_hidden(&device, GIB));
+    listed[0].memory.known = false;
+    assert_false(occupancy_is_hidden(&device, GIB));
+    /* The figures of other drivers do not include all memory. */
+    listed[0].memory.known = true;
+    device.id.vendor = VENDOR_AMD;
+    assert_false(occupancy_is_hidden(&device, GIB));
+}
+
 static void the_least_memory_in_use_is_idle_memory(void **state)
 {
     struct device device = make_device(5 * GIB);
@@ -119,6 +151,7 @@ int main(void)
         cmocka_unit_test(memory_without_a_process_is_in_use),
         cmocka_unit_test(small_devices_may_keep_a_gibibyte),
         cmocka_unit_test(what_is_unknown_proves_nothing),
+        cmocka_unit_test(memory_beyond_that_of_listed_processes_is_in_use),
         cmocka_unit_test(the_least_memory_in_use_is_idle_memory),
     };
 
