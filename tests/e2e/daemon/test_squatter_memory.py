@@ -108,10 +108,21 @@ def test_the_configuration_decides(pool_with, rules):
 
 def test_a_listed_process_counts_by_itself(pool_with, sleeper):
     pool = pool_with([0])
-    draws = {"pid": sleeper().pid, "uid": 0, "command": "Xorg", "memory": GIB // 2}
+    draws = {"pid": sleeper().pid, "uid": 0, "command": "Xorg", "memory": GIB}
     pool.says([used(pool, 0, 3 * GIB, processes=[draws])])
     pool.until(lambda slots: "processes" in slots["nvidia0"]["device"], "the process")
     assert where(pool) == "nvidia0"
+
+
+def test_memory_that_the_listed_process_does_not_have(pool_with, sleeper):
+    """A process that never squats does not hide an unknown one."""
+    pool = pool_with([0])
+    draws = {"pid": sleeper().pid, "uid": 0, "command": "Xorg", "memory": GIB}
+    pool.says([used(pool, 0, 40 * GIB, processes=[draws])])
+    pool.until_state("nvidia0", "SQUATTED")
+    assert where(pool, code=123) == ""
+    status = pool.berth("status").stdout
+    assert "40 GiB of nvidia0's memory are in use, but its driver lists no process that has it" in status
 
 
 def test_the_site_is_told(hardware_of, site):
