@@ -37,7 +37,8 @@ static int change_credentials(const struct user_identity *persona, const struct 
 {
     gid_t group = entry != NULL ? entry->pw_gid : persona->gid;
 
-    if (entry == NULL && persona->gid == USER_IDENTITY_NO_GROUP)
+    /* The kernel takes this uid for "no change". */
+    if (persona->uid == UINT32_MAX || (entry == NULL && persona->gid == USER_IDENTITY_NO_GROUP))
         return ESRCH;
     if ((entry != NULL ? initgroups(entry->pw_name, group) : setgroups(0, NULL)) < 0 ||
         setresgid(group, group, group) < 0 ||

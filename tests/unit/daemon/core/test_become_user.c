@@ -80,12 +80,22 @@ static void a_user_without_any_group_is_refused(void **state)
     assert_int_equal(become_user_apply(&persona, &home), ESRCH);
 }
 
+/* The kernel takes it for "no change". */
+static void the_number_of_no_user_is_refused(void **state)
+{
+    const struct user_identity persona = {.uid = UINT32_MAX, .gid = NOBODYS_GID};
+
+    (void)state;
+    assert_int_equal(judge(&persona), FAILED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_own_user_keeps_its_uid),
         cmocka_unit_test(root_becomes_a_user_without_a_way_back),
         cmocka_unit_test(a_user_without_any_group_is_refused),
+        cmocka_unit_test(the_number_of_no_user_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
