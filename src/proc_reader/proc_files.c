@@ -14,6 +14,7 @@
 
 #include "base/system/pidfd_info.h"
 #include "base/system/process_stat.h"
+#include "base/system/process_status.h"
 
 enum { FILE_MAX = 1024 * 1024, CHUNK = 4096, STARTED_FIELD = 22 };
 
@@ -86,15 +87,14 @@ uint64_t proc_files_identity(const struct proc_files *files, int process)
 pid_t proc_files_parent(const struct proc_files *files, int process, pid_t pid)
 {
     struct pidfd_facts facts;
-    struct text stat = {0};
-    const char *fields;
-    pid_t parent;
+    struct text status = {0};
+    pid_t parent = 0;
 
     if (read_info(files, process, &facts))
         return facts.parent;
-    fields = proc_files_stat(files, pid, &stat);
-    parent = fields == NULL ? 0 : (pid_t)process_stat_number(fields, 4);
-    text_finish(&stat);
+    if (proc_files_read(files, pid, "status", &status) == 0)
+        parent = process_status_parent((struct span){text_string(&status), status.length});
+    text_finish(&status);
     return parent;
 }
 

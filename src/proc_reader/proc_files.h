@@ -44,7 +44,9 @@ bool proc_files_uid(const struct proc_files *files, int process, pid_t pid, uint
 /* Returns a number that the kernel gives to this process only, or 0 on an old kernel. */
 uint64_t proc_files_identity(const struct proc_files *files, int process);
 
-/* Returns the parent's pid, or 0. Blocks on a kernel without PIDFD_GET_INFO only. */
+/* Returns the parent's pid, or 0. Never blocks: on a kernel without PIDFD_GET_INFO it reads
+ * /proc/PID/status, which the kernel shows during execve(), too. So this is the only fact that may
+ * be asked of processes of any user. */
 pid_t proc_files_parent(const struct proc_files *files, int process, pid_t pid);
 
 /* Reads a file below /proc/PID, at most 1 MiB of it. Replaces the text. Returns 0, or -1 when the

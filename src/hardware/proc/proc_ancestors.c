@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/process_status.h"
 #include "base/text/quantity.h"
-#include "base/text/span.h"
 #include "base/text/text.h"
 
 enum { STATUS_MAX = 16384, USERS_MAX = 4096 };
@@ -37,24 +37,14 @@ static uint64_t read_parent(const struct sysroot *root, const struct proc_watch 
                             uint64_t pid)
 {
     struct text status = {0};
-    uint64_t parent = 0;
-    struct span rest;
-    struct span line;
+    uint64_t parent;
 
     proc_watch_touch(watch, pid);
     sysroot_read_text(root, STATUS_MAX, &status, "/proc/%llu/status", (unsigned long long)pid);
     proc_watch_leave(watch);
-    rest = (struct span){text_string(&status), status.length};
-    while (span_read_line(&rest, &line)) {
-        if (!span_skip_prefix(&line, "PPid:"))
-            continue;
-        line = span_trim(line);
-        if (!span_read_number(&line, &parent))
-            parent = 0;
-        break;
-    }
+    parent = (uint64_t)process_status_parent((struct span){text_string(&status), status.length});
     text_finish(&status);
-    return parent > INT32_MAX ? 0 : parent;
+    return parent;
 }
 
 int proc_ancestors_find(const struct sysroot *root, const struct proc_watch *watch,

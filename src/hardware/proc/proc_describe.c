@@ -11,6 +11,7 @@
 #include "base/system/clock.h"
 #include "base/system/container.h"
 #include "base/system/process_container.h"
+#include "base/system/process_status.h"
 #include "base/text/span.h"
 #include "base/text/utf8.h"
 #include "codec/device_tags.h"
@@ -28,17 +29,9 @@ enum {
 #define NANOSECONDS INT64_C(1000000000)
 #define SECONDS_MAX ((uint64_t)(INT64_MAX / 4 / NANOSECONDS))
 
-/* Returns the value of a line "Key:\tvalue" in /proc/PID/status; empty if there is none. */
 static struct span find_line(const struct text *status, const char *key)
 {
-    struct span rest = {text_string(status), status->length};
-    struct span line;
-
-    while (span_read_line(&rest, &line)) {
-        if (span_skip_prefix(&line, key) && span_skip_prefix(&line, ":"))
-            return span_trim(line);
-    }
-    return (struct span){"", 0};
+    return process_status_find((struct span){text_string(status), status->length}, key);
 }
 
 /* Returns the effective uid, the second of four. It is the one that ps and top show. */
@@ -224,13 +217,9 @@ static int describe_lease(const struct sysroot *root, struct device_process *pro
     return code == -ENOMEM ? BERTH_ERROR_MEMORY : 0;
 }
 
-/* Returns the pid of the parent; 0: unknown. */
 static uint64_t parent_of(const struct text *status)
 {
-    struct span line = find_line(status, "PPid");
-    uint64_t parent;
-
-    return span_read_number(&line, &parent) && parent <= INT32_MAX ? parent : 0;
+    return (uint64_t)process_status_parent((struct span){text_string(status), status->length});
 }
 
 static int copy_name(struct span name, struct device_process *process)

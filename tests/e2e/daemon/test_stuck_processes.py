@@ -9,6 +9,7 @@ import signal
 import statistics
 import time
 
+import processes
 import pytest
 import wire
 from hostile_processes import LargeExec, StuckProcesses
@@ -88,7 +89,22 @@ def test_a_hundred_stuck_processes_and_a_hundred_leases(machine_of, kernel):
         assert max(times) < ANSWERS / 2
 
 
-def test_end_of_ones_own_lease(machine_of):
+def test_end_of_a_lease_of_roots(machine_of, kernel):
+    """Descendants of root's leases may have any uid. The search for them stalls at no process of another user."""
+    machine = machine_of(1, "history: no\ngrace: 200ms\n")
+    with machine.connect(CAROL) as carol, Holders(machine.socket, 0, ["nvidia0"]) as holders:
+        marks = {"BERTH_LEASE": holders.leases["nvidia0"][0], "BERTH_SOCKET": machine.socket}
+        variables = [f"{name}={value}" for name, value in marks.items()]
+        left = machine.sandbox.start(["env", *variables, "sh", "-c", "trap : TERM; echo left; while :; do sleep 0.1; done"])
+        left.wait_for_line("^left$")
+        with StuckProcesses(machine.sandbox, MALLORY, count=70):
+            time_of_grants(holders, carol, ["nvidia0"])
+            assert processes.is_ended(left.pid, 0)
+        left.stop()
+    assert not machine.lines("stalled")
+
+
+def test_end_of_ones_own_lease(machine_of, kernel):
     """The stuck process may belong to the lease, or not: its environment cannot be read. Only its own user's lease may
     wait for it."""
     machine = machine_of(2)
@@ -118,7 +134,7 @@ def end_and_claim_at_once(holders, client, name):
     return answer["type"] == "GRANTED"
 
 
-def test_claims_without_waiting_beside_ones_own_stuck_process(machine_of):
+def test_claims_without_waiting_beside_ones_own_stuck_process(machine_of, kernel):
     """A stuck process that is known delays no later search, and claims of its own user still wait for the searches."""
     machine = machine_of(8)
     names = devices(8)
@@ -132,7 +148,7 @@ def test_claims_without_waiting_beside_ones_own_stuck_process(machine_of):
 
 
 @pytest.mark.parametrize("uid", [MALLORY, 0])
-def test_adopting_a_stuck_process(machine_of, uid):
+def test_adopting_a_stuck_process(machine_of, uid, kernel):
     machine = machine_of(2)
     with machine.connect(uid) as client, machine.connect(ALICE) as alice:
         with StuckProcesses(machine.sandbox, MALLORY) as stuck:
@@ -170,7 +186,7 @@ def test_exec_of_a_large_process(machine_of):
     assert max(times) < 0.1
 
 
-def test_processes_in_state_d(machine_of):
+def test_processes_in_state_d(machine_of, kernel):
     """Processes of another user that no signal ends delay nothing."""
     machine = machine_of(4)
     names = devices(4)

@@ -165,6 +165,56 @@ static void a_stuck_process_of_another_user_is_not_touched(void **state)
     reader_request_finish(&request);
 }
 
+static void write_parent(int pid, int parent)
+{
+    char path[32];
+    char text[64];
+
+    snprintf(path, sizeof(path), "%d/status", pid);
+    snprintf(text, sizeof(text), "Name:\tPPid:\\n1\nPPid:\t%d\nUid:\t1 1 1 1\n", parent);
+    made_up_write(path, text);
+}
+
+/* The descendants of a lease of root's may belong to any user. */
+static void of_other_users_roots_leases_read_only_the_parent(void **state)
+{
+    struct reader reader;
+    struct reader_request request;
+    struct reader_answer answer;
+    bool found_descendant = false;
+    pid_t pid;
+
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can make files of others\n");
+        skip();
+    }
+    made_up_process(FIRST, 0);
+    write_environment(FIRST, LEASE);
+    made_up_process(STUCK, OTHER);
+    assert_int_equal(mkfifo("401/environ", 0644), 0);
+    assert_int_equal(mkfifo("401/stat", 0644), 0);
+    write_parent(STUCK, 1);
+    made_up_process(LAST, OTHER);
+    assert_int_equal(mkfifo("402/environ", 0644), 0);
+    assert_int_equal(mkfifo("402/stat", 0644), 0);
+    write_parent(LAST, FIRST);
+    made_up_machine(LAST, 1000);
+    pid = start(&reader);
+    request = ask();
+    request.uid = 0;
+    answer = query(&reader, &request);
+    assert_int_equal(answer.processes.count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(answer.processes.items[i].state, READER_OURS);
+        found_descendant |= answer.processes.items[i].pid == LAST;
+    }
+    assert_true(found_descendant);
+    reader_answer_finish(&answer);
+    finish(&reader, pid);
+    reader_request_finish(&request);
+}
+
 static void a_reader_ends_with_its_parent(void **state)
 {
     struct reader reader;
@@ -207,6 +257,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_DIRECTORY(a_stuck_process_is_known_and_the_reader_can_be_killed),
         IN_A_DIRECTORY(a_stuck_process_of_another_user_is_not_touched),
+        IN_A_DIRECTORY(of_other_users_roots_leases_read_only_the_parent),
         IN_A_DIRECTORY(a_reader_ends_with_its_parent),
         IN_A_DIRECTORY(a_damaged_request_ends_the_reader),
     };
