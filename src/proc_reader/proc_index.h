@@ -4,9 +4,13 @@
  * nothing for the processes of others.
  *
  * The kernel gives out process ids in sequence, so a refresh asks only for the numbers that were
- * given out since the last one. A full sweep through /proc is needed at the start, when the numbers
- * may have gone round, and from time to time to forget processes that have ended. It runs in steps,
- * while there is no question.
+ * given out since the last one. /proc lists its processes in the order of their numbers, so this
+ * costs nothing for processes that have ended since. While there is no question, the index is
+ * refreshed once a second, more often while many numbers are given out, and less often at rest.
+ *
+ * A full sweep through /proc is needed at the start, when the numbers may have gone round, and from
+ * time to time to forget processes that have ended. But for the first, it runs in steps, while
+ * there is no question.
  *
  * A process of root may still become a user's, as a login does. So it is looked up again until it
  * is PROC_INDEX_SETTLED old.
@@ -39,6 +43,7 @@ struct proc_entry {
     struct list_link in_unsettled; /* only root's processes that are not settled */
     struct proc_user *user;
     uint64_t identity; /* the kernel gives it to one process only; 0: unknown, on an old kernel */
+    uint64_t listed;   /* the inode that /proc's list named for it last; 0: unknown */
     int64_t seen;      /* first; CLOCK_BOOTTIME. The process started before that */
     int64_t joined;    /* its user */
     uint32_t sweep;
@@ -65,15 +70,20 @@ struct proc_index {
     pid_t checked;
     pid_t pending; /* becomes `checked` some time after `pending_at` */
     pid_t newest;
+    int64_t checked_at; /* numbers after `checked` were given out later; CLOCK_BOOTTIME */
     int64_t pending_at;
     int64_t refreshed_at;
-    uint64_t forks; /* of the machine since its boot, at the last time that they were counted */
+    int64_t pause;  /* from a refresh to the next one without a question */
+    uint64_t forks; /* of the machine since its boot: counted, and then estimated by the numbers */
     pid_t pid_max;
+    long offset; /* of a process's place in the list of /proc from its number; 0: unknown */
 
     /* The sweep. */
-    DIR *directory; /* NULL: none runs */
-    uint32_t sweep; /* its number */
-    bool is_stale;  /* the numbers have gone round: the entries' processes may be others */
+    DIR *directory;      /* NULL: none runs */
+    uint32_t sweep;      /* its number */
+    bool is_stale;       /* the numbers have gone round: the entries' processes may be others */
+    pid_t newest_before; /* a sweep of a stale index began */
+    int64_t sweep_began;
     int64_t swept_at;
     size_t count_swept;
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon sleeps while its helpers fail. The tests count how often it wakes up."""
+"""The daemon sleeps while its helpers fail, and its readers sleep at rest. The tests count how often they wake up."""
 import os
 import shutil
 import subprocess
@@ -42,6 +42,19 @@ def count_wake_ups(pool):
 
 def test_nothing_fails(pool_of):
     assert count_wake_ups(pool_of(1)) <= WAKE_UPS
+
+
+def test_readers_at_rest(pool_of):
+    """A reader looks for new processes once a second, or four times if many programs start. Each look may make it wait
+    for the CPU or a lock of the kernel, so it may go to sleep a few times more."""
+    pool = pool_of(1)
+    holder = pool.hold()
+    pool.let_go(holder)
+    [daemon] = pool.daemons()
+    readers = [pid for pid, zombie in processes.descendants(os.getpid()) if not zombie and processes.name(pid) == "berth-reader"]
+    assert readers
+    for reader in readers:
+        assert processes.count_wake_ups(reader, SECONDS) <= 8 * SECONDS
 
 
 def test_reader(pool_of, failing):

@@ -3,6 +3,10 @@
 
 #include "proc_reader/proc_index.h"
 
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
 #include "support/failing_allocator.h"
 #include "support/hardware/made_up_processes.h"
 #include "support/temporary_directory.h"
@@ -137,7 +141,7 @@ static void processes_that_ended_are_forgotten_in_time(void **state)
     begin(&files, &index);
     for (int pid = FIRST; pid < FIRST + 500; pid++)
         made_up_end(pid);
-    assert_int_equal(proc_index_work(&index), -1);
+    assert_true(proc_index_work(&index) > 0);
     index.swept_at -= INT64_C(61000000000);
     while (proc_index_work(&index) == 0)
         continue;
@@ -165,7 +169,144 @@ static void roots_process_may_become_a_users(void **state)
     entry->seen -= PROC_INDEX_SETTLED;
     assert_int_equal(count_opened(&index), 1);
     assert_int_equal(count_opened(&index), 0);
-    assert_int_equal(proc_index_work(&index), -1);
+    assert_true(proc_index_work(&index) > 0);
+    end(&files, &index);
+}
+
+static void new_processes_are_learned_about_while_there_is_no_question(void **state)
+{
+    struct proc_files files;
+    struct proc_index index;
+    int64_t moment = INT64_C(1100000000);
+
+    (void)state;
+    make_processes(FIRST, 10);
+    made_up_machine(FIRST + 9, 1000);
+    begin(&files, &index);
+    made_up_end(FIRST + 5);
+    make_processes(FIRST + 2000, 500);
+    made_up_machine(FIRST + 2499, 3490);
+    index.refreshed_at -= moment;
+    index.pending_at -= moment;
+    assert_int_equal(proc_index_work(&index), 0);
+    assert_non_null(proc_index_find(&index, FIRST + 2499));
+    /* There were many, so the next look is soon. */
+    assert_in_range(proc_index_work(&index), 1, 250);
+    made_up_opened = 0;
+    index.refreshed_at -= moment;
+    index.pending_at -= moment;
+    assert_int_equal(proc_index_work(&index), 0);
+    assert_int_equal(count_opened(&index), 0);
+    end(&files, &index);
+}
+
+static void at_rest_the_index_is_refreshed_less_often(void **state)
+{
+    struct proc_files files;
+    struct proc_index index;
+    int longest = 0;
+
+    (void)state;
+    make_processes(FIRST, 10);
+    made_up_machine(FIRST + 9, 1000);
+    begin(&files, &index);
+    for (int i = 0; i < 10; i++) {
+        int pause = proc_index_work(&index);
+
+        if (pause == 0)
+            continue;
+        assert_true(pause > 900 && pause >= longest);
+        longest = pause;
+        index.refreshed_at -= index.pause;
+    }
+    assert_in_range(longest, 5000, 10000);
+    make_processes(FIRST + 10, 1);
+    made_up_machine(FIRST + 10, 1001);
+    index.refreshed_at -= index.pause;
+    assert_int_equal(proc_index_work(&index), 0);
+    assert_in_range(proc_index_work(&index), 500, 1001);
+    end(&files, &index);
+}
+
+static void after_many_forks_the_sweep_needs_no_question(void **state)
+{
+    struct proc_files files;
+    struct proc_index index;
+
+    (void)state;
+    make_processes(FIRST, 600);
+    made_up_machine(FIRST + 599, 1000);
+    begin(&files, &index);
+    proc_index_set_unmarked(proc_index_find(&index, FIRST + 3));
+    made_up_end(FIRST + 5);
+    made_up_machine(FIRST + 599, 1000 + 40000);
+    index.refreshed_at -= INT64_C(100000000000);
+    while (proc_index_work(&index) == 0)
+        continue;
+    assert_null(proc_index_find(&index, FIRST + 5));
+    assert_false(proc_index_find(&index, FIRST + 3)->is_unmarked);
+    assert_int_equal(index.count, 599);
+    assert_int_equal(count_opened(&index), 0);
+    end(&files, &index);
+}
+
+enum { ENDED = 200 };
+
+/* Processes of this test, and how often they were opened. */
+static pid_t watched[ENDED];
+static unsigned long opened_watched;
+
+static int open_and_count(const struct proc_files *files, pid_t pid)
+{
+    (void)files;
+    for (int i = 0; i < ENDED; i++)
+        opened_watched += watched[i] == pid;
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static pid_t start_process(void)
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    while (pid == 0)
+        pause();
+    return pid;
+}
+
+static void end_process(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void a_look_costs_nothing_for_processes_that_have_ended(void **state)
+{
+    struct proc_files files = {
+        .directory = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+        .progress = &progress,
+        .is_old_kernel = true,
+        .open_process = open_and_count,
+    };
+    struct proc_index index;
+    pid_t first;
+    pid_t last;
+
+    (void)state;
+    assert_int_equal(proc_index_init(&index, &files), 0);
+    assert_int_equal(proc_index_refresh(&index), 0);
+    first = start_process();
+    for (int i = 0; i < ENDED; i++) {
+        watched[i] = start_process();
+        end_process(watched[i]);
+    }
+    last = start_process();
+    assert_int_equal(proc_index_refresh(&index), 0);
+    assert_non_null(proc_index_find(&index, first));
+    assert_non_null(proc_index_find(&index, last));
+    assert_int_equal(opened_watched, 0);
+    end_process(first);
+    end_process(last);
     end(&files, &index);
 }
 
@@ -218,6 +359,10 @@ int main(void)
         IN_A_DIRECTORY(after_many_forks_all_are_looked_at),
         IN_A_DIRECTORY(processes_that_ended_are_forgotten_in_time),
         IN_A_DIRECTORY(roots_process_may_become_a_users),
+        IN_A_DIRECTORY(new_processes_are_learned_about_while_there_is_no_question),
+        IN_A_DIRECTORY(at_rest_the_index_is_refreshed_less_often),
+        IN_A_DIRECTORY(after_many_forks_the_sweep_needs_no_question),
+        cmocka_unit_test(a_look_costs_nothing_for_processes_that_have_ended),
         IN_A_DIRECTORY(out_of_memory_is_reported),
     };
 
