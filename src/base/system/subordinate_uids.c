@@ -92,7 +92,16 @@ static bool look_up_name(void *context, const char *name, uint32_t *ret_uid)
     return true;
 }
 
-void subordinate_uids_refresh(struct subordinate_uids *uids, const char *path)
+static bool accept_name(void *context, const char *name, uint32_t *ret_uid)
+{
+    (void)context;
+    (void)name;
+    *ret_uid = 0;
+    return true;
+}
+
+static void refresh_file(struct subordinate_uids *uids, const char *path,
+                         subordinate_uids_resolver *resolve)
 {
     struct berth_error error = BERTH_ERROR_INIT;
     struct text content = {0};
@@ -106,20 +115,42 @@ void subordinate_uids_refresh(struct subordinate_uids *uids, const char *path)
     subordinate_uids_finish(uids);
     uids->changed = status.st_mtim;
     if (file_read(path, FILE_SIZE_MAX, &content, &error) == 0)
-        subordinate_uids_parse(uids, (struct span){text_string(&content), content.length},
-                               look_up_name, NULL);
+        subordinate_uids_parse(uids, (struct span){text_string(&content), content.length}, resolve,
+                               NULL);
     text_finish(&content);
 }
 
-uint32_t subordinate_uids_owner(const struct subordinate_uids *uids, uint32_t uid)
+void subordinate_uids_refresh(struct subordinate_uids *uids, const char *path)
+{
+    refresh_file(uids, path, look_up_name);
+}
+
+void subordinate_uids_refresh_ranges(struct subordinate_uids *uids, const char *path)
+{
+    struct subordinate_range *range;
+
+    refresh_file(uids, path, accept_name);
+    vector_for_each (range, uids)
+        range->owner = range->first;
+}
+
+const struct subordinate_range *subordinate_uids_find(const struct subordinate_uids *uids,
+                                                      uint32_t uid)
 {
     const struct subordinate_range *range;
 
     vector_for_each (range, uids) {
         if (uid >= range->first && uid <= range->last)
-            return range->owner;
+            return range;
     }
-    return uid;
+    return NULL;
+}
+
+uint32_t subordinate_uids_owner(const struct subordinate_uids *uids, uint32_t uid)
+{
+    const struct subordinate_range *range = subordinate_uids_find(uids, uid);
+
+    return range == NULL ? uid : range->owner;
 }
 
 void subordinate_uids_finish(struct subordinate_uids *uids)

@@ -37,6 +37,14 @@ void subordinate_uids_parse(struct subordinate_uids *uids, struct span text,
  * are no ranges. Asks the user database for names then, which may block. */
 void subordinate_uids_refresh(struct subordinate_uids *uids, const char *path);
 
+/* Does the same without asking for names: the first uid of each range counts as its owner. So all
+ * uids of a range belong together. Reads a file only. */
+void subordinate_uids_refresh_ranges(struct subordinate_uids *uids, const char *path);
+
+/* Returns the range of a uid, or NULL. */
+const struct subordinate_range *subordinate_uids_find(const struct subordinate_uids *uids,
+                                                      uint32_t uid);
+
 /* Returns the owner of a uid; the uid itself if it is in no range. */
 uint32_t subordinate_uids_owner(const struct subordinate_uids *uids, uint32_t uid);
 

@@ -16,7 +16,9 @@ static uint32_t *count_of(struct ancestor_budget *budget, uint32_t uid, int64_t 
 {
     struct user_steps *steps;
 
-    if (now - budget->since >= DURATION_SECOND || budget->count >= USERS_MAX) {
+    if (budget->subordinates != NULL)
+        uid = subordinate_uids_owner(budget->subordinates, uid);
+    if (now - budget->since >= DURATION_SECOND) {
         budget->count = 0;
         budget->since = now;
     }
@@ -24,6 +26,8 @@ static uint32_t *count_of(struct ancestor_budget *budget, uint32_t uid, int64_t 
         if (steps->uid == uid)
             return &steps->count;
     }
+    if (budget->count >= USERS_MAX)
+        return &budget->items[USERS_MAX - 1].count;
     steps = vector_append(budget);
     if (steps == NULL)
         return NULL;

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "base/system/subordinate_uids.h"
 #include "base/vector.h"
 #include "hardware/proc/proc_watch.h"
 #include "hardware/sysfs/sysroot.h"
@@ -18,11 +19,12 @@ struct user_steps {
     uint32_t count;
 };
 
-/* The steps of each user since `since`. Zeroed memory is a budget that nobody has used. The caller
- * frees it with vector_finish(). */
+/* The steps of each user since `since`. Zeroed memory is a budget that nobody has used. If there
+ * are very many users, the last ones share theirs. The caller frees it with vector_finish(). */
 struct ancestor_budget {
     VECTOR_OF(struct user_steps);
-    int64_t since; /* by clock_now() */
+    int64_t since;                               /* by clock_now() */
+    const struct subordinate_uids *subordinates; /* the uids of a range share their steps; NULL */
 };
 
 /* A user's steps in a second. 4096 processes of a device have 64 ancestors that they share. */

@@ -47,7 +47,8 @@ const struct avoided_process *proc_watch_find_avoided(const struct proc_watch *w
 
 bool proc_watch_avoids_users(const struct proc_watch *watch)
 {
-    return watch != NULL && watch->avoided != NULL && watch->avoided->users.count > 0;
+    return watch != NULL && watch->avoided != NULL &&
+           (watch->avoided->everybody || watch->avoided->users.count > 0);
 }
 
 bool proc_watch_avoids_user(const struct proc_watch *watch, uint32_t uid)
@@ -57,8 +58,8 @@ bool proc_watch_avoids_user(const struct proc_watch *watch, uint32_t uid)
     if (!proc_watch_avoids_users(watch))
         return false;
     vector_for_each (user, &watch->avoided->users) {
-        if (user->uid == uid)
+        if (uid >= user->first && uid <= user->last)
             return true;
     }
-    return false;
+    return watch->avoided->everybody;
 }

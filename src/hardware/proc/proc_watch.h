@@ -20,13 +20,16 @@ struct avoided_process {
     bool wholly; /* not even the kernel's own figures are read: they have slept, too */
 };
 
+/* Uids that belong to one user. */
 struct avoided_user {
-    uint32_t uid;
+    uint32_t first;
+    uint32_t last;
 };
 
 /* Processes of which only the kernel's own figures are read, and users for whose processes that
  * holds. */
 struct avoided {
+    bool everybody; /* holds for all users */
     struct {
         VECTOR_OF(struct avoided_process);
     } processes;

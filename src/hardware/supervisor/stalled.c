@@ -4,6 +4,7 @@
 #include <berth/error.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,8 +62,16 @@ static bool has_ended(int descriptor)
     return poll(&ending, 1, 0) > 0;
 }
 
+void stalled_read_ranges(struct subordinate_uids *ranges)
+{
+    const char *path = getenv("BERTH_SUBUID");
+
+    subordinate_uids_refresh_ranges(ranges, path == NULL ? "/etc/subuid" : path);
+}
+
 void stalled_list_forget_ended(struct stalled_list *list)
 {
+    stalled_read_ranges(&list->subordinates);
     for (size_t i = list->count; i-- > 0;) {
         if (!has_ended(list->items[i].descriptor))
             continue;
@@ -78,30 +87,35 @@ void stalled_list_finish(struct stalled_list *list)
     vector_for_each (process, list)
         close(process->descriptor);
     vector_finish(list);
+    subordinate_uids_finish(&list->subordinates);
 }
 
 bool stalled_list_is_full_of(const struct stalled_list *list, uint32_t uid)
 {
+    const struct subordinate_uids *ranges = &list->subordinates;
+    uint32_t user = subordinate_uids_owner(ranges, uid);
     const struct stalled_entry *process;
     size_t count = 0;
 
     vector_for_each (process, list)
-        count += process->uid.known && process->uid.value == uid;
+        count += process->uid.known &&
+                 subordinate_uids_owner(ranges, (uint32_t)process->uid.value) == user;
     return count > STALLED_OF_USER_MAX;
 }
 
-static int add_user(struct avoided *avoided, uint32_t uid)
+static int add_user(struct avoided *avoided, const struct subordinate_range *range, uint32_t uid)
 {
     struct avoided_user *user;
 
     vector_for_each (user, &avoided->users) {
-        if (user->uid == uid)
+        if (uid >= user->first && uid <= user->last)
             return 0;
     }
     user = vector_append(&avoided->users);
     if (user == NULL)
         return BERTH_ERROR_MEMORY;
-    user->uid = uid;
+    user->first = range == NULL ? uid : range->first;
+    user->last = range == NULL ? uid : range->last;
     return 0;
 }
 
@@ -117,8 +131,11 @@ int stalled_list_avoid(const struct stalled_list *list, struct avoided *ret_avoi
         *avoided = (struct avoided_process){.pid = process->pid, .wholly = process->wholly};
         /* A process that may not be dumped looks like root's, whose others are not avoided. */
         if (process->uid.known && process->uid.value != 0 &&
-            add_user(ret_avoided, (uint32_t)process->uid.value) < 0)
+            add_user(ret_avoided,
+                     subordinate_uids_find(&list->subordinates, (uint32_t)process->uid.value),
+                     (uint32_t)process->uid.value) < 0)
             return BERTH_ERROR_MEMORY;
     }
+    ret_avoided->everybody = list->count >= STALLED_MAX;
     return 0;
 }

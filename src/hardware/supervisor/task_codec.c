@@ -38,7 +38,8 @@ static const struct tagged_table avoided_process_tagged =
     TAGGED_TABLE(avoided_process, avoided_process_fields);
 
 static const struct tagged_field avoided_user_fields[] = {
-    [1] = {TAGGED_NUMBER(avoided_user, uid, UINT32_MAX)},
+    [1] = {TAGGED_NUMBER(avoided_user, first, UINT32_MAX)},
+    [2] = {TAGGED_NUMBER(avoided_user, last, UINT32_MAX)},
 };
 
 static const struct tagged_table avoided_user_tagged =
@@ -50,6 +51,7 @@ enum step_tag {
     STEP_TAG_ABOUT = 3,
     STEP_TAG_AVOIDED_PROCESSES = 4,
     STEP_TAG_AVOIDED_USERS = 5,
+    STEP_TAG_AVOIDS_EVERYBODY = 6,
 };
 
 static const struct tagged_field step_fields[] = {
@@ -61,6 +63,7 @@ static const struct tagged_field step_fields[] = {
                                     .max = AVOIDED_MAX, .inner = &avoided_process_tagged},
     [STEP_TAG_AVOIDED_USERS] = {TAGGED_MEMBER(step, avoided.users, items), .max = AVOIDED_MAX,
                                 .inner = &avoided_user_tagged},
+    [STEP_TAG_AVOIDS_EVERYBODY] = {TAGGED_NUMBER(step, avoided.everybody, true)},
 };
 
 static const struct tagged_table step_tagged = TAGGED_TABLE(step, step_fields);

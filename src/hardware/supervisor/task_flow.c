@@ -7,9 +7,6 @@
 /* A device that hung or crashed its worker is read again after this time. */
 #define RETRY_AFTER INT64_C(30000000000)
 
-/* For one request. Each scan but the last was stalled by another process. */
-enum { SCANS_MAX = 32 };
-
 void task_flow_note_error(struct task_flow *flow, int code)
 {
     if (code < 0)
@@ -195,7 +192,7 @@ static void apply_scan(struct task_flow *flow, struct step_result *result)
 
     if (result->stalled_at != 0) {
         stalled_list_add(&flow->stalled, result->stalled_at);
-        if (flow->scans < SCANS_MAX) {
+        if (flow->scans < TASK_START_SCANS_MAX) {
             task_start_scan(flow);
             return;
         }

@@ -181,6 +181,7 @@ void task_start_scan(struct task_flow *flow)
 
     flow->scans++;
     task_flow_note_error(flow, stalled_list_avoid(&flow->stalled, &step.avoided));
+    step.avoided.everybody |= flow->scans >= TASK_START_SCANS_MAX;
     task_start(flow, &flow->cache.scan, &step);
     proc_watch_finish_avoided(&step.avoided);
 }

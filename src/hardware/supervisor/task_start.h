@@ -13,6 +13,10 @@ struct step;
 struct task;
 struct task_flow;
 
+/* Scans for one request. Each one but the last was stalled by another user; the last one asks no
+ * process. */
+enum { TASK_START_SCANS_MAX = 32 };
+
 void task_start(struct task_flow *flow, struct task *task, const struct step *step);
 
 /* Starts to read a device or a candidate, unless it hung or crashed a short time ago. */

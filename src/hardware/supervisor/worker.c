@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "hardware/proc/device_users.h"
+#include "hardware/supervisor/stalled.h"
 #include "hardware/supervisor/task_codec.h"
 #include "probe/probe_channel.h"
 #include "sandbox/sandbox.h"
@@ -27,6 +28,7 @@ struct worker {
     struct vendor_context contexts[VENDOR_DRI + 1];
     struct device_users *uses;
     struct ancestor_budget budget;
+    struct subordinate_uids subordinates;
     proc_touched *touched;
     struct probe_channel channel;
     struct berth_error restriction; /* why it has no filter of system calls; code 0: it has one */
@@ -73,6 +75,8 @@ static int describe_process(struct worker *worker, struct step *step, struct fin
 
     if (device == NULL || device->processes.count != 1)
         return refuse_step(error);
+    stalled_read_ranges(&worker->subordinates);
+    worker->budget.subordinates = &worker->subordinates;
     code = proc_describe_process(worker->root, &watch, &worker->budget, &device->processes.items[0],
                                  error);
     if (code < 0)
@@ -195,6 +199,7 @@ static void finish_worker(struct worker *worker)
     }
     device_users_destroy(worker->uses);
     vector_finish(&worker->budget);
+    subordinate_uids_finish(&worker->subordinates);
     probe_channel_finish(&worker->channel);
 }
 

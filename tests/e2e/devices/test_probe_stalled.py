@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """berth-probe beside processes at which a reader of /proc sleeps: inside execve, or in state D."""
+import contextlib
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ from hostile_processes import StuckProcesses
 from nvml_machine import Machine
 
 HOSTILE, HONEST = 64991, 64992
+FIRST_OF_MANY, MANY = 64900, 50
 MARK = {"BERTH_LEASE": "77", "BERTH_SOCKET": "/run/of/a/test.sock"}
 
 # Tags of the probe's packets (probe/probe_messages.c, codec/device_tags.h).
@@ -129,7 +131,7 @@ def test_stuck_processes_on_a_device_do_not_hide_others(root_sandbox, mode):
     assert took < SOON
 
 
-def test_stuck_processes_of_a_stranger_do_not_stop_the_scan(root_sandbox):
+def make_machine_with_drm(root_sandbox):
     """The machine has a DRM device, so the open files of all processes are looked at."""
     machine = root_sandbox.directory / "machine-with-drm"
     (machine / "dev/dri").mkdir(parents=True)
@@ -137,6 +139,10 @@ def test_stuck_processes_of_a_stranger_do_not_stop_the_scan(root_sandbox):
     (machine / "sys/class/drm/renderD128").mkdir(parents=True)
     (machine / "proc").symlink_to("/proc")
     root_sandbox.environment["BERTH_SYSROOT"] = str(machine)
+
+
+def test_stuck_processes_of_a_stranger_do_not_stop_the_scan(root_sandbox):
+    make_machine_with_drm(root_sandbox)
     with StuckProcesses(root_sandbox, HOSTILE, "exec", count=20):
         probe = Probe(root_sandbox)
         _, problems = probe.ask()
@@ -148,3 +154,23 @@ def test_stuck_processes_of_a_stranger_do_not_stop_the_scan(root_sandbox):
     # One reader was stalled: after the first process, the others of its user are avoided.
     assert first < SOON
     assert second < SOON
+
+
+@pytest.mark.parametrize("belong_together", [True, False])
+def test_stuck_processes_of_many_uids_do_not_stop_the_scan(root_sandbox, belong_together):
+    """A container may have many uids. Those that /etc/subuid gives to one user stall one reader together."""
+    uids = range(FIRST_OF_MANY, FIRST_OF_MANY + MANY)
+    make_machine_with_drm(root_sandbox)
+    ranges = root_sandbox.directory / "subuid"
+    ranges.write_text(f"{HOSTILE}:{FIRST_OF_MANY}:{MANY}\n" if belong_together else "")
+    root_sandbox.environment["BERTH_SUBUID"] = str(ranges)
+    with contextlib.ExitStack() as stack:
+        for uid in uids:
+            stack.enter_context(StuckProcesses(root_sandbox, uid, "exec"))
+        probe = Probe(root_sandbox)
+        _, problems = probe.ask()
+        took = probe.took
+        assert probe.close() == 0
+    assert problems == []
+    # Otherwise each stalls a reader, until one asks no process.
+    assert took < SOON

@@ -101,12 +101,29 @@ static void a_file_that_changes(void **state)
     subordinate_uids_finish(&uids);
 }
 
+static void ranges_without_names(void **state)
+{
+    struct subordinate_uids uids = {0};
+
+    (void)state;
+    write_file("nobody-here:100000:10\n7:200000:10\n", 1000);
+    subordinate_uids_refresh_ranges(&uids, "subuid");
+    assert_int_equal(subordinate_uids_owner(&uids, 100009), 100000);
+    assert_int_equal(subordinate_uids_owner(&uids, 200009), 200000);
+    assert_int_equal(subordinate_uids_owner(&uids, 7), 7);
+    assert_int_equal(subordinate_uids_find(&uids, 200000)->last, 200009);
+    assert_null(subordinate_uids_find(&uids, 200010));
+    subordinate_uids_finish(&uids);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(owners),
         cmocka_unit_test(invalid_lines),
         cmocka_unit_test_setup_teardown(a_file_that_changes, temporary_directory_enter,
+                                        temporary_directory_leave),
+        cmocka_unit_test_setup_teardown(ranges_without_names, temporary_directory_enter,
                                         temporary_directory_leave),
     };
 

@@ -13,6 +13,7 @@
 #include "base/text/quantity.h"
 #include "base/text/utf8.h"
 #include "codec/device_tags.h"
+#include "hardware/proc/proc_ancestors.h"
 #include "support/failing_allocator.h"
 #include "support/hardware/process_tree.h"
 #include "support/temporary_directory.h"
@@ -402,6 +403,40 @@ static void ancestors_are_limited_for_each_user(void **state)
     sysroot_finish(&root);
 }
 
+/* A container of a user may have many uids. */
+static void the_uids_of_a_range_share_their_steps(void **state)
+{
+    enum { UIDS = ANCESTOR_STEPS_MAX / (DEVICE_ANCESTORS_MAX - 1) + 2 };
+    struct sysroot root = process_tree_root();
+    struct subordinate_range range = {.owner = 100000, .first = 100000, .last = 165535};
+    const struct subordinate_uids ranges = {.items = &range, .count = 1};
+    struct ancestor_budget budget = {.subordinates = &ranges};
+    struct device_process process = {.uid = {.known = true}};
+    int64_t now = clock_now();
+
+    (void)state;
+    make_chain(1000, 1100);
+    for (uint64_t i = 0; i < UIDS; i++) {
+        process.uid.value = 100000 + i;
+        assert_int_equal(proc_ancestors_find(&root, NULL, &budget, 1099, now, &process), 0);
+    }
+    assert_int_equal(process.ancestor_count, 1);
+    process.uid.value = 1000;
+    assert_int_equal(proc_ancestors_find(&root, NULL, &budget, 1099, now, &process), 0);
+    assert_int_equal(process.ancestor_count, DEVICE_ANCESTORS_MAX);
+    /* Many users do not get the steps anew. */
+    for (uint64_t uid = 200000; uid < 300000; uid += 10) {
+        process.uid.value = uid;
+        assert_int_equal(proc_ancestors_find(&root, NULL, &budget, 1, now, &process), 0);
+    }
+    process.uid.value = 100000;
+    assert_int_equal(proc_ancestors_find(&root, NULL, &budget, 1099, now, &process), 0);
+    assert_int_equal(process.ancestor_count, 1);
+    finish(&process);
+    vector_finish(&budget);
+    sysroot_finish(&root);
+}
+
 static void an_undecided_process_is_not_asked(void **state)
 {
     struct sysroot root = process_tree_root();
@@ -441,6 +476,7 @@ int main(void)
         TREE_TEST(no_memory_is_said),
         TREE_TEST(a_process_has_ancestors),
         TREE_TEST(ancestors_are_limited_for_each_user),
+        TREE_TEST(the_uids_of_a_range_share_their_steps),
         TREE_TEST(an_undecided_process_is_not_asked),
         cmocka_unit_test(we_know_ourselves),
         cmocka_unit_test(a_user_namespace_has_an_owner),

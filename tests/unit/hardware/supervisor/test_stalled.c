@@ -117,6 +117,51 @@ static void a_scan_avoids_the_processes_and_their_users(void **state)
     proc_watch_finish_avoided(&avoided);
 }
 
+/* A user has many uids for containers. */
+static void the_uids_of_a_range_are_one_user(void **state)
+{
+    struct subordinate_range ranges[] = {{.owner = 100000, .first = 100000, .last = 165535}};
+    struct stalled_process processes[STALLED_OF_USER_MAX + 1];
+    struct stalled_list list = {.items = processes, .count = STALLED_OF_USER_MAX + 1};
+    struct avoided avoided = {0};
+    const struct proc_watch watch = {.avoided = &avoided};
+
+    (void)state;
+    list.subordinates.items = ranges;
+    list.subordinates.count = 1;
+    for (uint64_t i = 0; i <= STALLED_OF_USER_MAX; i++)
+        processes[i] = (struct stalled_process){.pid = 10 + i, .uid = {true, 100000 + i}};
+    assert_true(stalled_list_is_full_of(&list, 165535));
+    assert_false(stalled_list_is_full_of(&list, 165536));
+    assert_int_equal(stalled_list_avoid(&list, &avoided), 0);
+    assert_int_equal(avoided.users.count, 1);
+    assert_true(proc_watch_avoids_user(&watch, 165535));
+    assert_false(proc_watch_avoids_user(&watch, 165536));
+    assert_false(proc_watch_avoids_user(&watch, 1000));
+    proc_watch_finish_avoided(&avoided);
+}
+
+static void with_a_full_list_everybody_is_avoided(void **state)
+{
+    struct stalled_process *processes = calloc(STALLED_MAX, sizeof(*processes));
+    struct stalled_list list = {.items = processes, .count = STALLED_MAX - 1};
+
+    (void)state;
+    assert_non_null(processes);
+    for (uint64_t i = 0; i < STALLED_MAX; i++)
+        processes[i] = (struct stalled_process){.pid = 10 + i, .uid = {true, 1000 + i}};
+    for (; list.count <= STALLED_MAX; list.count++) {
+        struct avoided avoided = {0};
+        const struct proc_watch watch = {.avoided = &avoided};
+
+        assert_int_equal(stalled_list_avoid(&list, &avoided), 0);
+        assert_true(proc_watch_avoids_user(&watch, 1000));
+        assert_int_equal(proc_watch_avoids_user(&watch, 5), list.count == STALLED_MAX);
+        proc_watch_finish_avoided(&avoided);
+    }
+    free(processes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +170,8 @@ int main(void)
         cmocka_unit_test(a_process_that_has_ended_is_not_remembered),
         cmocka_unit_test(many_processes_of_a_user_stand_for_all),
         cmocka_unit_test(a_scan_avoids_the_processes_and_their_users),
+        cmocka_unit_test(the_uids_of_a_range_are_one_user),
+        cmocka_unit_test(with_a_full_list_everybody_is_avoided),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
