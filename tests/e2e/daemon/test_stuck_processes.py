@@ -180,10 +180,11 @@ def test_exec_of_a_large_process(machine_of):
     names = devices(8)
     with machine.connect(CAROL) as carol, Holders(machine.socket, ALICE, names) as holders:
         until(lambda: holders.age() > OLD, "leases that are old enough")
-        with LargeExec(machine.sandbox, MALLORY, 2048) as large:
+        with LargeExec(machine.sandbox, MALLORY) as large:
             large.execute()
             times = time_of_grants(holders, carol, names)
-    assert max(times) < 0.1
+    print(f"exec of {large.mib} MiB: the longest of {len(times)} grants took {max(times) * 1000:.1f} ms")
+    assert max(times) < 0.1, f"beside an exec of {large.mib} MiB"
 
 
 def test_processes_in_state_d(machine_of, kernel):

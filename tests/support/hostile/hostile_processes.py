@@ -21,6 +21,7 @@ from waiting import until
 # of the machine that read all of /proc hang.
 STUCK_SECONDS_MAX = 15
 FUSE_DEVICE = (10, 229)
+LARGE_MIB, LARGE_MIB_MIN = 4096, 512
 CLONE_NEWUSER = 0x10000000
 
 
@@ -122,12 +123,15 @@ class IdleProcesses:
 
 
 class LargeExec:
-    """A process with much memory. `execute()` makes it call exec, which frees the memory."""
+    """A process with much memory. `execute()` makes it call exec, which frees the memory.
 
-    def __init__(self, sandbox, uid, mib):
+    `mib` is its size: 4 GiB if the machine has more than 6 GiB to spare, otherwise as much as fits."""
+
+    def __init__(self, sandbox, uid):
         available = int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) // 1024
-        if available < 2 * mib:
-            pytest.skip(f"{mib} MiB of memory are too much here")
+        self.mib = mib = LARGE_MIB if available > LARGE_MIB * 3 // 2 else available * 2 // 3
+        if mib < LARGE_MIB_MIN:
+            pytest.skip(f"only {available} MiB of memory here")
         self.program = sandbox.start([*ordinary(uid), program("large-exec"), mib])
         self.pid = self.program.pid
         self.program.wait_for_line("^ready$", timeout=30)
