@@ -15,7 +15,7 @@ ALL = (
     "gcc libc6-dev meson ninja-build pkgconf libyaml-dev scdoc"
     " libevent-dev libncurses-dev libsqlite3-dev libseccomp-dev"
     " libcmocka-dev libhwloc-dev python3 python3-pytest python3-yaml python3-jsonschema"
-    " tmux podman runc busybox-static"
+    " tmux podman runc busybox-static strace"
     " chromium nodejs npm"
     " bash-completion fish zsh groff-base prometheus"
     " pocl-opencl-icd ocl-icd-opencl-dev"
