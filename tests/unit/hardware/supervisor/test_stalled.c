@@ -121,7 +121,7 @@ static void a_scan_avoids_the_processes_and_their_users(void **state)
 static void the_uids_of_a_range_are_one_user(void **state)
 {
     struct subordinate_range ranges[] = {{.owner = 100000, .first = 100000, .last = 165535}};
-    struct stalled_process processes[STALLED_OF_USER_MAX + 1];
+    struct stalled_entry processes[STALLED_OF_USER_MAX + 1];
     struct stalled_list list = {.items = processes, .count = STALLED_OF_USER_MAX + 1};
     struct avoided avoided = {0};
     const struct proc_watch watch = {.avoided = &avoided};
@@ -130,7 +130,7 @@ static void the_uids_of_a_range_are_one_user(void **state)
     list.subordinates.items = ranges;
     list.subordinates.count = 1;
     for (uint64_t i = 0; i <= STALLED_OF_USER_MAX; i++)
-        processes[i] = (struct stalled_process){.pid = 10 + i, .uid = {true, 100000 + i}};
+        processes[i] = (struct stalled_entry){.pid = 10 + i, .uid = {true, 100000 + i}};
     assert_true(stalled_list_is_full_of(&list, 165535));
     assert_false(stalled_list_is_full_of(&list, 165536));
     assert_int_equal(stalled_list_avoid(&list, &avoided), 0);
@@ -143,13 +143,13 @@ static void the_uids_of_a_range_are_one_user(void **state)
 
 static void with_a_full_list_everybody_is_avoided(void **state)
 {
-    struct stalled_process *processes = calloc(STALLED_MAX, sizeof(*processes));
+    struct stalled_entry *processes = calloc(STALLED_MAX, sizeof(*processes));
     struct stalled_list list = {.items = processes, .count = STALLED_MAX - 1};
 
     (void)state;
     assert_non_null(processes);
     for (uint64_t i = 0; i < STALLED_MAX; i++)
-        processes[i] = (struct stalled_process){.pid = 10 + i, .uid = {true, 1000 + i}};
+        processes[i] = (struct stalled_entry){.pid = 10 + i, .uid = {true, 1000 + i}};
     for (; list.count <= STALLED_MAX; list.count++) {
         struct avoided avoided = {0};
         const struct proc_watch watch = {.avoided = &avoided};
