@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/core/log.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,31 +29,54 @@ void log_init(struct log *log, struct loop *loop, int descriptor, const char *pa
     struct stat named;
 
     *log = (struct log){.descriptor = descriptor, .loop = loop, .flush.fire = flush_now};
-    if (path == NULL || fstat(descriptor, &status) < 0 || stat(path, &named) < 0 ||
-        named.st_ino != status.st_ino || named.st_dev != status.st_dev)
+    if (fstat(descriptor, &status) < 0)
+        return;
+    log->is_socket = S_ISSOCK(status.st_mode);
+    log->is_file = S_ISREG(status.st_mode);
+    if (path == NULL || stat(path, &named) < 0 || named.st_ino != status.st_ino ||
+        named.st_dev != status.st_dev)
         return;
     log->path = path;
     log->written = (size_t)status.st_size;
 }
 
-/* Moves the file aside and continues with a new one. Empties a file in a directory in which the
- * daemon's user cannot do that. */
+/* Moves the file to `old` and puts the file `fresh` into its place. */
+static bool replace_file(const struct log *log, const char *old, const char *fresh)
+{
+    if (rename(log->path, old) < 0)
+        return false;
+    if (rename(fresh, log->path) == 0)
+        return true;
+    (void)!rename(old, log->path);
+    return false;
+}
+
+/* Moves the file aside and continues with a new one, which is made first: lines must not go on into
+ * the file that was moved. Empties a file of which that cannot be done: the daemon's user may not
+ * write to the directory, or the disk is full. */
 static void turn_over(struct log *log)
 {
     struct text old = {0};
+    struct text fresh = {0};
     int descriptor = -1;
 
     log->written = 0;
     text_append_format(&old, "%s.1", log->path);
-    if (text_failed(&old) || rename(log->path, old.bytes) < 0)
-        (void)!ftruncate(log->descriptor, 0);
-    else
-        descriptor = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (descriptor >= 0) {
+    text_append_format(&fresh, "%s.new", log->path);
+    if (!text_failed(&old) && !text_failed(&fresh))
+        descriptor = open(fresh.bytes,
+                          O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (descriptor >= 0 && replace_file(log, old.bytes, fresh.bytes)) {
         dup2(descriptor, log->descriptor);
-        close(descriptor);
+    } else {
+        if (descriptor >= 0)
+            unlink(fresh.bytes);
+        (void)!ftruncate(log->descriptor, 0);
     }
+    if (descriptor >= 0)
+        close(descriptor);
     text_finish(&old);
+    text_finish(&fresh);
 }
 
 void log_finish(struct log *log)
@@ -59,20 +86,81 @@ void log_finish(struct log *log)
     text_finish(&log->lines);
 }
 
+/* Writes a part of the bytes, without waiting for a reader of the log. A pipe that is ready takes
+ * PIPE_BUF bytes at once. */
+static ssize_t write_part(const struct log *log, const char *bytes, size_t length)
+{
+    struct pollfd ready = {.fd = log->descriptor, .events = POLLOUT};
+
+    if (log->is_socket)
+        return send(log->descriptor, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (log->is_file)
+        return write(log->descriptor, bytes, length);
+    if (poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0)
+        return -1;
+    return write(log->descriptor, bytes, length < PIPE_BUF ? length : PIPE_BUF);
+}
+
+/* Writes as much as is possible now. Returns the number of bytes. */
+static size_t write_bytes(struct log *log, const char *bytes, size_t length)
+{
+    size_t done = 0;
+
+    while (done < length) {
+        ssize_t written = write_part(log, bytes + done, length - done);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            break;
+        done += (size_t)written;
+    }
+    if (done > 0)
+        log->is_cut = bytes[done - 1] != '\n';
+    log->written += done;
+    return done;
+}
+
+/* Says how many lines are missing, and ends a line that was written in part. Returns false if
+ * nothing can be written yet. */
+static bool write_missing(struct log *log)
+{
+    char line[sizeof(log->stamp.text) + 64];
+    int length;
+
+    if (log->is_cut && write_bytes(log, "\n", 1) == 0)
+        return false;
+    if (log->left_out == 0)
+        return true;
+    length = snprintf(line, sizeof(line), "%s log left_out=%zu\n", log->stamp.text, log->left_out);
+    if (write_bytes(log, line, (size_t)length) < (size_t)length)
+        return false;
+    log->left_out = 0;
+    return true;
+}
+
+static size_t count_lines(const char *bytes, size_t length)
+{
+    const char *end = bytes + length;
+    size_t count = 0;
+
+    while (bytes < end && (bytes = memchr(bytes, '\n', (size_t)(end - bytes))) != NULL) {
+        bytes++;
+        count++;
+    }
+    return count;
+}
+
 void log_flush(struct log *log)
 {
     size_t done = 0;
 
     loop_set_timer(log->loop, &log->flush, LOOP_NEVER);
-    while (done < log->lines.length) {
-        ssize_t written = write(log->descriptor, log->lines.bytes + done, log->lines.length - done);
-
-        /* Lines that cannot be written are lost; the pool goes on. */
-        if (written <= 0)
-            break;
-        done += (size_t)written;
-    }
-    log->written += done;
+    if (log->lines.length == 0)
+        return;
+    if (write_missing(log))
+        done = write_bytes(log, log->lines.bytes, log->lines.length);
+    log->left_out += count_lines(log->lines.bytes + done, log->lines.length - done);
     text_clear(&log->lines);
     if (log->path != NULL && log->written > FILE_MAX)
         turn_over(log);

@@ -3,11 +3,17 @@
  * The daemon's log: a line for each event, with its time, a word and key=value pairs. Lines are
  * collected for a moment and written together, so that a busy daemon does not wait for its disk
  * with each line.
+ *
+ * No reader of a pipe or socket can delay the daemon: a line that cannot be written at once is left
+ * out, and the next line that can be written is preceded by the number of such lines. Only the disk
+ * of a file can delay these functions.
  */
 #ifndef DAEMON_CORE_LOG_H
 #define DAEMON_CORE_LOG_H
 
 #include <berth/error.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/text/quantity.h"
@@ -17,6 +23,10 @@
 struct log {
     int descriptor;
     const char *path; /* of the file behind the descriptor; NULL: never moved aside */
+    bool is_file;
+    bool is_socket;
+    bool is_cut;     /* the last line was written in part */
+    size_t left_out; /* lines since the last one that was written */
     size_t written;
     struct loop *loop;
     struct timer flush;
@@ -28,7 +38,7 @@ struct log {
 
 /* The caller keeps the descriptor, and `path` must stay valid. If the descriptor is the file
  * `path`, a long file is moved to `path`.1, and the descriptor continues with a new file. If it
- * cannot be moved, it is emptied. */
+ * cannot be moved, or no new file can be made, it is emptied. */
 void log_init(struct log *log, struct loop *loop, int descriptor, const char *path);
 void log_finish(struct log *log);
 

@@ -4,8 +4,11 @@ over, without a busy loop meanwhile."""
 import contextlib
 import os
 import random
+import re
 import resource
 import signal
+import socket
+import subprocess
 import time
 
 import processes
@@ -14,7 +17,7 @@ import wire
 from daemons import own_daemon, start_daemon
 from process_size import descriptors
 from steps import test_steps
-from waiting import look, until
+from waiting import look, until, until_served
 
 PROCESS = wire.HOLDS["PROCESS"]
 
@@ -118,6 +121,50 @@ def test_log_on_a_full_disk(pool_of):
     assert pool.berth("status").code == 0
     daemon.kill()
     assert daemon.wait() == 0
+
+
+# ---- Logs that nobody reads ----
+
+
+def log_ends(kind):
+    """Return the ends of a pipe or socket for a log: to read, to write."""
+    if kind == "pipe":
+        return os.pipe()
+    reading, writing = socket.socketpair()
+    return reading.detach(), writing.detach()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+def test_log_that_nobody_reads(pool_of, kind):
+    """As with a service manager's log that was stopped: the daemon serves, and counts the lines that it leaves out."""
+    pool = pool_of(2)
+    path = pool.sandbox.directory / "machine.sock"
+    reading, writing = log_ends(kind)
+    words = ["berthd", "--socket", path, "--inventory", pool.inventory]
+    daemon = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=writing, env=pool.sandbox.environment)
+    os.close(writing)
+    try:
+        until_served(path)
+        with wire.connect(str(path)) as client:
+            for _ in range(3000):
+                client.release(client.claim(command="x" * 200)["id"])
+        os.set_blocking(reading, False)
+        until(lambda: reads_left_out(reading, path), "the number of lines that were left out")
+    finally:
+        daemon.terminate()
+        assert daemon.wait() == 0
+        os.close(reading)
+
+
+def reads_left_out(reading, path):
+    """Read the log, to which another lease adds lines."""
+    text = b""
+    with contextlib.suppress(BlockingIOError):
+        while part := os.read(reading, 65536):
+            text += part
+    with wire.connect(str(path)) as client:
+        client.release(client.claim()["id"])
+    return re.search(rb"^\S+ log left_out=[1-9]\d*$", text, re.MULTILINE)
 
 
 # ---- Stopped processes ----

@@ -4,8 +4,15 @@
 #include "daemon/core/log.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/system/file.h"
 #include "support/temporary_directory.h"
@@ -159,10 +166,150 @@ static void file_that_cannot_be_put_aside_is_emptied(void **state)
     loop_finish(&loop);
 }
 
+/* Without a new file, lines must not go on into the file that was moved aside. */
+static void file_that_has_no_successor_is_emptied(void **state)
+{
+    struct loop loop;
+    struct log log;
+    int descriptor = open_log();
+
+    (void)state;
+    assert_int_equal(mkdir("log.new", 0700), 0);
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    log_init(&log, &loop, descriptor, path);
+    for (int i = 0; i < LINES; i++)
+        log_line(&log, i, "ended", "id=%d reason=\"a rather long one, to get there soon\"", i);
+    log_finish(&log);
+    assert_in_range(size_of(path), 1, 4 * 1024 * 1024 + 64 * 1024);
+    assert_int_equal(size_of("log.1"), -1);
+    close(descriptor);
+    loop_finish(&loop);
+}
+
+/* As on a full disk: the file gets no longer. */
+static void lines_beyond_a_full_disk_are_counted(void **state)
+{
+    const struct rlimit small = {.rlim_cur = 100, .rlim_max = RLIM_INFINITY};
+    struct rlimit large;
+    struct loop loop;
+    struct log log;
+    struct text content = {0};
+    int descriptor = open_log();
+
+    (void)state;
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    log_init(&log, &loop, descriptor, path);
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &large), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    for (int i = 0; i < 10; i++)
+        log_line(&log, 0, "ended", "id=%d", i);
+    log_flush(&log);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &large), 0);
+    log_line(&log, 0, "ended", "id=%d", 10);
+    log_finish(&log);
+    assert_int_equal(file_read(path, READ_MAX, &content, NULL), 0);
+    assert_string_equal(text_string(&content), "1970-01-01T00:00:00.000Z ended id=0\n"
+                                               "1970-01-01T00:00:00.000Z ended id=1\n"
+                                               "1970-01-01T00:00:00.000Z end\n"
+                                               "1970-01-01T00:00:00.000Z log left_out=8\n"
+                                               "1970-01-01T00:00:00.000Z ended id=10\n");
+    text_finish(&content);
+    close(descriptor);
+    loop_finish(&loop);
+}
+
+/* Reads until the writer has ended. */
+static void drain(int descriptor, struct text *out)
+{
+    char bytes[4096];
+    ssize_t count;
+
+    while ((count = read(descriptor, bytes, sizeof(bytes))) > 0)
+        text_append_bytes(out, bytes, (size_t)count);
+}
+
+/* Takes what is there without waiting. */
+static void take(int descriptor, struct text *out)
+{
+    assert_int_equal(fcntl(descriptor, F_SETFL, O_NONBLOCK), 0);
+    drain(descriptor, out);
+}
+
+/* Returns how many lines the text has, with those that it says are missing. */
+static size_t count_all(const struct text *lines)
+{
+    size_t count = 0;
+
+    for (const char *line = text_string(lines); *line != '\0'; line = strchr(line, '\n') + 1) {
+        const char *missing = strstr(line, " log left_out=");
+        const char *whole = strstr(line, " ended id=");
+
+        assert_non_null(strchr(line, '\n'));
+        if (missing != NULL && missing < strchr(line, '\n'))
+            count += strtoul(missing + strlen(" log left_out="), NULL, 10);
+        else if (whole != NULL && whole < strchr(line, '\n') && strchr(line, '\n')[-1] == '.')
+            count++;
+    }
+    return count;
+}
+
+/* Nobody reads, as a service manager's log that was stopped. The log may not wait, nor change the
+ * descriptor, which other programs have as well. */
+static void check_that_nobody_reads(const int ends[2])
+{
+    struct loop loop;
+    struct log log;
+    struct text lines = {0};
+    int flags = fcntl(ends[1], F_GETFL);
+
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    log_init(&log, &loop, ends[1], NULL);
+    for (int i = 0; i < LINES; i++)
+        log_line(&log, i, "ended", "id=%d reason=%0*d.", i, i % 100 == 0 ? 2 * PIPE_BUF : 1, i);
+    log_flush(&log);
+    assert_true(log.left_out > 0);
+    take(ends[0], &lines);
+    log_line(&log, 0, "ended", "id=%d.", LINES);
+    log_finish(&log);
+    assert_int_equal(fcntl(ends[1], F_GETFL), flags);
+    close(ends[1]);
+    drain(ends[0], &lines);
+    close(ends[0]);
+    assert_int_equal(count_all(&lines), LINES + 1);
+    assert_non_null(strstr(text_string(&lines), " log left_out="));
+    text_finish(&lines);
+    loop_finish(&loop);
+}
+
+static void pipe_that_nobody_reads_delays_nothing(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    check_that_nobody_reads(ends);
+}
+
+static void socket_that_nobody_reads_delays_nothing(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    check_that_nobody_reads(ends);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_quoted),
+        cmocka_unit_test(pipe_that_nobody_reads_delays_nothing),
+        cmocka_unit_test(socket_that_nobody_reads_delays_nothing),
+        cmocka_unit_test_setup_teardown(file_that_has_no_successor_is_emptied,
+                                        temporary_directory_enter, temporary_directory_leave),
+        cmocka_unit_test_setup_teardown(lines_beyond_a_full_disk_are_counted,
+                                        temporary_directory_enter, temporary_directory_leave),
         cmocka_unit_test_setup_teardown(long_lines_are_whole, temporary_directory_enter,
                                         temporary_directory_leave),
         cmocka_unit_test_setup_teardown(lines_have_a_time_and_a_word, temporary_directory_enter,
