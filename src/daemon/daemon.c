@@ -27,6 +27,7 @@
 #include "daemon/leases/handover.h"
 #include "daemon/leases/journal_write.h"
 #include "daemon/leases/lock_events.h"
+#include "daemon/leases/lost_leases.h"
 #include "daemon/leases/mps_tenants.h"
 #include "daemon/leases/pool.h"
 #include "daemon/leases/probe_events.h"
@@ -246,6 +247,7 @@ static int restore_leases(struct pool *pool, struct berth_error *error)
     if (code < 0)
         return code;
     handover_restored(pool);
+    lost_leases_begin(pool);
     probe_events_begin(pool);
     prolog_epilog_restored(pool);
     mps_resume(pool->mps);

@@ -8,6 +8,7 @@
 #include "daemon/handlers/deferred_claims.h"
 #include "daemon/leases/engine_events.h"
 #include "daemon/leases/journal_write.h"
+#include "daemon/leases/lost_leases.h"
 #include "daemon/leases/pool.h"
 #include "daemon/mps/mps.h"
 #include "daemon/stream/followers.h"
@@ -43,7 +44,8 @@ static void journal_is_due(struct timer *timer)
 static bool is_idle(const struct pool *pool)
 {
     return pool->settings.own && pool->job_count == 0 && pool->clients.connection_count == 0 &&
-           !runner_is_busy(pool->runner) && !mps_is_busy(pool->mps);
+           !runner_is_busy(pool->runner) && !mps_is_busy(pool->mps) &&
+           !lost_leases_are_sought(pool);
 }
 
 static void idle_is_over(struct timer *timer)

@@ -17,6 +17,7 @@
 #include "daemon/leases/job.h"
 #include "daemon/leases/lease_ending.h"
 #include "daemon/leases/lease_warnings.h"
+#include "daemon/leases/lost_leases.h"
 #include "daemon/leases/pool.h"
 #include "daemon/leases/pool_news.h"
 #include "daemon/leases/prolog_epilog.h"
@@ -55,8 +56,9 @@ static void join_all(struct pool *pool)
     }
 }
 
-/* Claims and leases without a job: the journal ends before it, so no client was ever told of them.
- */
+/* Claims and leases without a job. The journal ends before it, so no client was ever told of them;
+ * or
+ * it is damaged, and lost_leases.h keeps the devices from being granted. */
 struct strays {
     struct pool *pool;
     struct id_list claims;
@@ -182,12 +184,11 @@ static int skip_ids(struct pool *pool, const struct replay *replay, struct berth
 static void add_problem(struct pool *pool, const struct journal_contents *contents,
                         const char *kept)
 {
-    const char *effect = "nothing is lost";
+    const char *effect =
+        contents->damages > 0 || contents->is_empty
+            ? "leases may be lost, whose devices are not granted before their processes end"
+            : "nothing is lost";
 
-    if (contents->damages > 0 || contents->is_empty)
-        effect = pool->settings.inventory == NULL
-                     ? "devices that a lost lease uses are not granted until its processes end"
-                     : "leases may be lost, whose devices are granted again";
     machine_report_add_problem(
         &pool->problems, "journal", "the pool's journal was damaged at byte %zu (%s); %s%s; %s",
         contents->first_damage, contents->reason.message,
@@ -208,7 +209,10 @@ static int report_damage(struct pool *pool, const struct replay *replay,
              log_quote(contents->reason.message).text,
              kept == NULL ? "none" : log_quote(kept).text);
     free(kept);
-    return contents->damages == 0 && !contents->is_empty ? 0 : skip_ids(pool, replay, error);
+    if (contents->damages == 0 && !contents->is_empty)
+        return 0;
+    lost_leases_note(pool, true);
+    return skip_ids(pool, replay, error);
 }
 
 int restore_read(struct pool *pool, struct berth_error *error)

@@ -8,6 +8,7 @@
 #include "daemon/journal/journal_records.h"
 #include "daemon/leases/device_drain.h"
 #include "daemon/leases/job.h"
+#include "daemon/leases/lost_leases.h"
 #include "daemon/leases/mps_events.h"
 #include "daemon/leases/pool.h"
 #include "daemon/leases/prolog_epilog.h"
@@ -139,6 +140,17 @@ static int take_epilog(struct replay *replay, const struct journal_record *recor
     return code;
 }
 
+static int take_lost(struct replay *replay, const struct journal_record *record,
+                     struct berth_error *error)
+{
+    struct kept_lost kept = {0};
+    int code = journal_decode_custom(record, &kept_lost_tagged, &kept, error);
+
+    if (code == 0)
+        lost_leases_note(replay->pool, kept.is_lost);
+    return code;
+}
+
 static int take_mps(struct replay *replay, const struct journal_record *record,
                     struct berth_error *error)
 {
@@ -175,6 +187,8 @@ int restore_records_apply(void *context, const struct journal_record *record,
         code = take_epilog(replay, record, error);
     else if ((int)record->event.type == KEEP_MPS)
         code = take_mps(replay, record, error);
+    else if ((int)record->event.type == KEEP_LOST)
+        code = take_lost(replay, record, error);
     return code < 0 ? code : 1;
 }
 

@@ -7,6 +7,7 @@
 #include "daemon/clients/permissions.h"
 #include "daemon/handlers/handle.h"
 #include "daemon/leases/device_drain.h"
+#include "daemon/leases/lost_leases.h"
 #include "daemon/leases/pool.h"
 
 static int check_message(struct connection *connection, const struct wire_message *message,
@@ -46,8 +47,10 @@ static void change_devices(struct connection *connection, const struct wire_mess
         if (code == 0 && drains)
             code = device_drain_set(pool, slot, message->text, optional_number_of(connection->uid),
                                     &error);
-        else if (code == 0)
+        if (code == 0 && !drains) {
             device_drain_clear(pool, slot);
+            lost_leases_release(pool, slot);
+        }
     }
     engine_resume(pool->engine);
     if (code < 0)

@@ -202,6 +202,23 @@ const struct tagged_table kept_mps_tagged = {
     .size = sizeof(struct kept_mps),
 };
 
+enum kept_lost_tag {
+    KEPT_LOST_IS_LOST = 1,
+};
+
+static const struct tagged_field lost_fields[] = {
+    [KEPT_LOST_IS_LOST] = {TAGGED_NUMBER(kept_lost, is_lost, true)},
+};
+
+static struct tagged_digest kept_lost_tagged_digest;
+
+const struct tagged_table kept_lost_tagged = {
+    .digest = &kept_lost_tagged_digest,
+    .fields = lost_fields,
+    .count = COUNT(lost_fields),
+    .size = sizeof(struct kept_lost),
+};
+
 char *journal_records_boot_id(void)
 {
     struct text content = {0};

@@ -28,6 +28,7 @@ enum keep_type {
     KEEP_DRAIN,
     KEEP_EPILOG,
     KEEP_MPS,
+    KEEP_LOST,
 };
 
 /* The first record: which boot and which devices it is about. */
@@ -101,9 +102,16 @@ struct kept_mps {
     char *log;
 };
 
+/* Records of an earlier journal were lost, and the search for the processes of their leases is not
+ * over; or it is. */
+struct kept_lost {
+    bool is_lost;
+};
+
 extern const struct tagged_table kept_devices_tagged;
 extern const struct tagged_table kept_drain_tagged;
 extern const struct tagged_table kept_epilog_tagged;
+extern const struct tagged_table kept_lost_tagged;
 extern const struct tagged_table kept_mps_tagged;
 extern const struct tagged_table kept_pool_tagged;
 extern const struct tagged_table kept_job_tagged;

@@ -25,6 +25,7 @@ enum handover {
     HANDOVER_LINGERS = 1 << 1, /* processes of ended leases are on it */
     HANDOVER_EPILOG = 1 << 2,  /* the epilog runs, or waits for its turn */
     HANDOVER_MPS = 1 << 3,     /* its MPS control daemon has not ended */
+    HANDOVER_LOST = 1 << 4,    /* a lease that a damaged journal lost may use it */
 };
 
 /* Creates pool->handovers. Fails with BERTH_ERROR_MEMORY. */

@@ -7,6 +7,7 @@
 #include "daemon/journal/journal_records.h"
 #include "daemon/leases/device_drain.h"
 #include "daemon/leases/job.h"
+#include "daemon/leases/lost_leases.h"
 #include "daemon/leases/mps_events.h"
 #include "daemon/leases/pool.h"
 #include "daemon/leases/prolog_epilog.h"
@@ -153,6 +154,18 @@ void journal_write_mps(struct pool *pool, const struct kept_mps *kept)
     write_record(pool, encode_mps(pool, kept, &pool->record));
 }
 
+static int encode_lost(struct pool *pool, bool is_lost, struct text *out)
+{
+    return journal_encode_custom(KEEP_LOST, pool_clock_now(&pool->clock), &kept_lost_tagged,
+                                 &(struct kept_lost){.is_lost = is_lost}, out);
+}
+
+void journal_write_lost(struct pool *pool, bool is_lost)
+{
+    text_clear(&pool->record);
+    write_record(pool, encode_lost(pool, is_lost, &pool->record));
+}
+
 /* ---- Checkpoints ---- */
 
 struct dumping {
@@ -211,6 +224,8 @@ static int dump_all(struct pool *pool, struct text *out)
     struct kept_epilog epilog;
     struct kept_mps mps;
 
+    if (dumping.code == 0 && lost_leases_are_sought(pool))
+        dumping.code = encode_lost(pool, true, out);
     if (dumping.code == 0 && pool->probe_poll != NULL && devices > 0)
         dumping.code = encode_devices(pool, 0, devices, out);
 

@@ -7,6 +7,7 @@
 #define DAEMON_LEASES_JOURNAL_WRITE_H
 
 #include <berth/error.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ended_job;
@@ -27,6 +28,8 @@ void journal_write_drain(struct pool *pool, uint32_t slot);
 void journal_write_epilog(struct pool *pool, uint32_t slot);
 /* Writes the state of a device's MPS control daemon. */
 void journal_write_mps(struct pool *pool, const struct kept_mps *kept);
+/* Writes whether the processes of lost leases are searched for. */
+void journal_write_lost(struct pool *pool, bool is_lost);
 
 /* Replaces the journal by one that holds only the present state. Fails with BERTH_ERROR_MEMORY,
  * _IO, _PERMISSION or _NOT_FOUND, and leaves the journal unchanged then. */

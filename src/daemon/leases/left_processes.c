@@ -5,6 +5,7 @@
 
 #include "base/text/quantity.h"
 #include "daemon/leases/job.h"
+#include "daemon/leases/lost_leases.h"
 #include "daemon/leases/mps_search.h"
 #include "daemon/leases/pool.h"
 #include "daemon/mps/mps.h"
@@ -100,5 +101,6 @@ void left_processes_describe(const struct pool *pool, struct problem_list *probl
     describe_left_of_mps(&description);
     text_finish(&description.owner);
     foreign_processes_each(&pool->foreign, describe_foreign, &description);
+    lost_leases_describe(pool, NAMED_MAX, problems);
     reader_pool_each_stalled(pool->readers, describe_stalled, &description);
 }

@@ -7,6 +7,7 @@
 #include "daemon/leases/device_drain.h"
 #include "daemon/leases/handover.h"
 #include "daemon/leases/lease_warnings.h"
+#include "daemon/leases/lost_leases.h"
 #include "daemon/leases/mps_events.h"
 #include "daemon/leases/notify_program.h"
 #include "daemon/leases/pool_news.h"
@@ -38,6 +39,7 @@ static const struct pool_part parts[] = {
     {prolog_epilog_init, prolog_epilog_finish},
     {lease_warnings_init, lease_warnings_finish},
     {reader_events_init, reader_events_finish},
+    {lost_leases_init, lost_leases_finish},
     {mps_events_init, mps_events_finish},
     {job_init_pool, job_finish_pool},
 };

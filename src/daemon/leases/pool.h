@@ -153,6 +153,7 @@ struct pool {
     struct device_drain *drains; /* by slot */
     unsigned char *handovers;    /* by slot: the reasons why it is not granted yet */
     bool unasked;                /* one of the reasons is a report that was not requested yet */
+    struct lost_leases *lost_leases;
     struct squatters *squatters;
     struct runner *runner;
     struct check *checks; /* by slot */

@@ -7,6 +7,7 @@
 #include "daemon/leases/engine_events.h"
 #include "daemon/leases/handover.h"
 #include "daemon/leases/lease_warnings.h"
+#include "daemon/leases/lost_leases.h"
 #include "daemon/leases/pool.h"
 #include "daemon/leases/squatter_watch.h"
 #include "daemon/stream/followers.h"
@@ -49,6 +50,7 @@ static int take_report(void *context, struct machine_report *report, struct bert
     int code = device_report_apply(pool, report, error);
 
     handover_looked(pool);
+    lost_leases_reported(pool);
     if (pool->is_restoring)
         return code;
     engine_resume(pool->engine);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "daemon/leases/journal_write.h"
+#include "daemon/leases/lost_leases.h"
 #include "daemon/restore.h"
 #include "support/daemons/played_locks.h"
 #include "support/daemons/played_probe.h"
@@ -98,6 +99,7 @@ static inline struct pool *restore(struct place *place)
 
     pool->journaling = true;
     engine_pause(pool->engine);
+    lost_leases_begin(pool);
     assert_int_equal(restore_holders(pool, NULL), 0);
     engine_resume(pool->engine);
     engine_close_restored(pool->engine);

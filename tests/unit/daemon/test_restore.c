@@ -17,6 +17,7 @@
 #include "daemon/journal/journal_records.h"
 #include "daemon/leases/device_drain.h"
 #include "daemon/leases/journal_write.h"
+#include "daemon/leases/lost_leases.h"
 #include "daemon/leases/prolog_epilog.h"
 #include "support/daemons/pool_stage.h"
 #include "support/daemons/restored_pools.h"
@@ -314,7 +315,8 @@ static void a_damaged_journal_is_kept_and_skips_ids(void **state)
     assert_string_equal(pool->problems.items[0].backend, "journal");
     assert_contains(pool->problems.items[0].message, "the pool's journal was damaged at byte ");
     assert_contains(pool->problems.items[0].message,
-                    ".damaged; leases may be lost, whose devices are granted again");
+                    ".damaged; leases may be lost, whose devices are not granted before "
+                    "their processes end");
     assert_contains(pool_stage_log(place->after), "damages=1 ");
     snprintf(kept, sizeof(kept), "%s.damaged", place->path);
     assert_int_equal(stat(kept, &status), 0);
@@ -322,6 +324,87 @@ static void a_damaged_journal_is_kept_and_skips_ids(void **state)
     job = pool_stage_claim(place->after, &(struct stage_claim){.words = "opportunistic=1"});
     assert_true(job->by_id.id > 1000000);
     text_finish(&content);
+}
+
+/* Damages the n-th record from behind, beyond repair. Returns its type; 0: there is none. */
+static int damage_record(const struct text *content, size_t used, size_t number)
+{
+    size_t starts[64];
+    size_t count = 0;
+
+    for (size_t at = 0; at < used;) {
+        struct journal_record record = {0};
+        size_t length;
+
+        assert_int_equal(journal_decode(content->bytes + at, used - at, &record, &length, NULL),
+                         JOURNAL_COMPLETE);
+        journal_record_finish(&record);
+        assert_true(count < COUNT(starts));
+        starts[count++] = at;
+        at += length;
+    }
+    if (number >= count)
+        return 0;
+    content->bytes[starts[count - 1 - number] + JOURNAL_HEADER_SIZE] ^= 0x55;
+    content->bytes[starts[count - 1 - number] + JOURNAL_HEADER_SIZE + 1] ^= 0x55;
+    return (unsigned char)content->bytes[starts[count - 1 - number] + 1];
+}
+
+/* Whichever record is lost: the device of the running command is not granted. */
+static void no_lost_record_frees_a_device(void **state)
+{
+    struct place *place = *state;
+    struct text content;
+    size_t used;
+    int type = 1;
+
+    claim(place, "gpus=1", LEASE_HOLD_PROCESS, getpid());
+    write_journal(place);
+    used = place->before->pool.journal.used;
+    for (size_t number = 0; type != 0; number++) {
+        struct pool *pool;
+        struct slot_view view;
+
+        content = read_file(place);
+        type = damage_record(&content, used, number);
+        write_file(place, content.bytes, content.length);
+        pool = restore(place);
+        for (int i = 0; type != 0 && i < LOST_LEASES_ANSWERS; i++) {
+            struct reader_answer answer = {0};
+            struct reader_process *process;
+
+            process = played_readers_add(&answer, getpid(), READER_FOUND);
+            process->lease = 1;
+            process->devices = copy_of("nvidia0");
+            process->uid = optional_number_of(STAGE_USER);
+            played_readers_answer(played_readers_query(pool->readers, READER_MARKED), &answer);
+            pool_stage_go_on(place->after, LOST_LEASES_EVERY);
+        }
+        engine_get_slot(pool->engine, 0, &view);
+        if (!view.taken && (view.blocks & BLOCK_DIRTY) == 0)
+            fail_msg("record type %d frees the device", type);
+        engine_get_slot(pool->engine, 1, &view);
+        if (view.taken || view.blocks != 0)
+            fail_msg("record type %d blocks another device", type);
+        text_finish(&content);
+        write_journal(place);
+    }
+}
+
+/* The next daemon knows from its whole journal that the search is not over. */
+static void the_search_outlives_the_daemon(void **state)
+{
+    struct place *place = *state;
+    struct pool *pool;
+
+    lost_leases_note(&place->before->pool, true);
+    write_journal(place);
+    pool = read_again(place);
+    assert_true(lost_leases_are_sought(pool));
+    assert_int_equal(pool->problems.count, 0);
+    journal_write_lost(&place->before->pool, false);
+    pool = read_again(place);
+    assert_false(lost_leases_are_sought(pool));
 }
 
 /* One wrong byte is put right, and nothing is lost. */
@@ -439,6 +522,8 @@ int main(void)
         AT_PLACE(the_devices_of_the_hardware_are_restored),
         AT_PLACE(strays_are_ended),
         AT_PLACE(a_torn_end_is_ignored),
+        AT_PLACE(no_lost_record_frees_a_device),
+        AT_PLACE(the_search_outlives_the_daemon),
         AT_PLACE(a_damaged_journal_is_kept_and_skips_ids),
         AT_PLACE(a_repaired_journal_loses_nothing),
         AT_PLACE(an_empty_journal_is_damage),
