@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/restore.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -150,21 +149,6 @@ int restore_devices(struct pool *pool, struct machine *ret_machine, struct berth
     return 0;
 }
 
-/* Keeps the file: the next checkpoint replaces it under its name. Returns the path of the copy, or
- * NULL if it could not be made. */
-static char *keep_damaged(const struct pool *pool)
-{
-    struct text path = {0};
-
-    text_append_format(&path, "%s.damaged", pool->journal_path);
-    if (!text_failed(&path) &&
-        ((unlink(path.bytes) < 0 && errno != ENOENT) || link(pool->journal_path, path.bytes) < 0)) {
-        text_finish(&path);
-        return NULL;
-    }
-    return text_detach(&path);
-}
-
 /* Continues the ids far beyond those that the journal shows: a lost record may have had larger
  * ones, and an id that is used again would end the processes of a former lease. Where the journal
  * shows none, the seconds since 1970 are more than the pool can have used. */
@@ -198,7 +182,7 @@ static void add_problem(struct pool *pool, const struct journal_contents *conten
 static int report_damage(struct pool *pool, const struct replay *replay,
                          struct journal_contents *contents, struct berth_error *error)
 {
-    char *kept = keep_damaged(pool);
+    char *kept = journal_file_keep_damaged(pool->journal_path);
 
     if (contents->is_empty)
         error_set(&contents->reason, BERTH_ERROR_SYNTAX, "the file is empty");

@@ -129,6 +129,19 @@ int journal_file_make(struct journal_file *file, const char *path, const struct 
     return code;
 }
 
+char *journal_file_keep_damaged(const char *path)
+{
+    struct text kept = {0};
+
+    text_append_format(&kept, "%s.damaged", path);
+    if (!text_failed(&kept) &&
+        ((unlink(kept.bytes) < 0 && errno != ENOENT) || link(path, kept.bytes) < 0)) {
+        text_finish(&kept);
+        return NULL;
+    }
+    return text_detach(&kept);
+}
+
 int journal_file_reserve(struct journal_file *file, size_t need, struct berth_error *error)
 {
     if (file->size - file->used >= need + SPARE)

@@ -36,6 +36,10 @@ struct journal_file {
  * _MEMORY, and changes nothing then. */
 int journal_file_make(struct journal_file *file, const char *path, const struct text *content,
                       struct berth_error *error);
+/* Keeps the file `path` as `path`.damaged; the next file that is made replaces it under its name.
+ * Returns the path of the kept file, which the caller frees, or NULL if it cannot be kept. */
+char *journal_file_keep_damaged(const char *path);
+
 /* Closes the file and drops the waiting records. */
 void journal_file_finish(struct journal_file *file);
 

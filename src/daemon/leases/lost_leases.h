@@ -25,7 +25,7 @@ struct pool;
 /* The processes are asked for so often before a device is free: one may become the lease's program
  * at the moment of the first question. This is also the least time between two questions. */
 enum { LOST_LEASES_ANSWERS = 2 };
-#define LOST_LEASES_EVERY DURATION_SECOND
+#define LOST_LEASES_EVERY (DURATION_SECOND / 2)
 
 /* The time between questions while there are more marked processes than an answer has. */
 #define LOST_LEASES_PARTIAL_EVERY (10 * DURATION_SECOND)

@@ -10,9 +10,10 @@ import pytest
 import wire
 from daemons import start_daemon
 from steps import test_steps
-from waiting import look
+from waiting import look, until
 
 DEVICES = 4
+SEARCHES = "no device is granted before berth-reader"
 NOT_FOUND = wire.ERRORS["NOT_FOUND"]
 
 
@@ -79,12 +80,13 @@ def check_restored(pool, claimed, content):
     journal_of(pool).write_bytes(content)
     daemon = start_daemon(pool)
     with wire.connect(str(pool.socket)) as client:
-        seen = client.look()
         leases, claims = claimed.ask(client)
+        seen = client.look()
         taken = [device for devices in leases.values() for device in devices]
         assert len(taken) == len(set(taken)), "a device has two holders"
         assert {lease["id"] for lease in seen["leases"]} == set(leases)
         assert [claim["id"] for claim in seen["claims"]] == claims == sorted(claims)
+        until(lambda: SEARCHES not in str(client.look()["problems"]), "the end of the search for lost leases")
         for lease in leases:
             client.release(lease)
         for _ in claims:  # the waiting claims get their turn
