@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 from many_commands import ManyCommands
@@ -141,6 +142,41 @@ def test_own_daemon(pool_of, newer, number):
     [second] = pool.daemons()
     assert runs(second, newer / "berthd")
     finish(pool, many, gate, before)
+
+
+@pytest.fixture
+def older():
+    """Another build, in its build directory: that of an older version, which BERTH_OLDER_BUILD names, or this one."""
+    return Path(os.environ.get("BERTH_OLDER_BUILD") or os.path.dirname(os.environ["BERTH"]))
+
+
+@NUMBERS
+def test_two_versions_in_turn(pool_of, newer, older, number):
+    """An older and a newer daemon in turn: each restores what the other wrote, with what happened meanwhile."""
+    pool = pool_of(LEASES)
+    pool.socket = pool.sandbox.directory / "machine.sock"
+    pool.sandbox.environment["BERTH_SOCKET"] = str(pool.socket)
+    args = ["--socket", pool.socket, "--inventory", pool.inventory]
+    many = ManyCommands(pool)
+    daemon = pool.sandbox.start([older / "berthd", *args])
+    until_served(pool.socket)
+    gate = fill(pool, many)
+    before = picture(pool)
+    [drained, *_] = before[0][0][2]
+    for place in (newer, older, newer, older, newer):
+        daemon.kill(number)
+        daemon.wait()
+        daemon = pool.sandbox.start([place / "berthd", *args])
+        until_pending(pool, CLAIMS)
+        assert runs(daemon.pid, place / "berthd")
+        assert picture(pool) == before
+        assert "journal" not in [problem["backend"] for problem in look(pool).get("problems", [])]
+        # The daemon writes records of its own beside those that it has restored.
+        assert pool.berth("drain" if place == newer else "undrain", drained).code == 0
+    assert pool.berth("undrain", drained).code == 0
+    finish(pool, many, gate, before)
+    daemon.kill(signal.SIGTERM)
+    assert daemon.wait() == 0
 
 
 def test_nobody_waits(pool_of, newer):
