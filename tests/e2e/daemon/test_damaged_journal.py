@@ -11,7 +11,6 @@ import wire
 from daemons import start_daemon
 from steps import test_steps
 
-KEPT_JOB = 129
 DEVICES = ["nvidia0", "nvidia1", "nvidia2"]
 HELD = 3
 
@@ -168,7 +167,7 @@ def last_of(content, kind):
 
 def test_lost_lease_in_status(scene):
     """The process is named, and its end frees the device."""
-    scene.start(lose(scene.content, last_of(scene.content, KEPT_JOB)))
+    scene.start(lose(scene.content, last_of(scene.content, journals.KEPT_JOB)))
     scene.check()
     holder = scene.holders.pop()
     problems = json.loads(scene.pool.berth("status", "--json").stdout)["problems"]
@@ -184,7 +183,7 @@ def test_lost_lease_in_status(scene):
 
 def test_undrain_grants_the_device_of_a_lost_lease(scene):
     """An administrator knows better."""
-    scene.start(lose(scene.content, last_of(scene.content, KEPT_JOB)))
+    scene.start(lose(scene.content, last_of(scene.content, journals.KEPT_JOB)))
     scene.check()
     assert scene.pool.berth("undrain", DEVICES[-1]).code == 0
     with wire.connect(str(scene.pool.socket)) as client:
@@ -194,7 +193,7 @@ def test_undrain_grants_the_device_of_a_lost_lease(scene):
 def test_readers_that_do_not_start(scene):
     """Without an answer nothing is granted, and status says why."""
     scene.pool.sandbox.environment["BERTH_READER"] = "/bin/false"
-    scene.start(lose(scene.content, last_of(scene.content, KEPT_JOB)))
+    scene.start(lose(scene.content, last_of(scene.content, journals.KEPT_JOB)))
     with wire.connect(str(scene.pool.socket)) as client:
         with pytest.raises(TimeoutError):
             client.receive(client.send_claim({"wanted": ["nvidia3"]}), kinds=("GRANTED",), timeout=3)

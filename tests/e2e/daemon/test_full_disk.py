@@ -2,6 +2,7 @@
 """The journal's disk is full: without a record there is no grant, and no grant is lost."""
 import signal
 
+import journals
 import pytest
 import wire
 from programs import TIMEOUT
@@ -119,6 +120,31 @@ def exhaust(client, other, first):
             lease = client.receive(kinds=("GRANTED",), timeout=0)["id"]
         except TimeoutError:
             return lease, number
+
+
+def test_damaged_journal_on_a_full_disk(full):
+    """No daemon starts without room for a new journal. The damaged one stays, and what it lost is searched for by the
+    first daemon that has room."""
+    holder = full.hold("-n2")
+    full.end_daemon(signal.SIGKILL)
+    path = full.directory / "berth.journal"
+    damaged = bytearray(path.read_bytes())
+    start, end, _ = [record for record in journals.records(damaged) if record[2] == journals.KEPT_JOB][-1]
+    damaged[start + journals.HEADER.size] ^= 0x55
+    damaged[end - 1] ^= 0xAA
+    path.write_bytes(damaged)
+    full.disk.fill()
+    for _ in range(2):
+        done = full.berth("run", "true")
+        assert done.code == 125
+        assert "No space left on device" in done.stderr and done.stderr.count("\n") == 1
+        assert path.read_bytes() == damaged
+    (full.disk.outside / "filler").unlink()
+    assert full.berth("run", "-n2", "--wait", "10s", "true").code == 0
+    assert full.berth("run", "-n3", "--nonblock", "true").code == 123
+    assert path.with_name("berth.journal.damaged").read_bytes() == damaged
+    full.let_go(holder)
+    assert full.berth("run", "-n4", "--wait", "10s", "true").code == 0
 
 
 @pytest.mark.parametrize("killed", [False, True])

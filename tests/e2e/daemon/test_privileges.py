@@ -22,6 +22,9 @@ KILL = 1 << 5
 READING = 1 << 2 | 1 << 19
 USERS = 1 << 6 | 1 << 7
 
+# How the daemon exits without its launcher, which the kernel may kill when memory is short.
+LOST_LAUNCHER = "125"
+
 UNIT_RIGHTS = "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"
 
 
@@ -417,14 +420,25 @@ def test_the_launcher_has_nothing_of_the_daemon(machine, nobody):
     processes.wait_for_end(launcher)
 
 
+@pytest.mark.parametrize("kind", ["system", "user"])
+def test_the_unit_starts_a_daemon_that_has_failed(source_root, kind):
+    """The exit code of a daemon whose launcher was killed is none of those that end the service."""
+    text = (source_root / "systemd" / kind / "berthd.service.in").read_text()
+    says = dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
+    assert says["Restart"] == "on-failure"
+    assert LOST_LAUNCHER not in says["RestartPreventExitStatus"].split()
+
+
 def test_without_its_launcher_the_daemon_ends(machine, nobody):
     """A service manager starts another one, which has the rights again, and the leases."""
     daemon = start_as_root(machine, "--user", nobody.pw_name)
     holder = start_as(machine, ALICE, "run", "sh", "-c", "echo holding; exec cat")
     holder.wait_for_line("^holding$")
     os.kill(launcher_of(daemon), signal.SIGKILL)
-    assert daemon.wait() == 125
+    assert daemon.wait() == int(LOST_LAUNCHER)
     daemon_log.wait_for(machine.log, "launcher", what="lost")
+    [failure] = [entry for entry in daemon_log.entries(machine.log) if entry.word == "error"]
+    assert "berth-launcher has ended" in str(failure)
     daemon = start_as_root(machine, "--user", nobody.pw_name)
     assert [lease["pid"] for lease in look(machine)["leases"]] == [holder.pid]
     machine.let_go(holder)

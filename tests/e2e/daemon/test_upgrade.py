@@ -5,7 +5,10 @@ import shutil
 import signal
 from pathlib import Path
 
+import journals
 import pytest
+import wire
+from daemons import start_daemon
 from many_commands import ManyCommands
 from waiting import look, until, until_pending, until_served
 
@@ -177,6 +180,80 @@ def test_two_versions_in_turn(pool_of, newer, older, number):
     finish(pool, many, gate, before)
     daemon.kill(signal.SIGTERM)
     assert daemon.wait() == 0
+
+
+# ---- Journals of other versions ----
+
+FIXED_BOOT = b"00000000-0000-4000-8000-000000000000"
+
+
+def boot_id():
+    return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+
+
+def restored_claims(client, count):
+    """Return the devices of the leases, and the ids of the claims, of the tokens 2^64 + 1 and so on."""
+    leases, claims = {}, []
+    for number in range(1, count + 1):
+        try:
+            answer = client.answer(client.send_claim({}, 2**64 + number, resume=True), ("GRANTED", "WAITING"))
+        except wire.Refused as refusal:
+            assert refusal.error == wire.ERRORS["NOT_FOUND"]
+            continue
+        assert answer["id"] == number
+        if answer["type"] == "GRANTED":
+            leases[number] = [device["id"] for device in answer["devices"]]
+        else:
+            claims.append(number)
+    return leases, claims
+
+
+def check_stored(pool, content):
+    """Check that a daemon has all of the stored journal; tests/data/journals/README.md says what that is."""
+    pool.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (pool.directory / "berth.journal").write_bytes(content)
+    daemon = start_daemon(pool)
+    with wire.connect(str(pool.socket)) as client:
+        assert restored_claims(client, 6) == ({1: ["nvidia0"], 2: ["nvidia1", "nvidia2"]}, [4, 5, 6])
+        seen = client.look()
+        assert "journal" not in [problem["backend"] for problem in seen.get("problems", [])]
+        [first, second] = seen["leases"]
+        assert (first["command"], second["name"]) == ("python train.py", "wide")
+        [drained] = [slot for slot in seen["slots"] if slot["device"]["id"] == "nvidia3"]
+        assert drained["reason"] == "a loose cable"
+        client.release(1)
+        client.release(2)
+        assert client.receive(kinds=("GRANTED",))["id"] == 4
+    daemon.kill(signal.SIGKILL)
+    daemon.wait()
+    daemon.close()
+    pool.sandbox.programs.remove(daemon)
+
+
+@pytest.fixture
+def stored(pool_of, source_root):
+    """A pool of the stored journals' devices."""
+    pool = pool_of(4)
+    shutil.copy(source_root / "tests/data/journals/inventory.yaml", pool.inventory)
+    return pool
+
+
+def stored_journals(source_root):
+    found = sorted((source_root / "tests/data/journals").glob("*.journal"))
+    assert found
+    ours = [journals.replaced(path.read_bytes(), FIXED_BOOT, boot_id()) for path in found]
+    return [journals.with_number(data, journals.KEPT_JOB, journals.KEPT_JOB_PID, os.getpid()) for data in ours]
+
+
+def test_stored_journals(stored, source_root):
+    for content in stored_journals(source_root):
+        check_stored(stored, content)
+
+
+def test_what_a_newer_daemon_may_write(stored, source_root):
+    """Records and fields that this daemon does not know are skipped."""
+    for content in stored_journals(source_root):
+        check_stored(stored, journals.extended(content))
 
 
 def test_nobody_waits(pool_of, newer):

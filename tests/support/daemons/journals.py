@@ -5,6 +5,11 @@ import struct
 FORMAT = 0xB1
 HEADER = struct.Struct("<BBIHI")
 KEPT_POOL = 128
+KEPT_JOB = 129
+KEPT_JOB_PID = 5
+TIME_SIZE = 8
+UNKNOWN_TAG = 0x7FFF
+UNKNOWN_TYPES = (100, 250)
 
 
 def crc32c(data):
@@ -39,3 +44,38 @@ def replaced(data, old, new):
     record = bytearray(record.replace(old, new))
     record[8:12] = struct.pack("<I", crc32c(bytes(record[:8] + record[12:])))
     return bytes(record) + data[end:]
+
+
+def record(kind, payload):
+    """Returns a record with these bytes after its header."""
+    begin = struct.pack("<BBI", FORMAT, kind, len(payload))
+    begin += struct.pack("<H", crc32c(begin) & 0xFFFF)
+    return begin + struct.pack("<I", crc32c(begin + payload)) + payload
+
+
+def extended(data):
+    """Returns the journal as a newer daemon may write it: with a further field in each record, and with records of
+    unknown types, one of the engine and one of the daemon."""
+    field = struct.pack("<HI", UNKNOWN_TAG, 3) + b"new"
+    parts = []
+    for start, end, kind in records(data):
+        parts.append(record(kind, data[start + HEADER.size : end] + field))
+        parts += [record(unknown, bytes(TIME_SIZE) + field) for unknown in UNKNOWN_TYPES]
+    return b"".join(parts)
+
+
+def with_number(data, kind, tag, number):
+    """Returns the journal with this number in the field `tag` of all records of a type."""
+    parts = []
+    for start, end, found in records(data):
+        payload = data[start + HEADER.size : end]
+        if found == kind:
+            fields, at = payload[:TIME_SIZE], TIME_SIZE
+            while at < len(payload):
+                name, length = struct.unpack_from("<HI", payload, at)
+                value = struct.pack("<Q", number) if name == tag else payload[at + 6 : at + 6 + length]
+                fields += struct.pack("<HI", name, len(value)) + value
+                at += 6 + length
+            payload = fields
+        parts.append(record(found, payload))
+    return b"".join(parts)

@@ -3,9 +3,13 @@
 
 #include "daemon/journal/journal_file.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/system/file.h"
 #include "support/assert_error.h"
@@ -163,6 +167,32 @@ static void it_is_long_when_it_is_worth_making_anew(void **state)
     text_finish(&content);
 }
 
+/* A damaged file is kept under another name, without space for a copy. */
+static void a_damaged_file_is_kept(void **state)
+{
+    struct stat before;
+    struct stat after;
+    char *kept;
+    int descriptor;
+
+    (void)state;
+    assert_null(journal_file_keep_damaged(path));
+    descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(descriptor >= 0);
+    close(descriptor);
+    for (int i = 0; i < 2; i++) {
+        kept = journal_file_keep_damaged(path);
+        assert_string_equal(kept, "pool.journal.damaged");
+        assert_int_equal(stat(path, &before), 0);
+        assert_int_equal(stat(kept, &after), 0);
+        assert_int_equal(before.st_ino, after.st_ino);
+        free(kept);
+    }
+    assert_int_equal(unlink("pool.journal.damaged"), 0);
+    assert_int_equal(mkdir("pool.journal.damaged", 0700), 0);
+    assert_null(journal_file_keep_damaged(path));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +202,8 @@ int main(void)
                                         temporary_directory_enter, temporary_directory_leave),
         cmocka_unit_test_setup_teardown(what_cannot_be_made_leaves_the_old,
                                         temporary_directory_enter, temporary_directory_leave),
+        cmocka_unit_test_setup_teardown(a_damaged_file_is_kept, temporary_directory_enter,
+                                        temporary_directory_leave),
         cmocka_unit_test_setup_teardown(a_full_disk_loses_nothing, temporary_directory_enter,
                                         temporary_directory_leave),
         cmocka_unit_test_setup_teardown(it_is_long_when_it_is_worth_making_anew,
