@@ -225,3 +225,20 @@ def test_hardware_in_use_is_not_granted(pool_with, listed):
     pool.let_go(holder)
     pool.says([0, 1])
     assert pool.berth("run", "--wait", "10s", "--device", "nvidia0", "true").code == 0
+
+
+def test_hardware_that_cannot_be_looked_at(pool_with):
+    """The probe does not start either: an administrator decides."""
+    pool = pool_with([0, 1])
+    holder = pool.hold("--device", "nvidia0")
+    pool.end_daemon(signal.SIGKILL)
+    path = pool.directory / "berth.journal"
+    content = journals.used(path.read_bytes())
+    path.write_bytes(lose(content, last_of(content, journals.KEPT_JOB)))
+    pool.sandbox.environment["BERTH_PROBE"] = "/bin/false"
+    assert pool.berth("run", "--wait", "3s", "true").code == 123
+    assert "before there is a report of the hardware" in pool.berth("status", "--json").stdout
+    assert pool.berth("undrain", "nvidia1").code == 0
+    assert pool.berth("run", "--wait", "3s", "--device", "nvidia1", "true").code == 0
+    assert pool.berth("run", "--nonblock", "--device", "nvidia0", "true").code == 123
+    pool.let_go(holder)

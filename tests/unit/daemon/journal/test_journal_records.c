@@ -39,6 +39,18 @@ static void pass_through(enum keep_type type, const struct tagged_table *writer,
     text_finish(&bytes);
 }
 
+static void the_search_for_lost_leases_comes_back(void **state)
+{
+    const struct kept_lost values[] = {{.is_lost = true}, {.is_lost = false}};
+    struct kept_lost back;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        pass_through(KEEP_LOST, &kept_lost_tagged, &values[i], &kept_lost_tagged, &back);
+        assert_int_equal(back.is_lost, values[i].is_lost);
+    }
+}
+
 static void a_pool_comes_back(void **state)
 {
     const struct kept_pool kept = {.boot = (char *)"0b-1",
@@ -336,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_comes_back),
+        cmocka_unit_test(the_search_for_lost_leases_comes_back),
         cmocka_unit_test(a_job_comes_back),
         cmocka_unit_test(an_end_comes_back),
         cmocka_unit_test(a_drain_comes_back),
