@@ -91,7 +91,7 @@ static enum reader_state judge_by_mark(struct proc_question *question, struct pr
     case PROCESS_MARK_NONE:
         if (request->containers_matter && age < CONTAINER_START_MAX &&
             process_mark_may_follow(question->files, pid, request->since))
-            return READER_LATER;
+            return READER_CONTAINER;
         break;
     case PROCESS_MARK_UNREADABLE:
         break;

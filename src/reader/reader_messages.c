@@ -90,7 +90,7 @@ enum reader_process_tag {
 
 static const struct tagged_field process_fields[] = {
     [PROCESS_PID] = {PID(reader_process, pid), .required = true},
-    [PROCESS_STATE] = {TAGGED_NUMBER(reader_process, state, READER_FOREIGN), .required = true},
+    [PROCESS_STATE] = {TAGGED_NUMBER(reader_process, state, READER_CONTAINER), .required = true},
     [PROCESS_HAS_DESCRIPTOR] = {TAGGED_NUMBER(reader_process, has_descriptor, true)},
     [PROCESS_UID] = {TAGGED_MEMBER(reader_process, uid, maybe), .max = UINT32_MAX},
     [PROCESS_PARENT] = {PID(reader_process, parent)},

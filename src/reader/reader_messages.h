@@ -96,11 +96,12 @@ enum reader_state {
     READER_FOUND = 1,   /* DESCRIBE, MARKED: it runs */
     READER_GONE = 2,    /* DESCRIBE: there is no such process, or it is a zombie */
     READER_OURS = 3,    /* LEFTOVERS: it belongs to one of the leases */
-    READER_LATER = 4,   /* LEFTOVERS: it may belong to one: it is becoming a program at this moment,
-                         * or a container starts with it. Ask again in a few milliseconds */
+    READER_LATER = 4,   /* LEFTOVERS: it may belong to one: it is becoming a program at this moment.
+                         * Ask again in a few milliseconds */
     READER_STALLED = 5, /* it stalled a reader: nothing but its uid is known */
     READER_FOREIGN = 6, /* LEFTOVERS: it carries the mark of one of the leases, but it is root's, as
                          * after sudo: the lease's user could not end it */
+    READER_CONTAINER = 7, /* LEFTOVERS: as READER_LATER, but a container starts with it */
 };
 
 /* A process. Facts that the question does not ask for, or that are unknown, are 0, NULL or empty.

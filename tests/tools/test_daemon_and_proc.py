@@ -26,4 +26,4 @@ def test_the_daemon_names_no_file_of_a_process(source_root):
             if not text.startswith(HARMLESS):
                 found.setdefault(path.name, []).append(text)
     # The directory itself: the kernel answers stat() without waiting for the process.
-    assert found == {"handle_adopt.c": ["/proc/%d"]}
+    assert found == {"pidfd.c": ["/proc/%d"]}

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +72,21 @@ bool pidfd_user(int descriptor, uint32_t *ret_uid)
     if (!pidfd_info_read(descriptor, &facts))
         return false;
     *ret_uid = facts.real_uid;
+    return true;
+}
+
+bool pidfd_find_user(int descriptor, pid_t pid, uint32_t *ret_uid)
+{
+    struct stat status;
+    char path[64];
+
+    if (pidfd_user(descriptor, ret_uid))
+        return true;
+    snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+    /* The number was not used again if the process still runs afterwards. */
+    if (stat(path, &status) < 0 || pidfd_has_ended(descriptor))
+        return false;
+    *ret_uid = status.st_uid;
     return true;
 }
 

@@ -30,6 +30,11 @@ int pidfd_exit_code(int descriptor);
 /* Finds the real uid of a process. Returns false if it has ended, or before Linux 6.13. */
 bool pidfd_user(int descriptor, uint32_t *ret_uid);
 
+/* As pidfd_user(). Before Linux 6.13 it finds the effective uid: the owner of the process's
+ * directory in /proc, of which nothing else is read, so that this never blocks. Returns false if
+ * the process has ended, or if /proc hides it. */
+bool pidfd_find_user(int descriptor, pid_t pid, uint32_t *ret_uid);
+
 /* Sends a signal; does nothing if the process has ended. */
 void pidfd_signal(int descriptor, int number);
 

@@ -2,10 +2,8 @@
 #include "daemon/handlers/handle_adopt.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -389,19 +387,12 @@ static int check_user(struct connection *connection, pid_t pid, uint32_t *ret_ui
                       struct berth_error *error)
 {
     int descriptor = pid == pool_of(connection)->pid ? -1 : pidfd_open_process(pid);
-    struct stat status;
-    char path[64];
     uint32_t uid = 0;
     bool is_known;
 
     if (descriptor < 0)
         return set_gone_error(pid, error);
-    is_known = pidfd_user(descriptor, &uid);
-    if (!is_known) {
-        snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-        is_known = stat(path, &status) == 0;
-        uid = status.st_uid;
-    }
+    is_known = pidfd_find_user(descriptor, pid, &uid);
     close(descriptor);
     if (!is_known)
         return set_gone_error(pid, error);

@@ -14,9 +14,14 @@
 #include "daemon/leases/lease_ending.h"
 #include "daemon/leases/pool.h"
 #include "daemon/processes/reader_pool.h"
+#include "daemon/processes/signal_right.h"
 
 /* The pause before holders are asked about again that no reader could say anything of. */
 #define RETRY DURATION_SECOND
+
+/* After so many questions without an answer, the process's user decides. Readers do not answer a
+ * user with very many stalled processes. */
+enum { UNANSWERED_MAX = 5 };
 
 /* The holders of one user that one request asks about, by the ids of their jobs. */
 struct identity_request {
@@ -40,6 +45,36 @@ static bool is_unconfirmed(const struct job *job)
     return job->guard != NULL && job->guard->is_unconfirmed && job->guard->process.descriptor >= 0;
 }
 
+static bool is_of_user(const struct pool *pool, const struct job *job, uint32_t uid)
+{
+    return signal_right_covers(&(struct signal_right){job->holder->uid, &pool->accounts.ranges},
+                               uid);
+}
+
+/* Ends the lease, or lets its holder be signalled from now on. */
+static void decide(struct pool *pool, struct job *job, bool is_holder)
+{
+    if (!is_holder)
+        log_line(&pool->log, pool_clock_now(&pool->clock), "holder", "id=%" PRIu64 " what=gone",
+                 job->by_id.id);
+    lease_ending_confirm(pool, job, is_holder);
+}
+
+/* Ends the leases whose holders' numbers belong to other users' processes now: a reader must not
+ * touch these. A holder may have become root's program, as by sudo. */
+static void give_up_strangers(struct pool *pool)
+{
+    list_for_each (link, &pool->jobs) {
+        struct job *job = container_of(link, struct job, in_pool);
+        uint32_t uid;
+
+        if (is_unconfirmed(job) && !job->holder->is_asked &&
+            pidfd_find_user(job->guard->process.descriptor, job->holder->pid, &uid) && uid != 0 &&
+            !is_of_user(pool, job, uid))
+            decide(pool, job, false);
+    }
+}
+
 static void take_identity(struct pool *pool, uint64_t id, const struct reader_process *found)
 {
     struct job *job = job_of_id(pool, id);
@@ -47,8 +82,15 @@ static void take_identity(struct pool *pool, uint64_t id, const struct reader_pr
 
     /* The facts of a process that has ended meanwhile may be of another one. */
     if (job == NULL || job->guard == NULL || job->guard->process.descriptor < 0 ||
-        pidfd_has_ended(job->guard->process.descriptor) || found->state == READER_STALLED)
+        pidfd_has_ended(job->guard->process.descriptor))
         return;
+    if (found->state == READER_STALLED) {
+        /* No more than its user will be known. It must not keep its lease for ever by that. */
+        if (job->guard->is_unconfirmed)
+            decide(pool, job,
+                   found->uid.known && is_of_user(pool, job, (uint32_t)found->uid.value));
+        return;
+    }
     if (!job->guard->is_unconfirmed) {
         job->holder->began = found->started;
         return;
@@ -60,18 +102,18 @@ static void take_identity(struct pool *pool, uint64_t id, const struct reader_pr
     if (is_holder) {
         job->holder->began = found->started;
         job_holder_note_session(job->holder);
-    } else {
-        log_line(&pool->log, pool_clock_now(&pool->clock), "holder", "id=%" PRIu64 " what=gone",
-                 id);
     }
     if (is_holder && job->adopted && found->container != NULL)
         job_keep_container(pool, job, found->container);
-    lease_ending_confirm(pool, job, is_holder);
+    decide(pool, job, is_holder);
 }
 
 static void ask_again(struct timer *timer)
 {
-    holder_identity_confirm(container_of(timer, struct pool, identity_timer));
+    struct pool *pool = container_of(timer, struct pool, identity_timer);
+
+    holder_identity_confirm(pool);
+    engine_events_settle(pool);
 }
 
 /* Lets the holders from this one on be asked about again, after a while. */
@@ -81,10 +123,12 @@ static void ask_later(struct pool *pool, const struct identity_request *asked, s
     if (list_is_empty(&pool->jobs))
         return;
     for (size_t i = first; i < asked->ids.count; i++) {
-        const struct job *job = job_of_id(pool, asked->ids.items[i]);
+        struct job *job = job_of_id(pool, asked->ids.items[i]);
 
-        if (job != NULL)
-            job->holder->is_asked = false;
+        if (job == NULL)
+            continue;
+        job->holder->is_asked = false;
+        job->holder->unanswered++;
     }
     pool->identity_timer.fire = ask_again;
     if (first < asked->ids.count && !list_is_linked(&pool->identity_timer.in_loop))
@@ -156,8 +200,23 @@ static void ask_identities(struct pool *pool, const struct job *first)
     }
 }
 
+/* Without answers, the user of the process decides. */
+static void give_up_questions(struct pool *pool)
+{
+    list_for_each (link, &pool->jobs) {
+        struct job *job = container_of(link, struct job, in_pool);
+        uint32_t uid;
+
+        if (is_unconfirmed(job) && job->holder->unanswered >= UNANSWERED_MAX &&
+            pidfd_find_user(job->guard->process.descriptor, job->holder->pid, &uid))
+            decide(pool, job, is_of_user(pool, job, uid));
+    }
+}
+
 void holder_identity_confirm(struct pool *pool)
 {
+    give_up_strangers(pool);
+    give_up_questions(pool);
     list_for_each (link, &pool->jobs) {
         const struct job *job = container_of(link, struct job, in_pool);
 

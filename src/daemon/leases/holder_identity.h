@@ -3,7 +3,9 @@
  * Confirms the holders of restored leases. The journal knows a holder's pid, which may have become
  * another process's since. A process with this pid that started before the claim is the holder,
  * because the holder had the pid then. Until berth-reader has told when the process started, its
- * lease goes on, and the process gets no signals.
+ * lease goes on, and the process gets no signals. A process of another user is not the holder, and
+ * no reader touches it. If the process stalls readers, or they do not answer, its user decides: a
+ * process of the lease's user is the holder.
  */
 #ifndef DAEMON_LEASES_HOLDER_IDENTITY_H
 #define DAEMON_LEASES_HOLDER_IDENTITY_H

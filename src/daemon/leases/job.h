@@ -34,6 +34,7 @@ struct holder {
     uint64_t started; /* in clock ticks since boot, from older journals; 0: unknown */
     uint64_t began;   /* the process's start, in ns of CLOCK_BOOTTIME; 0: unknown */
     bool is_asked;    /* a reader was asked for the start */
+    int unanswered;   /* such questions without an answer */
     pid_t session;    /* of the process, as getsid() has it; 0: unknown */
     int64_t wait;     /* the maximum wait of each job; TIME_NEVER: none */
     char *command;    /* NULL: unknown */

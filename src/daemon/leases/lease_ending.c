@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/leases/lease_ending.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -17,6 +18,7 @@
 #include "daemon/leases/inner_leases.h"
 #include "daemon/leases/job.h"
 #include "daemon/leases/journal_write.h"
+#include "daemon/leases/late_leftovers.h"
 #include "daemon/leases/mps_tenants.h"
 #include "daemon/leases/pool.h"
 #include "daemon/leases/prolog_epilog.h"
@@ -28,6 +30,8 @@
 
 /* How much longer than its command a supervisor may take. */
 #define SUPERVISOR_TIME (2 * DURATION_SECOND)
+
+static void end_lease(struct pool *pool, struct job *job, bool wants_exit_code);
 
 static void set_force(struct pool *pool, struct job *job, int64_t force_at)
 {
@@ -85,25 +89,38 @@ static void drain_lease(struct pool *pool, struct job *job)
     set_force(pool, job, pool_clock_now(&pool->clock) + pool->rules.grace);
 }
 
-/* Returns whether the lease's user could signal the process: it may have become another user's
- * program. */
-static bool may_signal_holder(const struct job *job)
+/* Ends the lease of a holder that has become the program of a user (`owner`) whose processes the
+ * lease's user could not end. It goes on like other processes of that user, and status names it. */
+static void leave_holder(struct lease_watch *guard, uint32_t owner)
 {
-    const struct subordinate_uids *subordinates = &job->guard->pool->accounts.ranges;
-    uint32_t uid;
+    const struct job *job = guard->job;
+    int descriptor = fcntl(guard->process.descriptor, F_DUPFD_CLOEXEC, 0);
 
-    return job->holder->uid == 0 || !pidfd_user(job->guard->process.descriptor, &uid) ||
-           uid == job->holder->uid || subordinate_uids_owner(subordinates, uid) == job->holder->uid;
+    if (descriptor >= 0)
+        foreign_processes_add(&guard->pool->foreign,
+                              &(struct foreign_process){
+                                  .pid = job->holder->pid,
+                                  .lease = job->by_id.id,
+                                  .uid = job->holder->uid,
+                                  .owner = owner,
+                              },
+                              descriptor);
+    end_lease(guard->pool, guard->job, false);
 }
 
 static void signal_holder(struct lease_watch *guard, int number)
 {
+    const struct holder *holder = guard->job->holder;
+    const struct signal_right right = {holder->uid, &guard->pool->accounts.ranges};
+    uint32_t owner;
+
     if (guard->process.descriptor < 0)
         return;
     if (guard->is_unconfirmed)
         guard->held_signal = number;
-    else if (may_signal_holder(guard->job))
-        pidfd_signal(guard->process.descriptor, number);
+    else if (!signal_right_use(&right, holder->pid, guard->process.descriptor, number, &owner) &&
+             number == SIGKILL)
+        leave_holder(guard, owner);
 }
 
 /* Answers the RELEASE of a lease, if that is still missing. */
@@ -136,6 +153,21 @@ void lease_ending_release_due(struct timer *timer)
     answer_release(container_of(timer, struct lease_watch, release_timer));
 }
 
+/* Ends the lease. Processes that may yet show to be of it keep no device, unless the driver lists
+ * them on it: a report from now on will tell. */
+static void vacate(struct lease_watch *guard)
+{
+    struct pool *pool = guard->pool;
+    struct job *job = guard->job;
+
+    if (leftovers_count(guard->leftovers) > 0) {
+        late_leftovers_add(pool, guard->leftovers, job->holder->account);
+        guard->leftovers = NULL;
+        handover_begin(pool, job);
+    }
+    lease_ending_done(pool, job);
+}
+
 static void leftovers_looked(void *context, bool is_gone, struct optional_number exit_code)
 {
     struct lease_watch *guard = context;
@@ -150,7 +182,7 @@ static void leftovers_looked(void *context, bool is_gone, struct optional_number
         pool->has_looked = true;
         charge_holder(guard, loop_processor_time(&pool->loop) - began);
         if (is_gone)
-            lease_ending_done(pool, job);
+            vacate(guard);
         else
             drain_lease(pool, job);
     } else if (!guard->is_unconfirmed && guard->held_signal != 0) {
@@ -166,8 +198,8 @@ static void leftovers_gone(void *context)
     struct pool *pool = guard->pool;
 
     if (guard->job->state == JOB_DRAINING) {
-        lease_ending_done(pool, guard->job);
-    } else if (!job_is_over(guard->job)) {
+        vacate(guard);
+    } else if (!job_is_over(guard->job) && leftovers_count(guard->leftovers) == 0) {
         leftovers_free(guard->leftovers);
         guard->leftovers = NULL;
     }
@@ -199,34 +231,15 @@ static void spare_asker(struct lease_watch *guard)
                     loop_now(&pool->loop) + pool->rules.grace + SUPERVISOR_TIME);
 }
 
-/* Finds the uids that the system gives this user for containers. */
-static int find_subordinates(const struct pool *pool, uint32_t uid,
-                             struct reader_ranges *ret_ranges)
-{
-    const struct subordinate_range *range;
-
-    vector_for_each (range, &pool->accounts.ranges) {
-        struct reader_range *found = range->owner == uid ? vector_append(ret_ranges) : NULL;
-
-        if (found != NULL)
-            *found = (struct reader_range){range->first, range->last - range->first + 1};
-        else if (range->owner == uid)
-            return BERTH_ERROR_MEMORY;
-    }
-    return 0;
-}
-
 /* Returns the leftovers of the job, made if there are none yet; NULL: no memory. */
 static struct leftovers *open_leftovers(struct pool *pool, struct job *job)
 {
     struct lease_watch *guard = job_lease_watch(pool, job);
-    struct reader_ranges subordinates = {0};
     struct id_list leases = {0};
 
     if (guard == NULL || guard->leftovers != NULL)
         return guard == NULL ? NULL : guard->leftovers;
-    if (inner_leases_collect(pool, job, &leases) == 0 &&
-        find_subordinates(pool, job->holder->uid, &subordinates) == 0)
+    if (inner_leases_collect(pool, job, &leases) == 0)
         guard->leftovers = leftovers_new(
             &(struct leftovers_settings){
                 .loop = &pool->loop,
@@ -236,7 +249,7 @@ static struct leftovers *open_leftovers(struct pool *pool, struct job *job)
                 .socket = pool->settings.socket,
                 .uid = job->holder->uid,
                 .account = job->holder->account,
-                .subordinates = &subordinates,
+                .ranges = &pool->accounts.ranges,
                 .leases = &leases,
                 .since = find_since(pool, job),
                 .holder = job->hold == LEASE_HOLD_PROCESS ? job->holder->pid : 0,
@@ -255,7 +268,6 @@ static struct leftovers *open_leftovers(struct pool *pool, struct job *job)
                 .context = guard,
             });
     vector_finish(&leases);
-    vector_finish(&subordinates);
     if (guard->leftovers != NULL && guard->asker != 0)
         spare_asker(guard);
     return guard->leftovers;
@@ -390,6 +402,8 @@ static void forget_holder(struct pool *pool, const struct job *job, bool wants_e
     if (guard == NULL || guard->process.descriptor < 0)
         return;
     loop_remove(&pool->loop, &guard->process);
+    if (guard->leftovers != NULL)
+        leftovers_root_ended(guard->leftovers);
     if (wants_exit_code && guard->ended_holder < 0)
         guard->ended_holder = guard->process.descriptor;
     else

@@ -2,6 +2,7 @@
 #include "daemon/leases/left_processes.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/text/quantity.h"
 #include "daemon/leases/job.h"
@@ -28,13 +29,16 @@ static void describe_stalled(void *context, const struct stalled_process *proces
 {
     const struct description *description = context;
     int64_t age = loop_now(&description->pool->loop) - process->since;
+    char owner[48] = "";
 
+    if (process->owner.known)
+        snprintf(owner, sizeof(owner), "uid %" PRIu64 ", ", process->owner.value);
     if (description->problems->count < NAMED_MAX)
         machine_report_add_problem(
             description->problems, "processes",
-            "process %d (touched for uid %u) has not answered for %s: it is "
+            "process %d (%stouched for uid %u) has not answered for %s: it is "
             "not looked at again before it ends",
-            (int)process->pid, process->uid,
+            (int)process->pid, owner, process->uid,
             quantity_format_duration(age / DURATION_SECOND * DURATION_SECOND).text);
 }
 
@@ -84,13 +88,16 @@ static void describe_left_of_mps(struct description *description)
 static void describe_foreign(void *context, const struct foreign_process *process)
 {
     const struct description *description = context;
+    char owner[32] = "root";
 
+    if (process->owner != 0)
+        snprintf(owner, sizeof(owner), "uid %" PRIu32, process->owner);
     if (description->problems->count < NAMED_MAX)
         machine_report_add_problem(
             description->problems, "processes",
-            "process %d of root is left of lease %" PRIu64
+            "process %d of %s is left of lease %" PRIu64
             " of uid %u: it was not ended, because this user could not end it",
-            (int)process->pid, process->lease, process->uid);
+            (int)process->pid, owner, process->lease, process->uid);
 }
 
 void left_processes_describe(const struct pool *pool, struct problem_list *problems)

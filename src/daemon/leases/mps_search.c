@@ -46,14 +46,16 @@ static void report_found(void *context, bool is_gone, struct optional_number exi
     const struct mps_search *search = context;
 
     (void)exit_code;
-    mps_found(search->pool->mps, search->slot, is_gone);
+    mps_found(search->pool->mps, search->slot, is_gone && leftovers_count(search->leftovers) == 0);
 }
 
 static void report_gone(void *context)
 {
     const struct mps_search *search = context;
 
-    mps_found(search->pool->mps, search->slot, true);
+    /* The next control daemon must not meet a process of this one. */
+    if (leftovers_count(search->leftovers) == 0)
+        mps_found(search->pool->mps, search->slot, true);
 }
 
 /* Charges the user of the control daemon, who may have no connection and no lease any more. */

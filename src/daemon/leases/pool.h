@@ -171,6 +171,7 @@ struct pool {
     struct reader_pool *readers;
     struct spared_processes spared;
     struct foreign_processes foreign;
+    struct list late_leases; /* that are over, but may have left processes */
 
     struct timer engine_timer;
     struct timer idle_timer;

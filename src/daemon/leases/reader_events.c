@@ -6,6 +6,7 @@
 #include "daemon/clients/quota.h"
 #include "daemon/core/accounts.h"
 #include "daemon/core/log.h"
+#include "daemon/leases/late_leftovers.h"
 #include "daemon/leases/pool.h"
 #include "daemon/processes/reader_pool.h"
 
@@ -51,6 +52,7 @@ int reader_events_init(struct pool *pool, struct berth_error *error)
 {
     spared_processes_init(&pool->spared, &pool->loop);
     foreign_processes_init(&pool->foreign, &pool->loop);
+    late_leftovers_init(pool);
     return reader_pool_create(
         &pool->loop,
         &(struct reader_pool_events){
@@ -67,6 +69,7 @@ void reader_events_finish(struct pool *pool)
 {
     if (pool->readers == NULL)
         return;
+    late_leftovers_finish(pool);
     reader_pool_destroy(pool->readers);
     pool->readers = NULL;
     spared_processes_finish(&pool->spared);

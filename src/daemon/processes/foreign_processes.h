@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes of root that are left of ordinary users' leases: a user may start programs as root, for
- * example by sudo. The end of a lease does not end them, because its user could not. Status names
- * them, until they end.
+ * Processes of root and of other users that are left of ordinary users' leases: a user may start
+ * programs as root, for example by sudo. The end of a lease does not end them, because its user
+ * could not. Status names them, until they end.
  */
 #ifndef DAEMON_PROCESSES_FOREIGN_PROCESSES_H
 #define DAEMON_PROCESSES_FOREIGN_PROCESSES_H
@@ -20,7 +20,8 @@ enum { FOREIGN_PROCESSES_MAX = 32, FOREIGN_PROCESSES_OF_USER_MAX = 4 };
 struct foreign_process {
     pid_t pid;
     uint64_t lease;
-    uint32_t uid; /* of the lease */
+    uint32_t uid;   /* of the lease */
+    uint32_t owner; /* the process's uid */
 };
 
 struct foreign_processes {

@@ -10,7 +10,6 @@
 
 #include "base/id_map.h"
 #include "base/list.h"
-#include "daemon/core/pidfd.h"
 
 /* The most that are watched at once: all users share the descriptors. */
 enum { WATCHED_MAX = 512 };
@@ -33,6 +32,7 @@ struct leftover {
     struct watch watch; /* pidfd */
     struct leftovers *leftovers;
     struct leftover_process process;
+    uint64_t lease;    /* to which it belongs, for messages */
     bool is_mentioned; /* in the last answer */
 };
 
@@ -41,14 +41,14 @@ struct leftovers {
     struct reader_pool *readers;
     struct leftovers_events events;
     char *socket;
-    uint32_t uid;
+    struct signal_right right;
     uint32_t account;
-    struct reader_ranges subordinates;
     struct id_list leases;
     uint64_t since;
     pid_t holder;
     pid_t session;
     pid_t root;
+    pid_t ended_root; /* of the look that is out; 0: none */
     bool containers_matter;
 
     struct reader_query *query; /* the look that is out */
@@ -84,25 +84,56 @@ static struct leftover *find_process(const struct leftovers *leftovers, pid_t pi
     return link == NULL ? NULL : container_of(link, struct leftover, by_pid);
 }
 
-static void remove_process(struct leftover *leftover)
+/* Stops watching a process. Returns its pidfd. */
+static int take_out_process(struct leftover *leftover)
 {
     struct leftovers *leftovers = leftover->leftovers;
+    int descriptor = leftover->watch.descriptor;
 
     loop_remove(leftovers->loop, &leftover->watch);
-    close(leftover->watch.descriptor);
     id_map_remove(&leftovers->by_pid, &leftover->by_pid);
     list_remove(&leftover->in_leftovers);
     leftovers->count--;
     free(leftover);
+    return descriptor;
 }
 
+static void remove_process(struct leftover *leftover)
+{
+    close(take_out_process(leftover));
+}
+
+/* Lets status name a process that this user could not end. Takes the pidfd. */
+static void add_foreign(struct leftovers *leftovers, pid_t pid, uint64_t lease, uint32_t owner,
+                        int descriptor)
+{
+    const struct foreign_process process = {
+        .pid = pid,
+        .lease = lease,
+        .uid = leftovers->right.uid,
+        .owner = owner,
+    };
+
+    if (leftovers->foreign == NULL)
+        close(descriptor);
+    else
+        foreign_processes_add(leftovers->foreign, &process, descriptor);
+}
+
+/* Signals a process that belongs to the leases. One that has become another user's is removed. */
 static void signal_process(struct leftover *leftover, int number)
 {
     struct leftovers *leftovers = leftover->leftovers;
+    pid_t pid = leftover->process.pid;
+    uint64_t lease = leftover->lease;
+    uint32_t owner;
 
     if (leftover->process.is_undecided || number == 0)
         return;
-    pidfd_signal(leftover->watch.descriptor, number);
+    if (!signal_right_use(&leftovers->right, pid, leftover->watch.descriptor, number, &owner)) {
+        add_foreign(leftovers, pid, lease, owner, take_out_process(leftover));
+        return;
+    }
     if (number == SIGKILL && leftover->process.killed_at == 0)
         leftover->process.killed_at = loop_now(leftovers->loop);
 }
@@ -114,10 +145,12 @@ static void process_ended(struct watch *watch, uint32_t events)
     int64_t began = loop_processor_time(leftovers->loop);
 
     (void)events;
-    if (!leftover->process.is_undecided)
+    if (!leftover->process.is_undecided) {
         leftovers->undecided_until = 0;
+        leftovers->decide_until = 0;
+    }
     if (leftover->process.pid == leftovers->root)
-        leftovers->root = 0; /* the number may become another process's */
+        leftovers_root_ended(leftovers);
     remove_process(leftover);
     if (leftovers->count == 0)
         ask_readers(leftovers);
@@ -134,27 +167,31 @@ static bool signals_new(const struct leftovers *leftovers)
 
 /* Watches a process of the answer, whose descriptor it takes. */
 static void add_process(struct leftovers *leftovers, struct reader_process *found,
-                        bool is_undecided)
+                        bool is_undecided, bool is_container)
 {
     struct leftover *leftover =
         leftovers->count >= WATCHED_MAX ? NULL : calloc(1, sizeof(*leftover));
+    uint32_t owner;
 
     if (leftover == NULL) {
         leftovers->is_more = true;
         if (!is_undecided && leftovers->signal != 0)
-            pidfd_signal(found->descriptor, leftovers->signal);
+            signal_right_use(&leftovers->right, (pid_t)found->pid, found->descriptor,
+                             leftovers->signal, &owner);
         return;
     }
     *leftover = (struct leftover){
         .by_pid.id = found->pid,
         .watch = {.descriptor = found->descriptor, .ready = process_ended},
         .leftovers = leftovers,
+        .lease = found->lease != 0 ? found->lease : leftovers->leases.items[0],
         .process =
             {
                 .pid = (pid_t)found->pid,
                 .uid = found->uid,
                 .since = loop_now(leftovers->loop),
                 .is_undecided = is_undecided,
+                .is_container = is_container,
             },
         .is_mentioned = true,
     };
@@ -175,36 +212,36 @@ static void add_process(struct leftovers *leftovers, struct reader_process *foun
 
 static void take_process(struct leftovers *leftovers, struct reader_process *found)
 {
-    bool is_undecided = found->state == READER_LATER;
+    bool is_container = found->state == READER_CONTAINER;
+    bool is_undecided = is_container || found->state == READER_LATER;
     struct leftover *known = find_process(leftovers, (pid_t)found->pid);
 
-    if (found->state == READER_FOREIGN && found->descriptor >= 0 && leftovers->foreign != NULL) {
-        foreign_processes_add(leftovers->foreign,
-                              &(struct foreign_process){
-                                  .pid = (pid_t)found->pid,
-                                  .lease = found->lease,
-                                  .uid = leftovers->uid,
-                              },
-                              found->descriptor);
+    if (found->state == READER_FOREIGN && found->descriptor >= 0) {
+        add_foreign(leftovers, (pid_t)found->pid, found->lease, 0, found->descriptor);
         found->descriptor = -1;
         return;
     }
     /* A process that does not answer does not count. If it is on a device, the driver lists it. */
     if ((found->state != READER_OURS && !is_undecided) || found->descriptor < 0)
         return;
+    /* With a mark it would be left anyway. */
+    if ((pid_t)found->pid == leftovers->ended_root && found->lease == 0)
+        return;
     if ((pid_t)found->pid == leftovers->asker) {
         if (!spared_processes_has(leftovers->spared, leftovers->asker)) {
-            spared_processes_add(leftovers->spared, leftovers->asker, found->descriptor,
-                                 leftovers->asker_at);
+            spared_processes_add(leftovers->spared, &leftovers->right, leftovers->asker,
+                                 found->descriptor, leftovers->asker_at);
             found->descriptor = -1;
         }
         return;
     }
     if (known == NULL) {
-        add_process(leftovers, found, is_undecided);
+        add_process(leftovers, found, is_undecided, is_container);
         return;
     }
     known->is_mentioned = true;
+    /* Its exec may be that of the container's program. */
+    known->process.is_container = known->process.is_container || is_container;
     if (known->process.is_undecided && !is_undecided) {
         known->process.is_undecided = false;
         signal_process(known, leftovers->signal);
@@ -265,12 +302,26 @@ static bool may_be_decided(struct leftovers *leftovers)
     return leftovers->count > 0 && !leftovers->is_more && now < leftovers->decide_until;
 }
 
+/* Returns whether a process is left that delays the end of the leases. */
+static bool is_any_left(const struct leftovers *leftovers)
+{
+    list_for_each (link, &leftovers->processes) {
+        const struct leftover_process *process =
+            &container_of(link, struct leftover, in_leftovers)->process;
+
+        if (!process->is_undecided || process->is_container)
+            return true;
+    }
+    return leftovers->is_more;
+}
+
 static void take_answer(void *context, struct reader_answer *answer)
 {
     struct leftovers *leftovers = context;
     struct leftovers_events events = leftovers->events;
     int64_t began = loop_processor_time(leftovers->loop);
     bool is_reported = leftovers->is_reported;
+    bool is_waiting;
     bool is_gone;
 
     leftovers->query = NULL;
@@ -278,7 +329,8 @@ static void take_answer(void *context, struct reader_answer *answer)
     take_processes(leftovers, answer);
     if (answer != NULL && answer->exit_code.known)
         leftovers->exit_code = answer->exit_code;
-    is_gone = leftovers->count == 0 && !leftovers->is_more && !leftovers->is_again;
+    is_waiting = !leftovers->is_again && may_be_decided(leftovers);
+    is_gone = !leftovers->is_again && !is_waiting && !is_any_left(leftovers);
     if (leftovers->is_again) {
         /* One report for both looks: only the later one says what is left now. */
         leftovers->is_reported = leftovers->is_again_reported;
@@ -286,7 +338,7 @@ static void take_answer(void *context, struct reader_answer *answer)
         leftovers->is_again = false;
         leftovers->is_again_reported = false;
         ask_readers(leftovers);
-    } else if (is_reported && may_be_decided(leftovers)) {
+    } else if (is_reported && is_waiting) {
         leftovers->is_reported = true;
         is_reported = false;
     }
@@ -300,12 +352,30 @@ static void take_answer(void *context, struct reader_answer *answer)
 
 /* ---- Asking ---- */
 
+/* Adds the uids that the system gives this user for containers. */
+static int fill_ranges(const struct signal_right *right, struct reader_ranges *ranges)
+{
+    const struct subordinate_range *range;
+
+    if (right->ranges == NULL)
+        return 0;
+    vector_for_each (range, right->ranges) {
+        struct reader_range *place = range->owner == right->uid ? vector_append(ranges) : NULL;
+
+        if (place != NULL)
+            *place = (struct reader_range){range->first, range->last - range->first + 1};
+        else if (range->owner == right->uid)
+            return BERTH_ERROR_MEMORY;
+    }
+    return 0;
+}
+
 static int fill_request(const struct leftovers *leftovers, struct reader_request *request)
 {
     const uint64_t *id;
 
     request->question = READER_LEFTOVERS;
-    request->uid = leftovers->uid;
+    request->uid = leftovers->right.uid;
     request->socket = strdup(leftovers->socket);
     request->since = leftovers->since;
     request->root_pid = (uint32_t)leftovers->root;
@@ -313,16 +383,13 @@ static int fill_request(const struct leftovers *leftovers, struct reader_request
     request->holder_pid = (uint32_t)leftovers->holder;
     request->session = (uint32_t)leftovers->session;
     request->wants_exit_code = leftovers->wants_exit_code;
-    if (request->socket == NULL || vector_reserve(&request->leases, leftovers->leases.count) < 0 ||
-        vector_reserve(&request->ranges, leftovers->subordinates.count) < 0)
+    if (request->socket == NULL || vector_reserve(&request->leases, leftovers->leases.count) < 0)
         return BERTH_ERROR_MEMORY;
     vector_for_each (id, &leftovers->leases) {
         if (request->leases.count < READER_NUMBERS_MAX)
             request->leases.items[request->leases.count++].id = *id;
     }
-    for (size_t i = 0; i < leftovers->subordinates.count; i++)
-        request->ranges.items[request->ranges.count++] = leftovers->subordinates.items[i];
-    return 0;
+    return fill_ranges(&leftovers->right, &request->ranges);
 }
 
 /* Asks the readers, or once more after the look that is out. */
@@ -335,6 +402,7 @@ static void ask_readers(struct leftovers *leftovers)
         return;
     }
     loop_set_timer(leftovers->loop, &leftovers->look_again, LOOP_NEVER);
+    leftovers->ended_root = 0;
     if (fill_request(leftovers, &request) == 0)
         leftovers->query = reader_pool_ask(leftovers->readers, leftovers->account, &request,
                                            take_answer, leftovers);
@@ -363,14 +431,25 @@ void leftovers_look(struct leftovers *leftovers, bool wants_exit_code)
 
 void leftovers_signal(struct leftovers *leftovers, int number)
 {
+    bool had_processes = leftovers->count > 0;
+
     if (leftovers->signal == SIGKILL && number != SIGKILL)
         return;
     if (number != SIGCONT)
         leftovers->signal = number;
     list_for_each (link, &leftovers->processes)
         signal_process(container_of(link, struct leftover, in_leftovers), number);
-    if (leftovers->has_answer ? number == SIGKILL || leftovers->is_more : leftovers->query == NULL)
+    if (leftovers->has_answer
+            ? number == SIGKILL || leftovers->is_more || (had_processes && leftovers->count == 0)
+            : leftovers->query == NULL)
         ask_readers(leftovers);
+}
+
+void leftovers_root_ended(struct leftovers *leftovers)
+{
+    if (leftovers->query != NULL && leftovers->root != 0)
+        leftovers->ended_root = leftovers->root;
+    leftovers->root = 0;
 }
 
 void leftovers_spare(struct leftovers *leftovers, pid_t pid, int64_t at)
@@ -385,7 +464,6 @@ struct leftovers *leftovers_new(const struct leftovers_settings *settings,
                                 const struct leftovers_events *events)
 {
     struct leftovers *leftovers = calloc(1, sizeof(*leftovers));
-    size_t range_count = settings->subordinates == NULL ? 0 : settings->subordinates->count;
 
     if (leftovers == NULL)
         return NULL;
@@ -396,7 +474,7 @@ struct leftovers *leftovers_new(const struct leftovers_settings *settings,
         .foreign = settings->foreign,
         .events = *events,
         .socket = strdup(settings->socket),
-        .uid = settings->uid,
+        .right = {settings->uid, settings->ranges},
         .account = settings->account,
         .since = settings->since,
         .holder = settings->holder,
@@ -407,17 +485,18 @@ struct leftovers *leftovers_new(const struct leftovers_settings *settings,
     };
     list_init(&leftovers->processes);
     if (leftovers->socket == NULL || id_map_init(&leftovers->by_pid) < 0 ||
-        vector_reserve(&leftovers->leases, settings->leases->count) < 0 ||
-        vector_reserve(&leftovers->subordinates, range_count) < 0) {
+        vector_reserve(&leftovers->leases, settings->leases->count) < 0) {
         leftovers_free(leftovers);
         return NULL;
     }
     for (size_t i = 0; i < settings->leases->count; i++)
         leftovers->leases.items[leftovers->leases.count++] = settings->leases->items[i];
-    for (size_t i = 0; i < range_count; i++)
-        leftovers->subordinates.items[leftovers->subordinates.count++] =
-            settings->subordinates->items[i];
     return leftovers;
+}
+
+void leftovers_set_events(struct leftovers *leftovers, const struct leftovers_events *events)
+{
+    leftovers->events = *events;
 }
 
 void leftovers_free(struct leftovers *leftovers)
@@ -430,7 +509,6 @@ void leftovers_free(struct leftovers *leftovers)
         remove_process(container_of(link, struct leftover, in_leftovers));
     id_map_finish(&leftovers->by_pid);
     vector_finish(&leftovers->leases);
-    vector_finish(&leftovers->subordinates);
     free(leftovers->socket);
     free(leftovers);
 }
@@ -438,6 +516,11 @@ void leftovers_free(struct leftovers *leftovers)
 bool leftovers_has_answer(const struct leftovers *leftovers)
 {
     return leftovers != NULL && leftovers->has_answer;
+}
+
+size_t leftovers_count(const struct leftovers *leftovers)
+{
+    return leftovers->count;
 }
 
 void leftovers_each(const struct leftovers *leftovers,

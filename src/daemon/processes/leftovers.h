@@ -4,9 +4,14 @@
  * the mark of a lease (model/lease_mark.h) and this pool's socket in the environment that they were
  * started with, or descend from such a process. Only processes of the lease's user count, whose
  * real uid is the user's own or one of the subordinate uids: the user could have signalled all of
- * them. A process that wipes its environment and leaves its parents is not found.
+ * them. This is checked again before each signal (signal_right.h). A process that wipes its
+ * environment and leaves its parents is not found.
  *
- * A process that may still become one of them is waited for, a few seconds at most.
+ * A process that may still become one of them is watched for a few seconds. One that is inside exec
+ * delays the report for a moment only, since any process of the user can stay there, and one that
+ * uses a device is listed by the driver. The start of a container is waited for: it has a process
+ * without a mark for up to seconds, although the lease's command has begun it, and then uses the
+ * lease's devices at once.
  */
 #ifndef DAEMON_PROCESSES_LEFTOVERS_H
 #define DAEMON_PROCESSES_LEFTOVERS_H
@@ -30,16 +35,16 @@ struct id_list {
     VECTOR_OF(uint64_t);
 };
 
-/* The pointers are borrowed for the call, but for the first four. */
+/* The pointers are borrowed for the call, but for the first four and `ranges`. */
 struct leftovers_settings {
     struct loop *loop;
     struct reader_pool *readers;
     struct spared_processes *spared;
-    struct foreign_processes *foreign; /* gets the processes of root that are found; may be NULL */
+    struct foreign_processes *foreign; /* gets those that the user could not end; NULL: none */
     const char *socket;
     uint32_t uid;
-    uint32_t account;                         /* the user that pays for the searches */
-    const struct reader_ranges *subordinates; /* uids; NULL: none */
+    uint32_t account;                      /* the user that pays for the searches */
+    const struct subordinate_uids *ranges; /* NULL: none */
     const struct id_list *leases;
     uint64_t since;         /* older processes do not matter, in ns of CLOCK_BOOTTIME; 0: unknown */
     pid_t holder;           /* of the lease; 0: none */
@@ -49,9 +54,11 @@ struct leftovers_settings {
 };
 
 struct leftovers_events {
-    /* The look that leftovers_look() asked for is over. `is_gone`: no process is left. */
+    /* The look that leftovers_look() asked for is over. `is_gone`: no process is left, but for some
+     * that are becoming other programs, which leftovers_count() counts. */
     void (*looked)(void *context, bool is_gone, struct optional_number exit_code);
-    /* The last process has ended, and a further look found no other. */
+    /* The last process has ended, and a further look found no other, but for some that are becoming
+     * other programs. While there are such ones, this is called after each look at them. */
     void (*gone)(void *context);
     /* The daemon spent this processor time on them, in nanoseconds. */
     void (*spent)(void *context, int64_t time);
@@ -65,11 +72,15 @@ struct leftover_process {
     int64_t since;     /* the loop's time when it was found */
     int64_t killed_at; /* likewise, when it got SIGKILL; 0: it did not */
     bool is_undecided; /* it does not say whether it belongs to the leases */
+    bool is_container; /* it may be a container that is just starting */
 };
 
 /* Makes them, without a look. Returns NULL without memory. */
 struct leftovers *leftovers_new(const struct leftovers_settings *settings,
                                 const struct leftovers_events *events);
+
+/* Replaces the events. */
+void leftovers_set_events(struct leftovers *leftovers, const struct leftovers_events *events);
 
 /* Stops watching and frees them. Allowed within the events. NULL is fine. */
 void leftovers_free(struct leftovers *leftovers);
@@ -83,12 +94,18 @@ void leftovers_look(struct leftovers *leftovers, bool wants_exit_code);
  * for. SIGKILL ends all that are found later, too. */
 void leftovers_signal(struct leftovers *leftovers, int number);
 
+/* The process `root` of the settings has ended: its number may become another process's. */
+void leftovers_root_ended(struct leftovers *leftovers);
+
 /* This process asked for the end: it does not count as left, and is killed at `at`, the loop's
  * time. */
 void leftovers_spare(struct leftovers *leftovers, pid_t pid, int64_t at);
 
 /* Returns whether a look has ended. NULL: no. */
 bool leftovers_has_answer(const struct leftovers *leftovers);
+
+/* Returns how many processes are known. */
+size_t leftovers_count(const struct leftovers *leftovers);
 
 /* Calls `call` for each process that is known. */
 void leftovers_each(const struct leftovers *leftovers,

@@ -6,13 +6,12 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "daemon/core/pidfd.h"
-
 struct spared_process {
     struct watch watch; /* pidfd */
     struct timer timer;
     struct list_link in_list;
     struct spared_processes *processes;
+    struct signal_right right;
     pid_t pid;
 };
 
@@ -31,12 +30,20 @@ static void forget_process(struct spared_process *spared)
     free(spared);
 }
 
+/* Leaves a process alone that has become another user's. */
+static void kill_process(const struct signal_right *right, pid_t pid, int descriptor)
+{
+    uint32_t uid;
+
+    signal_right_use(right, pid, descriptor, SIGKILL, &uid);
+}
+
 void spared_processes_finish(struct spared_processes *processes)
 {
     list_for_each (link, &processes->list) {
         struct spared_process *spared = container_of(link, struct spared_process, in_list);
 
-        pidfd_signal(spared->watch.descriptor, SIGKILL);
+        kill_process(&spared->right, spared->pid, spared->watch.descriptor);
         forget_process(spared);
     }
 }
@@ -51,16 +58,17 @@ static void process_is_due(struct timer *timer)
 {
     struct spared_process *spared = container_of(timer, struct spared_process, timer);
 
-    pidfd_signal(spared->watch.descriptor, SIGKILL);
+    kill_process(&spared->right, spared->pid, spared->watch.descriptor);
     forget_process(spared);
 }
 
-void spared_processes_add(struct spared_processes *processes, pid_t pid, int descriptor, int64_t at)
+void spared_processes_add(struct spared_processes *processes, const struct signal_right *right,
+                          pid_t pid, int descriptor, int64_t at)
 {
     struct spared_process *spared = calloc(1, sizeof(*spared));
 
     if (spared == NULL) {
-        pidfd_signal(descriptor, SIGKILL);
+        kill_process(right, pid, descriptor);
         close(descriptor);
         return;
     }
@@ -68,10 +76,11 @@ void spared_processes_add(struct spared_processes *processes, pid_t pid, int des
         .watch = {.descriptor = descriptor, .ready = process_ended},
         .timer = {.fire = process_is_due},
         .processes = processes,
+        .right = *right,
         .pid = pid,
     };
     if (loop_add(processes->loop, &spared->watch, EPOLLIN, NULL) < 0) {
-        pidfd_signal(descriptor, SIGKILL);
+        kill_process(right, pid, descriptor);
         close(descriptor);
         free(spared);
         return;

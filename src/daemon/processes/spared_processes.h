@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "daemon/core/loop.h"
+#include "daemon/processes/signal_right.h"
 
 struct spared_processes {
     struct loop *loop;
@@ -23,9 +24,10 @@ void spared_processes_init(struct spared_processes *processes, struct loop *loop
 /* Kills those that still run. */
 void spared_processes_finish(struct spared_processes *processes);
 
-/* Adds a process that is not there yet: it is killed at `at`, the loop's time. Takes the pidfd. */
-void spared_processes_add(struct spared_processes *processes, pid_t pid, int descriptor,
-                          int64_t at);
+/* Adds a process that is not there yet: it is killed at `at`, the loop's time, if the right covers
+ * it then. Takes the pidfd. */
+void spared_processes_add(struct spared_processes *processes, const struct signal_right *right,
+                          pid_t pid, int descriptor, int64_t at);
 
 bool spared_processes_has(const struct spared_processes *processes, pid_t pid);
 

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "daemon/core/pidfd.h"
 #include "reader/reader_messages.h"
 
 struct remembered_process {
@@ -54,6 +55,7 @@ const struct stalled_process *stalled_processes_add(struct stalled_processes *pr
                                                     int descriptor, uint32_t uid)
 {
     struct remembered_process *remembered = calloc(1, sizeof(*remembered));
+    uint32_t owner;
 
     if (remembered == NULL) {
         close(descriptor);
@@ -62,13 +64,15 @@ const struct stalled_process *stalled_processes_add(struct stalled_processes *pr
     *remembered = (struct remembered_process){
         .watch = {.descriptor = descriptor, .ready = process_ended},
         .processes = processes,
-        .process = {pid, uid, loop_now(processes->loop)},
+        .process = {.pid = pid, .uid = uid, .since = loop_now(processes->loop)},
     };
     if (loop_add(processes->loop, &remembered->watch, EPOLLIN, NULL) < 0) {
         close(descriptor);
         free(remembered);
         return NULL;
     }
+    if (pidfd_find_user(descriptor, pid, &owner))
+        remembered->process.owner = optional_number_of(owner);
     list_append(&processes->list, &remembered->in_list);
     return &remembered->process;
 }

@@ -11,14 +11,16 @@
 #include <sys/types.h>
 
 #include "base/list.h"
+#include "base/optional.h"
 #include "daemon/core/loop.h"
 
 struct reader_numbers;
 
 struct stalled_process {
     pid_t pid;
-    uint32_t uid;  /* of the request that touched it */
-    int64_t since; /* the loop's time of the stall */
+    uint32_t uid;                 /* of the request that touched it */
+    int64_t since;                /* the loop's time of the stall */
+    struct optional_number owner; /* the process's uid at that time */
 };
 
 struct stalled_processes {

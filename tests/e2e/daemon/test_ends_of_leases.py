@@ -55,6 +55,10 @@ def start_as(machine, uid, *args):
     return machine.sandbox.start([*machine.become(uid), *args])
 
 
+def problems(machine):
+    return [problem["message"] for problem in machine.root.look().get("problems", [])]
+
+
 def no_leases(machine):
     return not machine.root.look()["leases"]
 
@@ -117,10 +121,6 @@ def test_a_time_limit_and_a_process_of_root(machine_of):
         holder.stop()
 
 
-def problems(machine):
-    return [problem["message"] for problem in machine.root.look().get("problems", [])]
-
-
 def test_process_of_root_is_named(machine_of):
     """Until it ends, all users see that a process of root is left of the lease."""
     machine = machine_of(1)
@@ -136,6 +136,36 @@ def test_process_of_root_is_named(machine_of):
         if not processes.is_ended(pid, 0):
             end_process(pid)
     until(lambda: not problems(machine), "no problem")
+
+
+@pytest.mark.parametrize("who", ["holder", "leftover"])
+def test_process_that_becomes_root_in_the_grace(machine_of, who):
+    """On SIGTERM a process executes a program as root. After the grace the lease is over, but the process is not."""
+    machine = machine_of(1, "history: no\ngrace: 2s\n")
+    become_root = setuid_root_program(machine.sandbox)
+    program = machine.sandbox.directory / "program"
+    # It may get SIGTERM several times.
+    program.write_text(
+        f"""trap 'trap "" TERM; exec {become_root} sleep 1000' TERM; echo left $$; while :; do sleep 0.05; done"""
+    )
+    program.chmod(0o644)
+    script = f"setsid sh {program} & exec cat" if who == "leftover" else f"exec sh {program}"
+    holder = start_as(machine, MALLORY, "berth", "run", "sh", "-c", script)
+    pid = int(holder.wait_for_line("^left ").split()[1])
+    [lease] = machine.root.look()["leases"]
+    try:
+        machine.root.stop(lease["id"])
+        until(lambda: processes.command_line(pid) == "sleep 1000", "the program of root", timeout=1.8)
+        until(lambda: no_leases(machine), "the end of the lease", timeout=5)
+        assert not processes.is_ended(pid, 0.5)
+        assert [text for text in problems(machine) if text.startswith(f"process {pid} of root is left of lease")]
+        with machine.connect(ALICE) as alice:
+            alice.claim(timeout=5)
+    finally:
+        if not processes.is_ended(pid, 0):
+            os.kill(pid, signal.SIGKILL)
+        holder.stop()
+        processes.is_ended(pid, 5)
 
 
 def test_processes_of_root_beside_a_lease_are_not_named(machine_of):

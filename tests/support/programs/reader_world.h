@@ -171,7 +171,7 @@ static inline bool has_later(const struct reader_answer *answer)
     const struct reader_process *process;
 
     vector_for_each (process, &answer->processes) {
-        if (process->state == READER_LATER)
+        if (process->state == READER_LATER || process->state == READER_CONTAINER)
             return true;
     }
     return false;

@@ -42,10 +42,14 @@ static void a_process_is_known_by_its_descriptor(void **state)
     /* Kernels before 6.13 do not report it. */
     if (pidfd_user(descriptor, &uid))
         assert_int_equal(uid, getuid());
+    uid = 1;
+    assert_true(pidfd_find_user(descriptor, child, &uid));
+    assert_int_equal(uid, geteuid());
     pidfd_signal(descriptor, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_true(pidfd_has_ended(descriptor));
     assert_false(pidfd_is_zombie(descriptor));
+    assert_false(pidfd_find_user(descriptor, child, &uid));
     pidfd_signal(descriptor, SIGKILL);
     close(descriptor);
     assert_int_equal(pidfd_open_process(child), -1);

@@ -35,6 +35,18 @@ static void the_start_that_a_former_daemon_wrote_decides(void **state)
 
 /* ---- With a pool ---- */
 
+/* Users who have the test's uid as a subordinate one, so that its children may be theirs. */
+#define USER  (geteuid() + 1)
+#define OTHER (geteuid() + 2)
+
+static void give_uid(struct pool_stage *stage, uint32_t owner)
+{
+    struct subordinate_range *range = vector_append(&stage->pool.accounts.ranges);
+
+    assert_non_null(range);
+    *range = (struct subordinate_range){.owner = owner, .first = geteuid(), .last = geteuid()};
+}
+
 /* A restored lease that this process may hold. */
 static struct job *restore(struct pool_stage *stage, uint32_t uid, pid_t pid)
 {
@@ -43,6 +55,7 @@ static struct job *restore(struct pool_stage *stage, uint32_t uid, pid_t pid)
 
     assert_true(lease_ending_watch(&stage->pool, job, pidfd_open_process(pid)));
     job->guard->is_unconfirmed = true;
+    give_uid(stage, uid);
     return job;
 }
 
@@ -65,7 +78,7 @@ static void a_process_of_before_the_claim_is_confirmed(void **state)
 {
     struct pool_stage *stage = *state;
     pid_t child = waiting_child_start();
-    const struct job *job = restore(stage, STAGE_USER, child);
+    const struct job *job = restore(stage, USER, child);
 
     holder_identity_confirm(&stage->pool);
     answer(stage, &child, 1, READER_FOUND, STAGE_LOOP_NOW - 5);
@@ -84,7 +97,7 @@ static void a_later_process_is_not_the_holder(void **state)
     struct pool *pool = &stage->pool;
     pid_t child = waiting_child_start();
 
-    restore(stage, STAGE_USER, child);
+    restore(stage, USER, child);
     holder_identity_confirm(pool);
     answer(stage, &child, 1, READER_FOUND, STAGE_LOOP_NOW + 5);
     assert_contains(pool_stage_log(stage), "holder id=1 what=gone\n");
@@ -103,20 +116,20 @@ static void each_user_has_one_question(void **state)
     const pid_t both[] = {child, child};
     const struct reader_query *query;
 
-    restore(stage, STAGE_USER, child);
-    restore(stage, STAGE_OTHER, child);
-    restore(stage, STAGE_USER, child);
-    restore(stage, STAGE_USER, child)->guard->is_unconfirmed = false;
+    restore(stage, USER, child);
+    restore(stage, OTHER, child);
+    restore(stage, USER, child);
+    restore(stage, USER, child)->guard->is_unconfirmed = false;
     holder_identity_confirm(pool);
     holder_identity_confirm(pool); /* asks no question again */
     assert_int_equal(pool->readers->asked, 2);
     query = played_readers_query(pool->readers, READER_DESCRIBE);
-    assert_int_equal(query->uid, STAGE_USER);
+    assert_int_equal(query->uid, USER);
     assert_int_equal(query->request.pids.count, 2);
     assert_true(query->request.identity_only);
     answer(stage, both, 2, READER_FOUND, 5);
     query = played_readers_query(pool->readers, READER_DESCRIBE);
-    assert_int_equal(query->uid, STAGE_OTHER);
+    assert_int_equal(query->uid, OTHER);
     assert_int_equal(query->request.pids.count, 1);
     answer(stage, both, 1, READER_FOUND, 5);
     list_for_each (link, &pool->jobs)
@@ -124,17 +137,102 @@ static void each_user_has_one_question(void **state)
     waiting_child_end(child);
 }
 
-/* A process that does not answer cannot be identified: it may be the holder. */
-static void a_process_that_stalls_stays_unconfirmed(void **state)
+static void answer_stalled(struct pool_stage *stage, pid_t pid, struct optional_number uid)
+{
+    struct reader_answer facts = {0};
+
+    played_readers_add(&facts, pid, READER_STALLED)->uid = uid;
+    played_readers_answer(played_readers_query(stage->pool.readers, READER_DESCRIBE), &facts);
+}
+
+/* No more will be known of it than its user, and its lease must have an end. */
+static void a_process_that_stalls_is_the_holder_by_its_user(void **state)
 {
     struct pool_stage *stage = *state;
     pid_t child = waiting_child_start();
-    const struct job *job = restore(stage, STAGE_USER, child);
+    const struct job *job = restore(stage, USER, child);
 
     holder_identity_confirm(&stage->pool);
-    answer(stage, &child, 1, READER_STALLED, 0);
-    assert_true(job->guard->is_unconfirmed);
+    answer_stalled(stage, child, optional_number_of(geteuid()));
+    assert_false(job->guard->is_unconfirmed);
+    assert_int_equal(job->holder->began, 0);
     assert_int_equal(job->state, JOB_HELD);
+    waiting_child_end(child);
+}
+
+static void a_process_of_another_user_that_stalls_is_not(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    pid_t child = waiting_child_start();
+
+    restore(stage, USER, child);
+    restore(stage, USER, child);
+    holder_identity_confirm(pool);
+    played_readers_query(pool->readers, READER_DESCRIBE)->request.pids.count = 1;
+    answer_stalled(stage, child, optional_number_of(OTHER));
+    assert_contains(pool_stage_log(stage), "holder id=1 what=gone\n");
+    played_readers_say_nothing_left(pool->readers);
+    assert_int_equal(pool->job_count, 1);
+    assert_int_equal(kill(child, 0), 0);
+    waiting_child_end(child);
+}
+
+/* Returns a child that is not root's. */
+static pid_t start_stranger(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void no_reader_touches_another_users_process(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    pid_t child = start_stranger();
+    uint32_t uid = 0;
+    int descriptor = pidfd_open_process(child);
+
+    for (int i = 0; i < 10000 && uid == 0; i++) {
+        assert_true(pidfd_find_user(descriptor, child, &uid));
+        usleep(100);
+    }
+    close(descriptor);
+    restore(stage, USER, child);
+    vector_finish(&pool->accounts.ranges);
+    holder_identity_confirm(pool);
+    assert_null(played_readers_find(pool->readers, READER_DESCRIBE));
+    assert_contains(pool_stage_log(stage), "holder id=1 what=gone\n");
+    played_readers_say_nothing_left(pool->readers);
+    assert_int_equal(pool->job_count, 0);
+    assert_int_equal(kill(child, 0), 0);
+    waiting_child_end(child);
+}
+
+/* As for a user with very many stalled processes. */
+static void readers_that_never_answer_leave_it_to_the_user(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    pid_t child = waiting_child_start();
+    const struct job *job = restore(stage, USER, child);
+
+    holder_identity_confirm(pool);
+    for (int i = 0; i < 5; i++) {
+        assert_true(job->guard->is_unconfirmed);
+        played_readers_answer(played_readers_query(pool->readers, READER_DESCRIBE), NULL);
+        pool_stage_go_on(stage, DURATION_SECOND);
+    }
+    assert_false(job->guard->is_unconfirmed);
+    assert_true(played_readers_are_idle(pool->readers));
     waiting_child_end(child);
 }
 
@@ -143,7 +241,7 @@ static void facts_of_an_ended_process_mean_nothing(void **state)
 {
     struct pool_stage *stage = *state;
     pid_t child = waiting_child_start();
-    const struct job *job = restore(stage, STAGE_USER, child);
+    const struct job *job = restore(stage, USER, child);
 
     holder_identity_confirm(&stage->pool);
     waiting_child_end(child);
@@ -158,15 +256,15 @@ static void an_answer_may_come_too_late(void **state)
     struct pool_stage *stage = *state;
     pid_t child = waiting_child_start();
 
-    job_free(&stage->pool, restore(stage, STAGE_USER, child));
-    restore(stage, STAGE_USER, child);
+    job_free(&stage->pool, restore(stage, USER, child));
+    restore(stage, USER, child);
     holder_identity_confirm(&stage->pool);
     job_free(&stage->pool, job_of_id(&stage->pool, 2));
     answer(stage, &child, 1, READER_FOUND, 5);
     assert_int_equal(stage->pool.job_count, 0);
     /* So may the message that there is none. */
-    restore(stage, STAGE_USER, child);
-    restore(stage, STAGE_OTHER, child);
+    restore(stage, USER, child);
+    restore(stage, OTHER, child);
     holder_identity_confirm(&stage->pool);
     job_free(&stage->pool, job_of_id(&stage->pool, 3));
     played_readers_answer(played_readers_query(stage->pool.readers, READER_DESCRIBE), NULL);
@@ -178,7 +276,7 @@ static void an_adopted_process_may_have_a_container(void **state)
     struct pool_stage *stage = *state;
     struct pool *pool = &stage->pool;
     pid_t child = waiting_child_start();
-    struct job *job = restore(stage, STAGE_USER, child);
+    struct job *job = restore(stage, USER, child);
     struct reader_answer facts = {0};
     struct reader_process *found;
 
@@ -199,7 +297,7 @@ static void the_start_of_a_new_holder_is_learned_once(void **state)
     struct pool_stage *stage = *state;
     struct pool *pool = &stage->pool;
     pid_t child = waiting_child_start();
-    struct job *job = restore(stage, STAGE_USER, child);
+    struct job *job = restore(stage, USER, child);
 
     job->guard->is_unconfirmed = false;
     holder_identity_learn(pool, job);
@@ -219,8 +317,8 @@ static void readers_that_cannot_say_are_asked_again(void **state)
     struct pool_stage *stage = *state;
     struct pool *pool = &stage->pool;
     pid_t child = waiting_child_start();
-    const struct job *job = restore(stage, STAGE_USER, child);
-    const struct job *other = restore(stage, STAGE_OTHER, child);
+    const struct job *job = restore(stage, USER, child);
+    const struct job *other = restore(stage, OTHER, child);
 
     holder_identity_confirm(pool);
     played_readers_answer(played_readers_query(pool->readers, READER_DESCRIBE), NULL);
@@ -246,7 +344,7 @@ static void a_question_may_outlive_the_jobs(void **state)
     struct pool *pool = &stage->pool;
     pid_t child = waiting_child_start();
 
-    restore(stage, STAGE_USER, child);
+    restore(stage, USER, child);
     holder_identity_confirm(pool);
     pool_finish(pool);
     assert_false(list_is_linked(&pool->identity_timer.in_loop));
@@ -260,7 +358,7 @@ static void a_question_without_memory_is_asked_again(void **state)
     struct pool_stage *stage = *state;
     struct pool *pool = &stage->pool;
     pid_t child = waiting_child_start();
-    const struct job *job = restore(stage, STAGE_USER, child);
+    const struct job *job = restore(stage, USER, child);
 
     pool->readers->has_no_memory = true;
     holder_identity_confirm(pool);
@@ -282,7 +380,10 @@ int main(void)
         ON_STAGE(a_process_of_before_the_claim_is_confirmed),
         ON_STAGE(a_later_process_is_not_the_holder),
         ON_STAGE(each_user_has_one_question),
-        ON_STAGE(a_process_that_stalls_stays_unconfirmed),
+        ON_STAGE(a_process_that_stalls_is_the_holder_by_its_user),
+        ON_STAGE(a_process_of_another_user_that_stalls_is_not),
+        ON_STAGE(no_reader_touches_another_users_process),
+        ON_STAGE(readers_that_never_answer_leave_it_to_the_user),
         ON_STAGE(facts_of_an_ended_process_mean_nothing),
         ON_STAGE(an_answer_may_come_too_late),
         ON_STAGE(an_adopted_process_may_have_a_container),

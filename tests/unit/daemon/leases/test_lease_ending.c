@@ -138,31 +138,60 @@ static void after_the_grace_all_processes_are_killed(void **state)
     assert_int_equal(waiting_child_await(children[1]), SIGKILL);
 }
 
-/* A process that became another user's program could not be signalled by the lease's user. */
+/* A lease of another user than the test's processes have. */
+static struct job *claim_as_other(struct pool_stage *stage, pid_t pid)
+{
+    return pool_stage_claim(
+        stage,
+        &(struct stage_claim){.hold = LEASE_HOLD_PROCESS, .pid = pid, .uid = geteuid() + 100000});
+}
+
+/* A process that became another user's program could not be signalled by the lease's user. After
+ * the grace the lease ends without it. */
 static void a_holder_of_another_user_gets_no_signal(void **state)
 {
     struct pool_stage *stage = *state;
     struct pool *pool = &stage->pool;
     pid_t child = waiting_child_start();
-    const struct stage_claim strange = {
-        .hold = LEASE_HOLD_PROCESS, .pid = child, .uid = geteuid() + 100000};
-    struct job *job = pool_stage_claim(stage, &strange);
-    struct reader_answer nothing = {0};
-    uint32_t uid;
-    int descriptor = pidfd_open_process(child);
+    struct job *job = claim_as_other(stage, child);
 
-    if (!pidfd_user(descriptor, &uid)) {
-        close(descriptor);
-        waiting_child_end(child);
-        print_message("skipped: this kernel does not tell the user of a pidfd\n");
-        skip();
-    }
-    assert_true(lease_ending_watch(pool, job, descriptor));
+    assert_true(lease_ending_watch(pool, job, pidfd_open_process(child)));
     waiting_child_stop(child);
     lease_ending_begin(pool, job, LEASE_END_EXPIRED, STAGE_NOW + 10 * DURATION_SECOND);
-    played_readers_answer(played_readers_query(pool->readers, READER_LEFTOVERS), &nothing);
+    answer_search(pool, NULL, 0, READER_OURS);
     assert_false(waiting_child_has_signal(child, SIGTERM));
+    assert_int_equal(job->state, JOB_ENDING);
+    pool_stage_go_on(stage, 10 * DURATION_SECOND);
+    assert_int_equal(job->state, JOB_LOOKING);
+    assert_int_equal(pool->foreign.count, 1);
+    played_readers_say_nothing_left(pool->readers);
+    assert_int_equal(pool->job_count, 0);
+    assert_runs(child);
     waiting_child_end(child);
+}
+
+/* So could not one that was the lease's when the reader found it. */
+static void a_process_left_of_another_user_gets_no_signal(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    pid_t children[2] = {waiting_child_start(), waiting_child_start()};
+    struct job *job = claim_as_other(stage, children[0]);
+
+    lease_ending_asked(pool, job, children[1]);
+    lease_ending_holder_gone(pool, job);
+    waiting_child_stop(children[0]);
+    answer_search(pool, children, 2, READER_OURS);
+    assert_false(waiting_child_has_signal(children[0], SIGTERM));
+    assert_int_equal(pool->foreign.count, 1);
+    assert_int_equal(job->state, JOB_DRAINING);
+    answer_search(pool, NULL, 0, READER_OURS);
+    assert_int_equal(pool->job_count, 0);
+    pool_stage_go_on(stage, DURATION_MINUTE);
+    assert_runs(children[0]);
+    assert_runs(children[1]);
+    waiting_child_end(children[0]);
+    waiting_child_end(children[1]);
 }
 
 /* ---- Leases within leases ---- */
@@ -418,6 +447,7 @@ int main(void)
         ON_STAGE(a_client_that_hangs_up_after_its_notice_gets_sigterm),
         ON_STAGE(after_the_grace_all_processes_are_killed),
         ON_STAGE(a_holder_of_another_user_gets_no_signal),
+        ON_STAGE(a_process_left_of_another_user_gets_no_signal),
         ON_STAGE(nothing_begins_within_a_lease_that_ends),
         ON_STAGE(a_release_is_answered_after_the_search),
         ON_STAGE(a_release_is_answered_in_time),

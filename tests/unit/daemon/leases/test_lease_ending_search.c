@@ -131,6 +131,27 @@ static void an_adopted_process_is_a_root_of_the_search(void **state)
     waiting_child_end(child);
 }
 
+/* Another process may have its number when the reader looks. */
+static void an_adopted_process_that_has_ended_is_no_root(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    pid_t child = waiting_child_start();
+    struct job *job = hold(stage, child);
+
+    job->adopted = true;
+    lease_ending_begin(pool, job, LEASE_END_EXPIRED, STAGE_NOW + 10 * DURATION_SECOND);
+    assert_int_equal(search_of(pool)->root_pid, child);
+    lease_ending_holder_gone(pool, job);
+    waiting_child_stop(child);
+    answer_search(pool, &child, 1, READER_OURS);
+    assert_int_equal(search_of(pool)->root_pid, 0);
+    played_readers_say_nothing_left(pool->readers);
+    assert_int_equal(pool->job_count, 0);
+    assert_false(waiting_child_has_signal(child, SIGTERM));
+    waiting_child_end(child);
+}
+
 static void processes_that_are_left_keep_the_devices(void **state)
 {
     struct pool_stage *stage = *state;
@@ -306,6 +327,108 @@ static void a_reaped_holder_has_no_exit_code_by_number(void **state)
                 job_find_ended(pool, id)->exit_code.value == 128 + SIGKILL);
 }
 
+/* ---- Processes that may be of the lease ---- */
+
+/* Answers all searches of the next time in this way. */
+static void answer_searches(struct pool_stage *stage, pid_t left, enum reader_state found,
+                            int64_t duration)
+{
+    for (int64_t step = DURATION_SECOND / 200; duration > 0; duration -= step) {
+        if (played_readers_find(stage->pool.readers, READER_LEFTOVERS) != NULL)
+            answer_search(&stage->pool, &left, 1, found);
+        pool_stage_go_on(stage, step);
+    }
+}
+
+/* Any process of the user may stay inside exec. If it is on a device, the driver lists it. */
+static void a_process_inside_exec_keeps_no_device(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    pid_t child = waiting_child_start();
+    struct job *job = hold(stage, getpid());
+
+    lease_ending_holder_gone(pool, job);
+    answer_searches(stage, child, READER_LATER, DURATION_SECOND / 25);
+    assert_int_equal(job->state, JOB_LOOKING);
+    answer_searches(stage, child, READER_LATER, DURATION_SECOND / 25);
+    assert_int_equal(pool->job_count, 0);
+    assert_false(is_taken(pool, 0));
+    /* It is the lease's, in the end. */
+    waiting_child_stop(child);
+    answer_searches(stage, child, READER_OURS, DURATION_SECOND / 25);
+    assert_true(waiting_child_has_signal(child, SIGTERM));
+    pool_stage_go_on(stage, pool->rules.grace);
+    assert_int_equal(waiting_child_await(child), SIGKILL);
+    assert_false(list_is_empty(&pool->late_leases));
+    played_readers_say_nothing_left(pool->readers);
+}
+
+/* Nor does one keep it that is still inside exec when the lease's processes have ended. */
+static void a_process_inside_exec_is_not_watched_for_ever(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    pid_t child = waiting_child_start();
+    struct job *job = hold(stage, getpid());
+
+    lease_ending_holder_gone(pool, job);
+    answer_searches(stage, child, READER_LATER, 6 * DURATION_SECOND);
+    assert_int_equal(pool->job_count, 0);
+    if (!played_readers_are_idle(pool->readers))
+        played_readers_say_nothing_left(pool->readers);
+    assert_true(list_is_empty(&pool->late_leases));
+    assert_runs(child);
+    waiting_child_end(child);
+}
+
+/* The last of several leases' processes are watched: descriptors are everybody's. */
+static void only_a_few_leases_of_a_user_are_watched_on(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    pid_t child = waiting_child_start();
+    size_t count = 0;
+
+    for (int i = 0; i < 12; i++) {
+        struct job *job = hold(stage, getpid());
+        uint64_t id = job->by_id.id;
+
+        lease_ending_holder_gone(pool, job);
+        for (int turn = 0; turn < 40 && job_of_id(pool, id) != NULL; turn++) {
+            while (played_readers_find(pool->readers, READER_LEFTOVERS) != NULL)
+                answer_search(pool, &child, 1, READER_LATER);
+            pool_stage_go_on(stage, DURATION_SECOND / 200);
+        }
+        assert_null(job_of_id(pool, id));
+    }
+    list_for_each (link, &pool->late_leases)
+        count++;
+    assert_int_equal(count, 8);
+    waiting_child_end(child);
+}
+
+/* A container has a process without the lease's mark for seconds, and then uses the devices. */
+static void a_container_that_is_starting_keeps_the_devices(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct pool *pool = &stage->pool;
+    pid_t child = waiting_child_start();
+    struct job *job = hold(stage, getpid());
+
+    lease_ending_holder_gone(pool, job);
+    answer_searches(stage, child, READER_CONTAINER, DURATION_SECOND / 10);
+    assert_int_equal(job->state, JOB_DRAINING);
+    /* It becomes its program. */
+    answer_searches(stage, child, READER_LATER, DURATION_SECOND / 10);
+    assert_int_equal(job->state, JOB_DRAINING);
+    waiting_child_stop(child);
+    answer_searches(stage, child, READER_OURS, DURATION_SECOND / 100);
+    assert_true(waiting_child_has_signal(child, SIGTERM));
+    assert_int_equal(job->state, JOB_DRAINING);
+    waiting_child_end(child);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +437,7 @@ int main(void)
         ON_STAGE(the_search_names_the_lease),
         ON_STAGE(a_short_lease_leaves_nothing_that_is_old),
         ON_STAGE(an_adopted_process_is_a_root_of_the_search),
+        ON_STAGE(an_adopted_process_that_has_ended_is_no_root),
         ON_STAGE(processes_that_are_left_keep_the_devices),
         ON_STAGE(a_process_that_ignores_sigterm_is_killed),
         ON_STAGE(the_devices_are_looked_at_meanwhile),
@@ -321,6 +445,10 @@ int main(void)
         LIVE(the_last_process_frees_the_devices),
         LIVE(a_holders_exit_code_is_the_leases),
         LIVE(a_reaped_holder_has_no_exit_code_by_number),
+        ON_STAGE(a_process_inside_exec_keeps_no_device),
+        ON_STAGE(a_process_inside_exec_is_not_watched_for_ever),
+        ON_STAGE(only_a_few_leases_of_a_user_are_watched_on),
+        ON_STAGE(a_container_that_is_starting_keeps_the_devices),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

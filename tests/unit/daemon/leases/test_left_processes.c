@@ -60,7 +60,7 @@ static struct job *leave(struct pool_stage *stage, const pid_t *children, size_t
             .readers = pool->readers,
             .spared = &pool->spared,
             .socket = STAGE_SOCKET,
-            .uid = STAGE_USER,
+            .uid = geteuid(),
             .leases = &(struct id_list){.items = &job->by_id.id, .count = 1},
         },
         &(struct leftovers_events){ignore_looked, ignore_gone, ignore_spent, NULL});
@@ -123,6 +123,11 @@ static void a_process_that_stalls_readers_is_named(void **state)
                         "process 4711 (touched for uid 1001) has not answered for 1m30s: it is "
                         "not looked at again before it ends");
     machine_report_finish_problems(&problems);
+    stage->pool.readers->stalled.owner = optional_number_of(STAGE_USER);
+    problems = describe(stage);
+    assert_contains(problems.items[0].message,
+                    "process 4711 (uid 1000, touched for uid 1001) has not answered for 1m30s: ");
+    machine_report_finish_problems(&problems);
 }
 
 /* A program that the user started as root is not ended, but named while it runs. */
@@ -142,6 +147,23 @@ static void a_process_of_root_is_named(void **state)
              "user could not end it",
              (int)child);
     assert_string_equal(problems.items[0].message, wanted);
+    machine_report_finish_problems(&problems);
+    waiting_child_end(child);
+}
+
+/* So may a program as a third user. */
+static void a_process_of_a_third_user_is_named(void **state)
+{
+    struct pool_stage *stage = *state;
+    pid_t child = waiting_child_start();
+    const struct foreign_process process = {
+        .pid = child, .lease = 7, .uid = STAGE_USER, .owner = STAGE_OTHER};
+    struct problem_list problems;
+
+    foreign_processes_add(&stage->pool.foreign, &process, pidfd_open_process(child));
+    problems = describe(stage);
+    assert_int_equal(problems.count, 1);
+    assert_contains(problems.items[0].message, " of uid 1001 is left of lease 7 of uid 1000: ");
     machine_report_finish_problems(&problems);
     waiting_child_end(child);
 }
@@ -185,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_process_that_no_signal_ends_is_named, begin,
                                         pool_stage_end),
+        cmocka_unit_test_setup_teardown(a_process_of_a_third_user_is_named, begin, pool_stage_end),
         cmocka_unit_test_setup_teardown(a_process_that_stalls_readers_is_named, begin,
                                         pool_stage_end),
         cmocka_unit_test_setup_teardown(a_process_of_root_is_named, begin, pool_stage_end),

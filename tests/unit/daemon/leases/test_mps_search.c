@@ -20,14 +20,14 @@
 
 enum { SLOT = 2, STARTED = 4711 };
 
-/* Restores the record of a control daemon of STAGE_USER, and asks about its process. */
+/* Restores the record of a control daemon of the test's user, and asks about its process. */
 static struct reader_query *resume(struct pool_stage *stage, pid_t pid)
 {
     const struct kept_mps record = {
         .slot = SLOT,
         .is_there = true,
-        .uid = STAGE_USER,
-        .gid = STAGE_USER,
+        .uid = geteuid(),
+        .gid = geteuid(),
         .pid = (uint32_t)pid,
         .started = STARTED,
         .pipe = (char *)"/p",
@@ -64,7 +64,7 @@ static void the_process_is_asked_about_alone(void **state)
     pid_t child = waiting_child_start();
     struct reader_query *query = resume(stage, child);
 
-    assert_int_equal(query->uid, STAGE_USER);
+    assert_int_equal(query->uid, geteuid());
     assert_true(query->request.identity_only);
     assert_int_equal(query->request.pids.count, 1);
     assert_int_equal(query->request.pids.items[0], child);
@@ -95,8 +95,8 @@ static struct reader_query *search(struct pool_stage *stage, pid_t other)
 
     identify(resume(stage, other), other, READER_FOUND, STARTED + 1);
     query = played_readers_query(stage->pool.readers, READER_LEFTOVERS);
-    assert_int_equal(query->uid, STAGE_USER);
-    assert_int_equal(query->request.uid, STAGE_USER);
+    assert_int_equal(query->uid, geteuid());
+    assert_int_equal(query->request.uid, geteuid());
     assert_string_equal(query->request.socket, STAGE_SOCKET);
     assert_int_equal(query->request.leases.count, 1);
     assert_int_equal(query->request.leases.items[0].id, mps_mark(SLOT));
@@ -167,7 +167,7 @@ static void the_end_gives_up_what_is_asked(void **state)
     resume(stage, child);
     mps_search_forget(&stage->pool, SLOT);
     assert_true(played_readers_are_idle(stage->pool.readers));
-    assert_true(mps_search_begin(&stage->pool, SLOT, STAGE_USER, child));
+    assert_true(mps_search_begin(&stage->pool, SLOT, geteuid(), child));
     assert_int_equal(played_readers_query(stage->pool.readers, READER_LEFTOVERS)->request.root_pid,
                      child);
     waiting_child_end(child);
@@ -178,7 +178,7 @@ static void without_memory_there_is_no_search(void **state)
     struct pool_stage *stage = *state;
 
     stage->pool.readers->has_no_memory = true;
-    mps_search_identify(&stage->pool, SLOT, STAGE_USER, 77);
+    mps_search_identify(&stage->pool, SLOT, geteuid(), 77);
     assert_true(played_readers_are_idle(stage->pool.readers));
     mps_search_forget(&stage->pool, SLOT);
 }

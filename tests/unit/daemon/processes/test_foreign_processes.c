@@ -43,7 +43,8 @@ static int add(struct world *world, pid_t pid, pid_t child, uint32_t uid)
     int descriptor = pidfd_open_process(child);
 
     assert_true(descriptor >= 0);
-    foreign_processes_add(&world->processes, &(struct foreign_process){pid, LEASE, uid},
+    foreign_processes_add(&world->processes,
+                          &(struct foreign_process){.pid = pid, .lease = LEASE, .uid = uid},
                           descriptor);
     return descriptor;
 }

@@ -12,6 +12,9 @@
 #include "support/daemons/waiting_child.h"
 #include "support/failing_allocator.h"
 
+/* The children have the test's user. */
+static struct signal_right own;
+
 /* Waits for the child, and returns the signal that ended it. */
 static int signal_of(pid_t child)
 {
@@ -43,8 +46,8 @@ static void a_process_is_killed_when_its_time_is_over(void **state)
     (void)state;
     assert_int_equal(loop_init(&loop, NULL), 0);
     spared_processes_init(&processes, &loop);
-    spared_processes_add(&processes, later, pidfd_open_process(later), 2000);
-    spared_processes_add(&processes, soon, pidfd_open_process(soon), 1000);
+    spared_processes_add(&processes, &own, later, pidfd_open_process(later), 2000);
+    spared_processes_add(&processes, &own, soon, pidfd_open_process(soon), 1000);
     fire_due(&loop, 999);
     assert_true(spared_processes_has(&processes, soon));
     fire_due(&loop, 1000);
@@ -81,7 +84,7 @@ static void a_process_that_ends_by_itself_is_forgotten(void **state)
     (void)state;
     assert_int_equal(loop_init(&loop, NULL), 0);
     spared_processes_init(&processes, &loop);
-    spared_processes_add(&processes, child, pidfd_open_process(child), LOOP_NEVER - 1);
+    spared_processes_add(&processes, &own, child, pidfd_open_process(child), LOOP_NEVER - 1);
     kill(child, SIGTERM);
     loop_run(&loop, &(struct loop_turn){nothing, after_wait, &loop});
     assert_int_equal(signal_of(child), SIGTERM);
@@ -103,11 +106,32 @@ static void no_memory_kills_the_process_at_once(void **state)
     assert_int_equal(loop_init(&loop, NULL), 0);
     spared_processes_init(&processes, &loop);
     failing_allocator_start(1);
-    spared_processes_add(&processes, child, descriptor, 1000);
+    spared_processes_add(&processes, &own, child, descriptor, 1000);
     assert_true(failing_allocator_stop());
     assert_int_equal(signal_of(child), SIGKILL);
     assert_int_equal(close(descriptor), -1);
     assert_false(spared_processes_has(&processes, child));
+    loop_finish(&loop);
+}
+
+/* It has become a program of root, for example, since it asked. */
+static void a_process_of_another_user_is_left(void **state)
+{
+    const struct signal_right other = {.uid = geteuid() + 1};
+    struct loop loop;
+    struct spared_processes processes;
+    pid_t child = waiting_child_start();
+
+    (void)state;
+    assert_int_equal(loop_init(&loop, NULL), 0);
+    spared_processes_init(&processes, &loop);
+    spared_processes_add(&processes, &other, child, pidfd_open_process(child), 1000);
+    fire_due(&loop, 1000);
+    assert_false(spared_processes_has(&processes, child));
+    spared_processes_add(&processes, &other, child, pidfd_open_process(child), 1000);
+    spared_processes_finish(&processes);
+    assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
+    waiting_child_end(child);
     loop_finish(&loop);
 }
 
@@ -116,8 +140,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_is_killed_when_its_time_is_over),
         cmocka_unit_test(a_process_that_ends_by_itself_is_forgotten),
+        cmocka_unit_test(a_process_of_another_user_is_left),
         cmocka_unit_test(no_memory_kills_the_process_at_once),
     };
 
+    own.uid = geteuid();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
