@@ -259,5 +259,6 @@ int claim_wait(struct client_claim *claim, struct session *session,
             return code;
         }
     }
+    session_end_limit(session);
     return 0;
 }

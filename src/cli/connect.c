@@ -81,8 +81,8 @@ static void set_patience(struct session *session, const struct request *request,
 
     if (request->nonblock)
         return;
-    if (request->wait.known)
-        patience.limit = (int64_t)request->wait.value;
+    patience.has_limit = request->wait.known;
+    patience.limit = (int64_t)request->wait.value;
     session_set_patience(session, &patience);
 }
 

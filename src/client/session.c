@@ -19,8 +19,9 @@
 /* Room for "the daemon at PATH". */
 enum { DAEMON_NAME_SIZE = 160 };
 
-/* The daemon keeps the caller's limit itself. This time lets its answer arrive. */
-#define LIMIT_SLACK (DURATION_SECOND / 2)
+/* The daemon keeps the caller's limit itself. This time lets its answer arrive; then the daemon is
+ * asked with a ping. */
+#define LIMIT_SLACK (DURATION_SECOND / 10)
 
 static void close_socket(struct session *session)
 {
@@ -107,11 +108,22 @@ int session_refusal(const struct wire_message *message, struct berth_error *erro
     return user_names_explain(error, code);
 }
 
+static bool has_passed_limit(const struct session *session)
+{
+    return session->silence.deadline != 0 && clock_now() >= session->silence.deadline;
+}
+
 void session_set_patience(struct session *session, const struct session_patience *patience)
 {
     session->patience = *patience;
     session->silence.deadline =
-        patience->limit == 0 ? 0 : clock_after(clock_now() + LIMIT_SLACK, patience->limit);
+        patience->has_limit ? clock_after(clock_now() + LIMIT_SLACK, patience->limit) : 0;
+}
+
+void session_end_limit(struct session *session)
+{
+    session->patience.has_limit = false;
+    session->silence.deadline = 0;
 }
 
 pid_t session_daemon_pid(const struct session *session)
@@ -214,13 +226,15 @@ static int send_ping(struct session *session, struct berth_error *error)
     return 0;
 }
 
-static int fail_deadline(const struct session *session, struct berth_error *error)
+/* `state` is "does not answer", or "is gone". */
+static int fail_deadline(const struct session *session, const char *state,
+                         struct berth_error *error)
 {
     char daemon[DAEMON_NAME_SIZE];
 
     describe_daemon(session, daemon, sizeof(daemon));
-    return error_set(error, BERTH_ERROR_TIMED_OUT, "not granted within %s: %s does not answer",
-                     quantity_format_duration(session->patience.limit).text, daemon);
+    return error_set(error, BERTH_ERROR_TIMED_OUT, "not granted within %s: %s %s",
+                     quantity_format_duration(session->patience.limit).text, daemon, state);
 }
 
 /* Handles that no message has arrived. Returns 0 to wait on, or an error. */
@@ -230,7 +244,7 @@ static int handle_silence(struct session *session, struct berth_error *error)
     case SILENCE_PING:
         return send_ping(session, error);
     case SILENCE_EXPIRE:
-        return fail_deadline(session, error);
+        return fail_deadline(session, "does not answer", error);
     case SILENCE_BEGIN:
         if (session->patience.report != NULL)
             report_silence(session);
@@ -404,6 +418,16 @@ static bool is_worth_retrying(int code)
     return code == BERTH_ERROR_IO || code == BERTH_ERROR_NOT_FOUND;
 }
 
+static void begin_reconnecting(struct session *session)
+{
+    int64_t time = dial_settings.reconnect_timeout;
+    int64_t left = session->silence.deadline - clock_now();
+
+    if (session->silence.deadline != 0 && left < time)
+        time = left;
+    backoff_begin(&session->reconnecting, time, BACKOFF_PAUSE_MAX);
+}
+
 int session_reconnect(struct session *session, struct berth_error *error)
 {
     enum dial_mode how = session->address->own ? DIAL_START : session->how;
@@ -413,13 +437,16 @@ int session_reconnect(struct session *session, struct berth_error *error)
     close_socket(session);
     session->closed = false;
     if (first)
-        backoff_begin(&session->reconnecting, dial_settings.reconnect_timeout, BACKOFF_PAUSE_MAX);
+        begin_reconnecting(session);
     else if (!backoff_sleep(&session->reconnecting))
-        return set_error_daemon_gone(session, error);
+        return has_passed_limit(session) ? fail_deadline(session, "is gone", error)
+                                         : set_error_daemon_gone(session, error);
     do {
         code = dial_with_timeout(session->address, how, 0, &session->socket, error);
     } while (code < 0 && is_worth_retrying(code) && backoff_sleep(&session->reconnecting));
     silence_start(&session->silence, clock_now());
+    if (code < 0 && is_worth_retrying(code) && has_passed_limit(session))
+        return fail_deadline(session, "is gone", error);
     return code;
 }
 

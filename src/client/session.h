@@ -26,8 +26,10 @@ struct session_patience {
      * waits meanwhile. `news` is "the daemon (pid 7) does not answer; ...". NULL: fail instead. */
     void (*report)(void *context, const char *news);
     void *context;
-    int64_t limit; /* nanoseconds from now after which session_receive() fails with
-                      BERTH_ERROR_TIMED_OUT if the daemon does not answer; 0: none */
+    /* Nanoseconds from now. After this time, session_receive() fails with BERTH_ERROR_TIMED_OUT if
+     * the daemon does not answer, and session_reconnect() if there is no daemon. */
+    int64_t limit;
+    bool has_limit;
 };
 
 struct session {
@@ -71,6 +73,9 @@ int session_send(struct session *session, const struct wire_message *message,
 /* Changes how the session waits for a daemon that does not answer. */
 void session_set_patience(struct session *session, const struct session_patience *patience);
 
+/* Ends the patience's limit, once the wait that it is for is over. */
+void session_end_limit(struct session *session);
+
 /* Returns the pid of the daemon, by SO_PEERCRED; 0: not connected, or a process that is not visible
  * in this pid namespace. */
 pid_t session_daemon_pid(const struct session *session);
@@ -97,7 +102,8 @@ int session_receive(struct session *session, int64_t timeout, struct wire_messag
 /* Reconnects after the daemon has gone, for 30 s with growing pauses. Starts the user's own daemon
  * if it does not run, for every `how`. The caller must send its open requests again. The time
  * counts from the first call after the daemon's last message, so that a request that crashes the
- * daemon is not retried forever. Fails with the last error. */
+ * daemon is not retried forever. Fails with the last error; at the patience's limit, if that is
+ * sooner, with BERTH_ERROR_TIMED_OUT. */
 int session_reconnect(struct session *session, struct berth_error *error);
 
 /* Makes one attempt to reconnect, without a pause, for callers that do other work between

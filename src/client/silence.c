@@ -34,8 +34,7 @@ void silence_add_ping(struct silence *silence, int64_t now, int64_t earliest)
 
 static int64_t find_ping_time(const struct silence *silence)
 {
-    int64_t time =
-        silence->quiet_since + (silence->has_request ? SILENCE_PING_AFTER : SILENCE_QUIET_MAX);
+    int64_t time = silence->quiet_since + SILENCE_PING_AFTER;
 
     /* After the deadline, a daemon that still answers is trusted to keep the limit itself. */
     if (silence->deadline > silence->quiet_since && silence->deadline < time)
@@ -45,8 +44,7 @@ static int64_t find_ping_time(const struct silence *silence)
 
 static int64_t find_silent_time(const struct silence *silence)
 {
-    int64_t time = silence->pinged_at +
-                   (silence->has_request ? SILENCE_TIMEOUT - SILENCE_PING_AFTER : SILENCE_TIMEOUT);
+    int64_t time = silence->pinged_at + SILENCE_TIMEOUT - SILENCE_PING_AFTER;
 
     return time > silence->earliest ? time : silence->earliest;
 }

@@ -13,14 +13,12 @@
 
 #include "base/text/quantity.h"
 
-/* Time from a request to the conclusion that the daemon is silent. */
+/* Time from a request, or from the daemon's last message, to the conclusion that it is silent. */
 #define SILENCE_TIMEOUT (5 * DURATION_SECOND)
-/* Time from a request to the ping. */
+/* Time to the ping; during a wait that the daemon has acknowledged, the interval of pings. */
 #define SILENCE_PING_AFTER (SILENCE_TIMEOUT / 2)
-/* The interval of pings during a wait that the daemon has acknowledged. */
-#define SILENCE_QUIET_MAX (30 * DURATION_SECOND)
 /* Time that the daemon has for a ping at the deadline. */
-#define SILENCE_DEADLINE_MARGIN DURATION_SECOND
+#define SILENCE_DEADLINE_MARGIN (DURATION_SECOND / 2)
 
 /* Zeroed memory has no deadline. */
 struct silence {

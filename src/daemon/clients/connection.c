@@ -225,6 +225,7 @@ static bool take_packet(struct connection *connection)
     struct berth_error error = BERTH_ERROR_INIT;
     struct wire_message message;
     bool unanswered;
+    int code;
     ssize_t length = recv(connection->watch.descriptor, clients->packet, WIRE_MESSAGE_MAX,
                           MSG_DONTWAIT | MSG_TRUNC);
 
@@ -235,11 +236,15 @@ static bool take_packet(struct connection *connection)
         return false;
     }
     clients->packet_length = (size_t)length;
+    code = wire_decode(clients->packet, (size_t)length, &message, &error);
     if (connection->quota != NULL) {
         quota_heard(connection);
-        quota_charge_message(connection->quota, (size_t)length);
+        if (code == 0 && message.type == WIRE_HELLO)
+            quota_charge_ping(connection, (size_t)length);
+        else
+            quota_charge_message(connection->quota, (size_t)length);
     }
-    if (wire_decode(clients->packet, (size_t)length, &message, &error) < 0) {
+    if (code < 0) {
         connection_fail(connection, &error);
         return false;
     }

@@ -36,6 +36,7 @@ struct connection {
     struct list_link in_queue;  /* of the user's quota, while it waits for its turn */
     struct list_link in_silent; /* until the first message */
     int64_t silent_since;
+    int64_t pinged_at;    /* when its last free ping arrived, or its first one; 0: none */
     struct list jobs;     /* the jobs that this client is told about */
     struct list watchers; /* requests that wait for an answer */
     size_t watcher_count;

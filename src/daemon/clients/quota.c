@@ -24,6 +24,10 @@
 #define TIME_OF_MESSAGE (50 * (DURATION_SECOND / 1000000))
 enum { BYTES_OF_MESSAGE = 1024 };
 
+/* A client that waits sends a ping every 2.5 s (client/silence.h). The pings of a user's waiting
+ * clients must not use up the user's messages. */
+#define FREE_PING_PERIOD (2 * DURATION_SECOND)
+
 /* The maximum number of messages of one user in a turn of the loop. */
 enum { MESSAGES_OF_TURN = 32 };
 
@@ -320,6 +324,14 @@ static void close_silent(struct timer *timer)
 
 /* ---- Messages ---- */
 
+static void count_in_turn(struct quota *user, uint64_t messages)
+{
+    if (user->turn != user->clients->quotas.turn)
+        user->spent = 0;
+    user->turn = user->clients->quotas.turn;
+    user->spent += (uint32_t)messages;
+}
+
 static void charge_user(struct quota *user, uint64_t messages)
 {
     uint32_t rate = rate_of(user);
@@ -328,15 +340,25 @@ static void charge_user(struct quota *user, uint64_t messages)
     if (messages > rate)
         messages = rate;
     rate_limit_take(&user->messages, now_of(user), (int64_t)messages * (DURATION_SECOND / rate));
-    if (user->turn != user->clients->quotas.turn)
-        user->spent = 0;
-    user->turn = user->clients->quotas.turn;
-    user->spent += (uint32_t)messages;
+    count_in_turn(user, messages);
 }
 
 void quota_charge_message(struct quota *user, size_t bytes)
 {
     charge_user(user, 1 + bytes / BYTES_OF_MESSAGE);
+}
+
+void quota_charge_ping(struct connection *connection, size_t bytes)
+{
+    int64_t now = now_of(connection->quota);
+    bool is_due = connection->pinged_at != 0 && now - connection->pinged_at >= FREE_PING_PERIOD;
+
+    if (is_due || connection->pinged_at == 0)
+        connection->pinged_at = now;
+    if (is_due && bytes < BYTES_OF_MESSAGE)
+        count_in_turn(connection->quota, 1);
+    else
+        quota_charge_message(connection->quota, bytes);
 }
 
 void quota_charge_time(struct quota *user, int64_t time)

@@ -101,6 +101,8 @@ bool quota_may_speak(struct connection *connection);
 
 /* Charges a message of this number of bytes; nanoseconds of the processor. */
 void quota_charge_message(struct quota *user, size_t bytes);
+/* Charges a ping (WIRE_HELLO) as a message. After a connection's first one, one in 2 s is free. */
+void quota_charge_ping(struct connection *connection, size_t bytes);
 void quota_charge_time(struct quota *user, int64_t time);
 
 /* Serves the users whose turn has come. Called before each wait of the loop. */

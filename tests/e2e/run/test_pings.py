@@ -7,14 +7,14 @@ from scripted_daemon import GPU
 
 
 def test_acknowledged_claim_is_asked_at_its_limit(sandbox, daemon):
-    """A daemon that has queued a claim is asked only at the limit. If it answers, its word counts."""
-    with sandbox.start(["berth", "run", "--wait", "3s", "true"], env=daemon.env) as run:
+    """A daemon that has queued a claim is asked at the limit. If it answers, its word counts."""
+    with sandbox.start(["berth", "run", "--wait", "1s", "true"], env=daemon.env) as run:
         client = daemon.accept()
         claim = client.expect("CLAIM")
         client.say("WAITING", claim, id=7, position=1)
         began = time.monotonic()
         ping = client.expect("HELLO")
-        assert 2 < time.monotonic() - began
+        assert 0.5 < time.monotonic() - began < 2.4
         client.say("POOL", ping, pid=1)
         client.grant(claim)
         assert run.wait() == 0
@@ -28,13 +28,30 @@ def test_late_acknowledgement(sandbox, daemon):
         question = client.expect("TEST")
         ping = client.expect("HELLO")
         client.say("POOL", ping, pid=1)
-        client.socket.settimeout(4)
+        client.socket.settimeout(2)
         with pytest.raises(TimeoutError):
             client.receive()
         assert wait.process.poll() is None
         client.say("DONE", question)
         assert wait.wait() == 0
         assert wait.text("stderr") == ""
+
+
+def test_acknowledged_claim_is_asked_every_few_seconds(sandbox, daemon):
+    """Without a limit, too, a queued claim asks for a sign of life."""
+    with sandbox.start(["berth", "run", "true"], env=daemon.env) as run:
+        client = daemon.accept()
+        claim = client.expect("CLAIM")
+        client.say("WAITING", claim, id=7, position=1)
+        for _ in range(2):
+            began = time.monotonic()
+            ping = client.expect("HELLO")
+            assert 1.5 < time.monotonic() - began < 4.5
+            client.say("POOL", ping, pid=1)
+        client.expect("HELLO")
+        run.wait_for_line("does not answer", stream="stderr")
+        client.grant(claim)
+        assert run.wait() == 0
 
 
 def test_news_is_not_requested_of_a_silent_daemon(sandbox, daemon):

@@ -6,7 +6,7 @@ import re
 import signal
 import time
 
-from waiting import until
+from waiting import until, until_pending, until_served
 
 RESTART = r"kill it with SIGKILL, and the next command restarts it \(leases are kept\)"
 
@@ -104,6 +104,53 @@ def test_own_limit(pool):
             lines = long.text("stderr").splitlines()
             assert len(lines) == 2, lines
             assert lines[1] == f"berth: wait: not granted within 6s: the daemon (pid {daemon}) does not answer"
+
+
+def test_shortest_limits(pool):
+    """--wait 0s is a limit, too, and a short one does not wait long for the daemon."""
+    with stopped(pool) as daemon:
+        began = time.monotonic()
+        with pool.start("run", "--wait", "0s", "true") as none, pool.start("wait", "--wait", "1ms") as short:
+            assert none.wait() == 123
+            assert short.wait() == 123
+            assert elapsed(began) < 2.5
+            assert none.text("stderr") == f"berth: run: not granted within 0s: the daemon (pid {daemon}) does not answer\n"
+            assert short.text("stderr") == f"berth: wait: not granted within 1ms: the daemon (pid {daemon}) does not answer\n"
+
+
+def test_queued_claim(pool):
+    """A command that is already in the queue notices a stuck daemon just as soon."""
+    holder = pool.hold("--gpus", "all")
+    with pool.start("run", "--gpus", "all", "echo", "it ran") as run:
+        until_pending(pool, 1)
+        with stopped(pool) as daemon:
+            began = time.monotonic()
+            news = run.wait_for_line("does not answer", stream="stderr")
+            assert elapsed(began) < 8
+            assert f"(pid {daemon})" in news
+        run.wait_for_line("answers again", stream="stderr")
+        pool.let_go(holder)
+        assert run.wait() == 0
+
+
+def test_limit_without_a_daemon(pool, sandbox):
+    """--wait is kept while there is no daemon, which other waiting commands get 30 s for."""
+    socket = sandbox.directory / "machine.sock"
+    sandbox.environment["BERTH_SOCKET"] = str(socket)
+    daemon = sandbox.start(["berthd", "--socket", socket, "--inventory", pool.inventory])
+    pool.socket = socket
+    until_served(socket)
+    holder = pool.hold("--gpus", "all")
+    began = time.monotonic()
+    with pool.start("run", "--wait", "4s", "true") as run:
+        until_pending(pool, 1)
+        daemon.kill(signal.SIGKILL)
+        daemon.wait()
+        assert run.wait() == 123
+        assert 4 <= elapsed(began) < 10
+        assert run.text("stderr") == f"berth: run: not granted within 4s: the daemon at {socket} is gone\n"
+    holder.kill(signal.SIGKILL)
+    holder.wait()
 
 
 def test_killed_while_stuck(pool):

@@ -28,8 +28,11 @@ class Client:
         return wire.decode(data)
 
     def expect(self, kind):
-        """Returns the next message, which must be of this type."""
+        """Returns the next message, which must be of this type. Answers the pings of a wait before it."""
         message = self.receive()
+        while message["type"] == "HELLO" != kind:
+            self.say("POOL", message, pid=1)
+            message = self.receive()
         assert message["type"] == kind, message
         return message
 

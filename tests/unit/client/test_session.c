@@ -256,12 +256,63 @@ static void a_daemon_that_stays_away_is_an_error(void **state)
     end(&scene);
 }
 
+static void a_limit_holds_while_there_is_no_daemon(void **state)
+{
+    static const int64_t limits[] = {0, DURATION_SECOND / 20};
+    static const char *const messages[] = {"not granted within 0s: the daemon at ",
+                                           "not granted within 50ms: the daemon at "};
+
+    const int64_t usual = dial_settings.reconnect_timeout;
+
+    for (size_t i = 0; i < 2; i++) {
+        const struct session_patience patience = {.limit = limits[i], .has_limit = true};
+        struct scene scene;
+
+        begin_scene(&scene, state, "good");
+        fake_end_all(scene.address.directory);
+        scene.address.own = false;
+        session_set_patience(&scene.session, &patience);
+        assert_int_equal(send_hello(&scene), BERTH_ERROR_TIMED_OUT);
+        assert_memory_equal(scene.error.message, messages[i], strlen(messages[i]));
+        assert_non_null(strstr(scene.error.message, " is gone"));
+        /* The wait is over: the limit does not count for other requests. */
+        session_end_limit(&scene.session);
+        dial_settings.reconnect_timeout = 0;
+        scene.session.reconnecting = (struct backoff){0};
+        assert_int_equal(send_hello(&scene), BERTH_ERROR_NOT_FOUND);
+        dial_settings.reconnect_timeout = usual;
+        end(&scene);
+    }
+}
+
+/* A limit of zero is a limit. */
+static void a_daemon_that_does_not_answer_has_no_time_left(void **state)
+{
+    struct pool_address address = fake_address(state);
+    struct wire_message message = {.type = WIRE_HELLO};
+    const struct session_patience patience = {.has_limit = true};
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct wire_message answer;
+    struct session session;
+    int sockets[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+    assert_int_equal(session_open_connected(&session, &address, sockets[0], NULL), 0);
+    session_set_patience(&session, &patience);
+    assert_int_equal(session_request(&session, &message, WIRE_POOL, &answer, &error),
+                     BERTH_ERROR_TIMED_OUT);
+    assert_non_null(strstr(error.message, "not granted within 0s: the daemon"));
+    session_close(&session);
+    close(sockets[1]);
+    pool_address_finish(&address);
+}
+
 /* The daemon reads nothing: sending ends when the caller's limit is over. */
 static void a_full_socket_blocks_not_for_ever(void **state)
 {
     struct pool_address address = fake_address(state);
     struct wire_message message = {.type = WIRE_HELLO};
-    const struct session_patience patience = {.limit = DURATION_SECOND / 20};
+    const struct session_patience patience = {.limit = DURATION_SECOND / 20, .has_limit = true};
     struct session session;
     int sockets[2];
     int sent = 0;
@@ -327,6 +378,8 @@ int main(int argc, char **argv)
         fake_daemon_test(a_signal_ends_the_waiting),
         fake_daemon_test(a_lost_daemon_is_seen_and_found_again),
         fake_daemon_test(a_daemon_that_stays_away_is_an_error),
+        fake_daemon_test(a_limit_holds_while_there_is_no_daemon),
+        fake_daemon_test(a_daemon_that_does_not_answer_has_no_time_left),
         fake_daemon_test(a_full_socket_blocks_not_for_ever),
         fake_daemon_test(opening_fails_as_dialling_does),
         fake_daemon_test(every_allocation_may_fail),

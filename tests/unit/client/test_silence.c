@@ -31,10 +31,10 @@ static void a_request_is_judged_after_five_seconds(void **state)
     check_step(&silence, 9000, SILENCE_WAIT, -1);
     assert_true(silence_add_message(&silence, 900 * second));
     assert_false(silence_add_message(&silence, 900 * second));
-    check_step(&silence, 9000, SILENCE_WAIT, 9300);
+    check_step(&silence, 9000, SILENCE_WAIT, 9025);
 }
 
-static void an_acknowledged_wait_is_checked_rarely(void **state)
+static void an_acknowledged_wait_is_judged_after_five_seconds(void **state)
 {
     struct silence silence = {0};
 
@@ -42,12 +42,12 @@ static void an_acknowledged_wait_is_checked_rarely(void **state)
     silence_start(&silence, 0);
     silence_add_request(&silence, 0);
     silence_add_message(&silence, second);
-    check_step(&silence, 309, SILENCE_WAIT, 310);
-    check_step(&silence, 310, SILENCE_PING, 360);
-    silence_add_message(&silence, 31 * second);
-    check_step(&silence, 360, SILENCE_WAIT, 610);
-    check_step(&silence, 610, SILENCE_PING, 660);
-    check_step(&silence, 660, SILENCE_BEGIN, -1);
+    check_step(&silence, 34, SILENCE_WAIT, 35);
+    check_step(&silence, 35, SILENCE_PING, 60);
+    silence_add_message(&silence, 4 * second);
+    check_step(&silence, 60, SILENCE_WAIT, 65);
+    check_step(&silence, 65, SILENCE_PING, 90);
+    check_step(&silence, 90, SILENCE_BEGIN, -1);
 }
 
 /* A process that was stopped between the ping and its judgement waits for the answer to the ping.
@@ -90,12 +90,12 @@ static void a_deadline_ends_a_silent_wait_only(void **state)
     assert_int_equal(silence_step(&silence, 10 * second), SILENCE_EXPIRE);
 
     /* The daemon acknowledged, and is asked at the deadline. */
-    silence_add_message(&silence, second);
-    check_step(&silence, 20, SILENCE_WAIT, 100);
-    check_step(&silence, 100, SILENCE_PING, 110);
+    silence_add_message(&silence, 9 * second);
+    check_step(&silence, 95, SILENCE_WAIT, 100);
+    check_step(&silence, 100, SILENCE_PING, 105);
     silence_add_message(&silence, 10 * second + 1);
     assert_int_equal(silence_step(&silence, 11 * second), SILENCE_WAIT);
-    assert_int_equal(silence_next_time(&silence), 40 * second + 1);
+    assert_int_equal(silence_next_time(&silence), 25 * second / 2 + 1);
 }
 
 static void a_short_deadline_leaves_time_for_an_answer(void **state)
@@ -105,9 +105,9 @@ static void a_short_deadline_leaves_time_for_an_answer(void **state)
     (void)state;
     silence_start(&silence, 0);
     silence_add_request(&silence, 0);
-    check_step(&silence, 10, SILENCE_PING, 20);
-    check_step(&silence, 19, SILENCE_WAIT, 20);
-    assert_int_equal(silence_step(&silence, 2 * second), SILENCE_EXPIRE);
+    check_step(&silence, 10, SILENCE_PING, 15);
+    check_step(&silence, 14, SILENCE_WAIT, 15);
+    assert_int_equal(silence_step(&silence, 3 * second / 2), SILENCE_EXPIRE);
 }
 
 static void a_new_connection_starts_again(void **state)
@@ -132,7 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_judged_after_five_seconds),
-        cmocka_unit_test(an_acknowledged_wait_is_checked_rarely),
+        cmocka_unit_test(an_acknowledged_wait_is_judged_after_five_seconds),
         cmocka_unit_test(a_late_ping_has_its_time),
         cmocka_unit_test(a_starting_daemon_is_not_silent),
         cmocka_unit_test(a_deadline_ends_a_silent_wait_only),

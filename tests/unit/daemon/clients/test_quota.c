@@ -326,6 +326,37 @@ static void one_that_is_too_fast_waits_for_its_turn(void **state)
     disconnect_pair(&second);
 }
 
+/* A waiting client pings every 2.5 s. */
+static void a_ping_now_and_then_is_free(void **state)
+{
+    struct stage *stage = *state;
+    struct pair pair;
+    struct quota *user;
+    int64_t before;
+
+    connect_pair(&stage->clients, &pair);
+    user = pair.connection.quota;
+    before = user->messages.full_at;
+    quota_charge_ping(&pair.connection, 20);
+    assert_true(user->messages.full_at > before);
+    for (int i = 1; i <= 3; i++) {
+        stage->loop.now = STAGE_NOW + i * 2 * DURATION_SECOND;
+        stage->clients.quotas.turn++;
+        before = user->messages.full_at;
+        quota_charge_ping(&pair.connection, 20);
+        assert_int_equal(user->messages.full_at, before);
+        assert_int_equal(user->spent, 1);
+        /* The next one comes too soon, or is too long. */
+        quota_charge_ping(&pair.connection, 20);
+        assert_true(user->messages.full_at > before);
+    }
+    stage->loop.now += 2 * DURATION_SECOND;
+    before = user->messages.full_at;
+    quota_charge_ping(&pair.connection, 4096);
+    assert_true(user->messages.full_at > before);
+    disconnect_pair(&pair);
+}
+
 static void one_that_waits_for_its_turn_may_go(void **state)
 {
     struct stage *stage = *state;
@@ -413,6 +444,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lines_about_any_user_are_bounded, stage_begin, stage_end),
         cmocka_unit_test_setup_teardown(one_that_is_too_fast_waits_for_its_turn, stage_begin,
                                         stage_end),
+        cmocka_unit_test_setup_teardown(a_ping_now_and_then_is_free, stage_begin, stage_end),
         cmocka_unit_test_setup_teardown(one_that_waits_for_its_turn_may_go, stage_begin, stage_end),
         cmocka_unit_test_setup_teardown(an_unread_message_is_no_silence, stage_begin, stage_end),
         cmocka_unit_test_setup_teardown(one_that_says_nothing_is_closed, stage_begin, stage_end),
