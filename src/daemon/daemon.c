@@ -16,7 +16,6 @@
 #include "daemon/client_events.h"
 #include "daemon/clients/activation.h"
 #include "daemon/configure.h"
-#include "daemon/core/local_users.h"
 #include "daemon/daemon_turn.h"
 #include "daemon/devices/device_locks.h"
 #include "daemon/devices/probe_poll.h"
@@ -118,17 +117,11 @@ static void close_signals(struct pool *pool)
         close(pool->signals.descriptor);
 }
 
-static bool find_user(void *context, const char *name, uint32_t *ret_uid)
-{
-    (void)context;
-    return local_users_find_user(name, ret_uid);
-}
-
 static void reread_accounts(void *context)
 {
     struct pool *pool = context;
 
-    accounts_read(&pool->accounts, find_user, NULL);
+    accounts_read(&pool->accounts);
     log_line(&pool->log, pool_clock_now(&pool->clock), "accounts", "file=%s ranges=%zu",
              log_quote(pool->accounts.path).text, pool->accounts.ranges.count);
 }
@@ -141,11 +134,12 @@ static int open_accounts(struct pool *pool, struct berth_error *error)
     accounts_init(&pool->accounts, &(struct accounts_settings){
                                        .loop = &pool->loop,
                                        .path = path != NULL ? path : "/etc/subuid",
+                                       .users_path = "/etc/passwd",
                                        .pool_owner = pool->owner,
                                        .changed = reread_accounts,
                                        .context = pool,
                                    });
-    accounts_read(&pool->accounts, find_user, NULL);
+    accounts_read(&pool->accounts);
     return 0;
 }
 

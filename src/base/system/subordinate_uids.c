@@ -38,7 +38,7 @@ static bool find_owner(struct span name, subordinate_uids_resolver *resolve, voi
         *ret_owner = (uint32_t)number;
         return true;
     }
-    if (name.length == 0 || name.length >= sizeof(string))
+    if (name.length >= sizeof(string))
         return false;
     memcpy(string, name.bytes, name.length);
     string[name.length] = '\0';
@@ -55,8 +55,10 @@ static bool parse_line(struct span line, subordinate_uids_resolver *resolve, voi
 
     if (!split_at_colon(&line, &name) || !split_at_colon(&line, &first) ||
         !read_uid(first, &begin) || !read_uid(span_trim(line), &count) || count == 0 ||
-        begin + count - 1 > UINT32_MAX || !find_owner(name, resolve, context, &ret_range->owner))
+        begin + count - 1 > UINT32_MAX || name.length == 0 || *name.bytes == '#')
         return false;
+    if (!find_owner(name, resolve, context, &ret_range->owner))
+        ret_range->owner = SUBORDINATE_NO_OWNER;
     ret_range->first = (uint32_t)begin;
     ret_range->last = (uint32_t)(begin + count - 1);
     return true;
@@ -137,20 +139,25 @@ void subordinate_uids_refresh_ranges(struct subordinate_uids *uids, const char *
 const struct subordinate_range *subordinate_uids_find(const struct subordinate_uids *uids,
                                                       uint32_t uid)
 {
+    const struct subordinate_range *without_owner = NULL;
     const struct subordinate_range *range;
 
     vector_for_each (range, uids) {
-        if (uid >= range->first && uid <= range->last)
+        if (uid < range->first || uid > range->last)
+            continue;
+        if (range->owner != SUBORDINATE_NO_OWNER)
             return range;
+        if (without_owner == NULL)
+            without_owner = range;
     }
-    return NULL;
+    return without_owner;
 }
 
 uint32_t subordinate_uids_owner(const struct subordinate_uids *uids, uint32_t uid)
 {
     const struct subordinate_range *range = subordinate_uids_find(uids, uid);
 
-    return range == NULL ? uid : range->owner;
+    return range == NULL || range->owner == SUBORDINATE_NO_OWNER ? uid : range->owner;
 }
 
 void subordinate_uids_finish(struct subordinate_uids *uids)

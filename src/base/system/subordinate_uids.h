@@ -13,6 +13,9 @@
 #include "base/text/span.h"
 #include "base/vector.h"
 
+/* The owner of a range whose user is not known; no user has this uid. */
+#define SUBORDINATE_NO_OWNER UINT32_MAX
+
 struct subordinate_range {
     uint32_t owner;
     uint32_t first;
@@ -28,8 +31,8 @@ struct subordinate_uids {
 /* Finds the uid of a user's name. Returns false if there is none. */
 typedef bool subordinate_uids_resolver(void *context, const char *name, uint32_t *ret_uid);
 
-/* Appends the ranges of a text: lines NAME:FIRST:COUNT, where NAME may be a uid. Invalid lines,
- * unknown names, and what does not fit into memory are left out. */
+/* Appends the ranges of a text: lines NAME:FIRST:COUNT, where NAME may be a uid. Ranges of unknown
+ * names get SUBORDINATE_NO_OWNER. Invalid lines, and what does not fit into memory are left out. */
 void subordinate_uids_parse(struct subordinate_uids *uids, struct span text,
                             subordinate_uids_resolver *resolve, void *context);
 
@@ -41,11 +44,12 @@ void subordinate_uids_refresh(struct subordinate_uids *uids, const char *path);
  * uids of a range belong together. Reads a file only. */
 void subordinate_uids_refresh_ranges(struct subordinate_uids *uids, const char *path);
 
-/* Returns the range of a uid, or NULL. */
+/* Returns the range that a uid is in: the first one with an owner, else the first one; NULL: none.
+ */
 const struct subordinate_range *subordinate_uids_find(const struct subordinate_uids *uids,
                                                       uint32_t uid);
 
-/* Returns the owner of a uid; the uid itself if it is in no range. */
+/* Returns the owner of a uid; the uid itself if it is in no range, or in one without an owner. */
 uint32_t subordinate_uids_owner(const struct subordinate_uids *uids, uint32_t uid);
 
 void subordinate_uids_finish(struct subordinate_uids *uids);

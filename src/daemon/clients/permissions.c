@@ -85,7 +85,8 @@ bool permissions_may_decide(struct connection *connection, uint32_t uid)
     const struct accounts *accounts = connection->clients->settings.accounts;
 
     return connection->uid == uid ||
-           (accounts != NULL && accounts_find(accounts, uid) == connection->uid) ||
+           (accounts != NULL &&
+            subordinate_uids_owner(&accounts->ranges, uid) == connection->uid) ||
            permissions_is_admin(connection);
 }
 

@@ -103,6 +103,16 @@ def test_a_user_and_its_containers(machine_of, containers):
     assert answer == "WAITING"
 
 
+@pytest.mark.parametrize("name", ["ann@corp", "root"])
+def test_a_range_without_a_user(machine_of, containers, name):
+    """The range of a name that only a name service knows, or of root, has the limits of one user."""
+    containers.file.write_text(f"{name}:{FIRST}:65536\n")
+    machine = machine_of(8, "limits: {each_user: 2}\nhistory: no\n")
+    asked = [ask_for(containers, machine, FIRST + number, 2) for number in (0, 1, 65535)]
+    end_all(process for process, _ in asked)
+    assert [answer for _, answer in asked] == ["GRANTED", "WAITING", "WAITING"]
+
+
 def test_history(machine_of, containers):
     """The history has the leases of containers as those of their user, whose data is deleted first if there is too
     much of it."""

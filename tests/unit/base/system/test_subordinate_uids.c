@@ -48,6 +48,24 @@ static void owners(void **state)
     subordinate_uids_finish(&uids);
 }
 
+/* The uids of an unknown user belong together, but to no known uid. */
+static void unknown_owners(void **state)
+{
+    struct subordinate_uids uids = parse("nobody-here:1:5\nsomebody:4:10\nalice:3:2\n");
+
+    (void)state;
+    assert_int_equal(uids.count, 3);
+    assert_int_equal(subordinate_uids_owner(&uids, 2), 2);
+    assert_int_equal(subordinate_uids_owner(&uids, 3), 1000);
+    assert_int_equal(uids.items[0].owner, SUBORDINATE_NO_OWNER);
+    assert_ptr_equal(subordinate_uids_find(&uids, 2), &uids.items[0]);
+    assert_ptr_equal(subordinate_uids_find(&uids, 3), &uids.items[2]);
+    assert_ptr_equal(subordinate_uids_find(&uids, 5), &uids.items[0]);
+    assert_ptr_equal(subordinate_uids_find(&uids, 13), &uids.items[1]);
+    assert_null(subordinate_uids_find(&uids, 14));
+    subordinate_uids_finish(&uids);
+}
+
 static void invalid_lines(void **state)
 {
     struct subordinate_uids uids = parse("\n"
@@ -60,7 +78,6 @@ static void invalid_lines(void **state)
                                          "alice:x:2\n"
                                          "alice:4294967295:2\n"
                                          "alice:1:18446744073709551616\n"
-                                         "nobody-here:1:2\n"
                                          ":1:2\n"
                                          "alice:500000:10\n");
 
@@ -120,6 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(owners),
+        cmocka_unit_test(unknown_owners),
         cmocka_unit_test(invalid_lines),
         cmocka_unit_test_setup_teardown(a_file_that_changes, temporary_directory_enter,
                                         temporary_directory_leave),
