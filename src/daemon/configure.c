@@ -7,12 +7,16 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/string_list.h"
 #include "base/system/file.h"
 #include "base/text/quantity.h"
 #include "daemon/clients/activation.h"
 #include "daemon/clients/quota.h"
+#include "daemon/core/local_users.h"
+#include "daemon/core/runner.h"
 #include "daemon/devices/probe_poll.h"
 #include "daemon/leases/configure_engine.h"
+#include "daemon/leases/engine_events.h"
 #include "daemon/leases/pool.h"
 #include "daemon/leases/probe_events.h"
 #include "daemon/leases/recorder_events.h"
@@ -29,6 +33,10 @@
 
 /* Room for devices that are added later: partitions, and hardware that is plugged in. */
 enum { HARDWARE_SLOTS_MIN = 256 };
+
+/* The time that a name service has for the names of the configuration. */
+#define LOOKUP_TIMEOUT (30 * DURATION_SECOND)
+enum { LOOKUP_OUTPUT_MAX = 16 << 20 };
 
 /* Where the machine's daemon listens; a user's own daemon leaves the hardware to it. A recorded
  * machine (BERTH_SYSROOT) has no other daemon. */
@@ -73,11 +81,12 @@ static int read_inventory(struct pool *pool, struct machine *ret_machine, struct
     return code;
 }
 
-int configure_read_rules(const char *path, struct rules *ret_rules, struct berth_error *error)
+int configure_read_rules(const char *path, const struct configuration_names *names,
+                         struct rules *ret_rules, struct berth_error *error)
 {
     struct rules rules;
     const struct configured_policy *policy = &rules.configuration.policy;
-    int code = configuration_read(path, &rules.configuration, error);
+    int code = configuration_read_with_names(path, names, &rules.configuration, error);
 
     if (code < 0)
         return code;
@@ -153,7 +162,7 @@ int configure_open(struct pool *pool, struct berth_error *error)
 {
     struct rules rules;
     struct machine machine = {0};
-    int code = configure_read_rules(pool->settings.configuration, &rules, error);
+    int code = configure_read_rules(pool->settings.configuration, NULL, &rules, error);
 
     if (code < 0)
         return code;
@@ -168,35 +177,193 @@ int configure_open(struct pool *pool, struct berth_error *error)
     return code;
 }
 
-void configure_reload(struct pool *pool)
-{
-    struct rules rules;
-    struct engine_settings settings;
-    struct berth_error error = BERTH_ERROR_INIT;
-    int code = configure_read_rules(pool->settings.configuration, &rules, &error);
+/* ---- Reloading ---- */
 
-    activation_reloading();
+/* The numbers of users and groups. */
+struct known_names {
+    struct local_users users;
+    struct local_users groups;
+    bool is_incomplete; /* a name was not found */
+};
+
+static bool find_local_name(void *context, bool is_group, const char *name, uint32_t *ret_number)
+{
+    struct known_names *known = context;
+    bool found = local_users_find(is_group ? &known->groups : &known->users, name, ret_number);
+
+    known->is_incomplete = known->is_incomplete || !found;
+    return found;
+}
+
+/* Finds a name in the output of configure_print_names(), which is in `users`. */
+static bool find_printed_name(void *context, bool is_group, const char *name, uint32_t *ret_number)
+{
+    struct known_names *known = context;
+    struct text key = {0};
+    bool found;
+
+    text_append_char(&key, is_group ? 'g' : 'u');
+    text_append(&key, name);
+    found = local_users_find(&known->users, text_string(&key), ret_number);
+    text_finish(&key);
+    known->is_incomplete = known->is_incomplete || !found;
+    return found;
+}
+
+static bool print_name(void *context, bool is_group, const char *name, uint32_t *ret_number)
+{
+    if (!configuration_find_name(is_group, name, ret_number))
+        return false;
+    text_append_format(context, "%c%s:x:%u:\n", is_group ? 'g' : 'u', name, *ret_number);
+    return true;
+}
+
+int configure_print_names(const char *path, struct text *out, struct berth_error *error)
+{
+    const struct configuration_names names = {.find = print_name, .context = out};
+    struct rules rules;
+    int code = configure_read_rules(path, &names, &rules, error);
+
     if (code == 0) {
-        settings = settings_of(&rules);
-        /* All rules change at once: no claim is granted by one of them what another one forbids. */
-        engine_pause(pool->engine);
-        if (engine_set_rules(pool->engine, &settings) < 0)
-            code = error_set_memory(&error);
-        if (configure_engine_apply(pool, &rules.configuration, &error) < 0 ||
-            configure_engine_limit_all(pool, &error) < 0)
-            code = error.code;
-        squatter_watch_judge_all(pool);
-        engine_resume(pool->engine);
-        quota_apply_bounds(&pool->clients);
-        request_cache_drop_unused(pool);
-        recorder_events_apply_rules(pool);
-        privileges_note_problems(pool);
-        followers_note(pool->followers, WIRE_NEWS_LOAD);
+        configuration_finish(&rules.configuration);
+        return text_failed(out) ? error_set_memory(error) : 0;
     }
+    /* The name service also knows similar names, for the message. */
+    code = configure_read_rules(path, NULL, &rules, error);
+    if (code == 0)
+        configuration_finish(&rules.configuration);
+    text_clear(out);
+    text_append(out, code == 0 ? "the name service gave different answers" : error->message);
+    return code == 0 ? BERTH_ERROR_IO : code;
+}
+
+/* All rules change at once: no claim is granted by one of them what another one forbids. */
+static int apply_rules(struct pool *pool, struct rules *rules, struct berth_error *error)
+{
+    struct engine_settings settings = settings_of(rules);
+    int code = 0;
+
+    engine_pause(pool->engine);
+    if (engine_set_rules(pool->engine, &settings) < 0)
+        code = error_set_memory(error);
+    if (configure_engine_apply(pool, &rules->configuration, error) < 0 ||
+        configure_engine_limit_all(pool, error) < 0)
+        code = error->code;
+    squatter_watch_judge_all(pool);
+    engine_resume(pool->engine);
+    quota_apply_bounds(&pool->clients);
+    request_cache_drop_unused(pool);
+    recorder_events_apply_rules(pool);
+    privileges_note_problems(pool);
+    followers_note(pool->followers, WIRE_NEWS_LOAD);
+    return code;
+}
+
+static void end_reload(struct pool *pool, int code, const struct berth_error *error)
+{
     if (code < 0)
         log_line(&pool->log, pool_clock_now(&pool->clock), "error", "what=reload reason=%s",
-                 log_quote(error.message).text);
+                 log_quote(error->message).text);
     else
         log_line(&pool->log, pool_clock_now(&pool->clock), "reloaded", "%s", "");
     activation_ready(-1);
+}
+
+static int reload_with_names(struct pool *pool, const struct configuration_names *names,
+                             struct berth_error *error)
+{
+    struct rules rules;
+    int code = configure_read_rules(pool->settings.configuration, names, &rules, error);
+
+    return code < 0 ? code : apply_rules(pool, &rules, error);
+}
+
+static int reload_with_output(struct pool *pool, const struct runner_end *end,
+                              struct berth_error *error)
+{
+    struct known_names known = {0};
+    const struct configuration_names names = {.find = find_printed_name, .context = &known};
+    struct text reason = {0};
+    int code;
+
+    if (runner_succeeded(end)) {
+        local_users_parse(&known.users, end->output);
+        code = reload_with_names(pool, &names, error);
+        if (code < 0 && known.is_incomplete)
+            code = error_set(error, BERTH_ERROR_INVALID,
+                             "%s has changed meanwhile; reload it once more",
+                             pool->settings.configuration);
+        local_users_finish(&known.users);
+        return code;
+    }
+    if (end->outcome == HELPER_EXITED && end->output->length > 0)
+        return error_set(error, BERTH_ERROR_INVALID, "%s", text_string(end->output));
+    runner_describe_end(end, &reason);
+    code = error_set(error, BERTH_ERROR_IO, "cannot look up the names in %s: %s",
+                     pool->settings.configuration, text_string(&reason));
+    text_finish(&reason);
+    return code;
+}
+
+static void begin_reload(struct pool *pool);
+
+static void end_lookup(void *context, const struct runner_end *end)
+{
+    struct pool *pool = context;
+    struct berth_error error = BERTH_ERROR_INIT;
+
+    pool->is_looking_up_names = false;
+    if (pool->must_reload_again) {
+        pool->must_reload_again = false;
+        begin_reload(pool);
+    } else {
+        end_reload(pool, reload_with_output(pool, end, &error), &error);
+    }
+    engine_events_settle(pool);
+}
+
+/* Returns whether end_lookup() follows. */
+static bool start_lookup(struct pool *pool)
+{
+    const char *program = pool->settings.name_program;
+    struct string_list words = {0};
+    bool started = string_list_append(&words, program != NULL ? program : "/proc/self/exe") == 0 &&
+                   string_list_append(&words, CONFIGURE_NAMES_OPTION) == 0 &&
+                   string_list_append(&words, pool->settings.configuration) == 0 &&
+                   runner_start(pool->runner, &(struct runner_order){
+                                                  .words = &words,
+                                                  .deadline = LOOKUP_TIMEOUT,
+                                                  .output_max = LOOKUP_OUTPUT_MAX,
+                                                  .done = end_lookup,
+                                                  .context = pool,
+                                              }) != NULL;
+
+    string_list_finish(&words);
+    pool->is_looking_up_names = started;
+    return started;
+}
+
+static void begin_reload(struct pool *pool)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct known_names known = {0};
+    const struct configuration_names names = {.find = find_local_name, .context = &known};
+    int code;
+
+    local_users_read(&known.users, "/etc/passwd");
+    local_users_read(&known.groups, "/etc/group");
+    code = reload_with_names(pool, &names, &error);
+    local_users_finish(&known.users);
+    local_users_finish(&known.groups);
+    if (code == 0 || !known.is_incomplete || !start_lookup(pool))
+        end_reload(pool, code, &error);
+}
+
+void configure_reload(struct pool *pool)
+{
+    activation_reloading();
+    if (pool->is_looking_up_names)
+        pool->must_reload_again = true;
+    else
+        begin_reload(pool);
 }

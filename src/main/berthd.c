@@ -64,7 +64,7 @@ static int find_rules(const struct daemon_options *options, struct text *ret_pat
 static int read_rules(const char *path, struct berth_error *error)
 {
     struct rules rules;
-    int code = configure_read_rules(path, &rules, error);
+    int code = configure_read_rules(path, NULL, &rules, error);
 
     if (code == 0)
         configuration_finish(&rules.configuration);
@@ -97,6 +97,19 @@ static int check_rules(const struct daemon_options *options)
     text_finish(&path);
     text_finish(&message);
     return result;
+}
+
+/* Prints the names of a configuration with their numbers, for the daemon that started this process.
+ * Returns the exit code. */
+static int print_names(const char *path)
+{
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text out = {0};
+    int code = configure_print_names(path, &out, &error);
+    int written = output_write(&out);
+
+    text_finish(&out);
+    return code < 0 ? EXIT_USAGE : written;
 }
 
 static int open_log(const char *path, int *ret_log, struct berth_error *error)
@@ -221,6 +234,8 @@ int main(int argc, char **argv)
     int code;
 
     sandbox_hide();
+    if (argc == 3 && strcmp(argv[1], CONFIGURE_NAMES_OPTION) == 0)
+        return print_names(argv[2]);
     if (!verb_begin(&verb_daemon, &binding, 1, argc, argv, &code))
         return code;
     return options.check ? check_rules(&options) : run_daemon(&options);

@@ -21,6 +21,7 @@ struct field;
 struct field_reading {
     const struct document *document;
     struct berth_error *error;
+    const void *context; /* for the types of one format; NULL: none */
 };
 
 /* A kind of value. Types of scalars have `wanted` and `parse`, other types have `read`. */

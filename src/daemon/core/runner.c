@@ -45,6 +45,8 @@ struct helper {
     struct timer late;
     bool is_reported;
     struct runner_end end; /* of a helper that never ran */
+    size_t output_max;
+    struct text kept; /* of the output */
     struct last_line line;
 };
 
@@ -93,6 +95,7 @@ static void free_helper(struct helper *helper)
     string_list_finish(&helper->words);
     string_list_finish(&helper->environment);
     free(helper->awaited);
+    text_finish(&helper->kept);
     free(helper);
 }
 
@@ -103,6 +106,7 @@ static void report_end(struct helper *helper, struct runner_end end)
     last_line_append(&helper->line, &line);
     end.deadline = helper->deadline;
     end.last_line = text_string(&line);
+    end.output = &helper->kept;
     helper->is_reported = true;
     helper->done(helper->context, &end);
     text_finish(&line);
@@ -139,6 +143,14 @@ static void receive_output(struct watch *watch, uint32_t events);
 static void reap_process(struct watch *watch, uint32_t events);
 static void kill_late(struct timer *timer);
 
+static void keep_output(struct helper *helper, const char *bytes, size_t length)
+{
+    size_t room = helper->output_max - helper->kept.length;
+
+    if (room > 0)
+        text_append_bytes(&helper->kept, bytes, length < room ? length : room);
+}
+
 /* Reads at most `chunks` chunks of the output. Returns whether there may be more. */
 static bool read_output(struct helper *helper, int chunks)
 {
@@ -150,6 +162,7 @@ static bool read_output(struct helper *helper, int chunks)
         if (length <= 0)
             break;
         last_line_add(&helper->line, chunk, (size_t)length);
+        keep_output(helper, chunk, (size_t)length);
     }
     return length > 0 || (length < 0 && (errno == EAGAIN || errno == EINTR));
 }
@@ -389,6 +402,7 @@ struct helper *runner_start(struct runner *runner, const struct runner_order *or
     helper->is_low_priority = order->is_low_priority;
     helper->input = order->input;
     helper->may_signal = order->may_signal;
+    helper->output_max = order->output_max;
     helper->launcher = order->launcher;
     helper->program = order->program;
     helper->persona = order->persona;

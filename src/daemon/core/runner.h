@@ -8,6 +8,7 @@
 #define DAEMON_CORE_RUNNER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "daemon/core/become_user.h"
@@ -32,6 +33,7 @@ struct runner_end {
     int number;
     int64_t deadline;      /* from the order */
     const char *last_line; /* of the output, inert; "" if there is none */
+    struct text *output;   /* the begin of the output as it is, up to output_max bytes */
 };
 
 struct runner_order {
@@ -41,6 +43,7 @@ struct runner_order {
     int64_t deadline;                      /* nanoseconds from the start of the program */
     bool is_low_priority;                  /* its end is not urgent: others start first */
     bool may_signal;                       /* gets CAP_KILL, if the daemon has it */
+    size_t output_max;                     /* bytes of the output that are kept; 0: none */
     const char *input;                     /* less than a page; NULL: none */
 
     /* The launcher starts the program as this user (daemon/core/child.h). */

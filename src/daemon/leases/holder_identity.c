@@ -52,7 +52,7 @@ static bool is_of_user(const struct pool *pool, const struct job *job, uint32_t 
 }
 
 /* Ends the lease, or lets its holder be signalled from now on. */
-static void decide(struct pool *pool, struct job *job, bool is_holder)
+static void decide_holder(struct pool *pool, struct job *job, bool is_holder)
 {
     if (!is_holder)
         log_line(&pool->log, pool_clock_now(&pool->clock), "holder", "id=%" PRIu64 " what=gone",
@@ -71,7 +71,7 @@ static void give_up_strangers(struct pool *pool)
         if (is_unconfirmed(job) && !job->holder->is_asked &&
             pidfd_find_user(job->guard->process.descriptor, job->holder->pid, &uid) && uid != 0 &&
             !is_of_user(pool, job, uid))
-            decide(pool, job, false);
+            decide_holder(pool, job, false);
     }
 }
 
@@ -87,8 +87,8 @@ static void take_identity(struct pool *pool, uint64_t id, const struct reader_pr
     if (found->state == READER_STALLED) {
         /* No more than its user will be known. It must not keep its lease for ever by that. */
         if (job->guard->is_unconfirmed)
-            decide(pool, job,
-                   found->uid.known && is_of_user(pool, job, (uint32_t)found->uid.value));
+            decide_holder(pool, job,
+                          found->uid.known && is_of_user(pool, job, (uint32_t)found->uid.value));
         return;
     }
     if (!job->guard->is_unconfirmed) {
@@ -105,7 +105,7 @@ static void take_identity(struct pool *pool, uint64_t id, const struct reader_pr
     }
     if (is_holder && job->adopted && found->container != NULL)
         job_keep_container(pool, job, found->container);
-    decide(pool, job, is_holder);
+    decide_holder(pool, job, is_holder);
 }
 
 static void ask_again(struct timer *timer)
@@ -209,7 +209,7 @@ static void give_up_questions(struct pool *pool)
 
         if (is_unconfirmed(job) && job->holder->unanswered >= UNANSWERED_MAX &&
             pidfd_find_user(job->guard->process.descriptor, job->holder->pid, &uid))
-            decide(pool, job, is_of_user(pool, job, uid));
+            decide_holder(pool, job, is_of_user(pool, job, uid));
     }
 }
 

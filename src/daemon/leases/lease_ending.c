@@ -155,7 +155,7 @@ void lease_ending_release_due(struct timer *timer)
 
 /* Ends the lease. Processes that may yet show to be of it keep no device, unless the driver lists
  * them on it: a report from now on will tell. */
-static void vacate(struct lease_watch *guard)
+static void vacate_lease(struct lease_watch *guard)
 {
     struct pool *pool = guard->pool;
     struct job *job = guard->job;
@@ -182,7 +182,7 @@ static void leftovers_looked(void *context, bool is_gone, struct optional_number
         pool->has_looked = true;
         charge_holder(guard, loop_processor_time(&pool->loop) - began);
         if (is_gone)
-            vacate(guard);
+            vacate_lease(guard);
         else
             drain_lease(pool, job);
     } else if (!guard->is_unconfirmed && guard->held_signal != 0) {
@@ -198,7 +198,7 @@ static void leftovers_gone(void *context)
     struct pool *pool = guard->pool;
 
     if (guard->job->state == JOB_DRAINING) {
-        vacate(guard);
+        vacate_lease(guard);
     } else if (!job_is_over(guard->job) && leftovers_count(guard->leftovers) == 0) {
         leftovers_free(guard->leftovers);
         guard->leftovers = NULL;

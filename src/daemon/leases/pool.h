@@ -64,6 +64,7 @@ struct pool_settings {
     const char *socket;        /* path */
     const char *inventory;     /* absolute; NULL: the hardware */
     const char *configuration; /* a file; NULL: the default path, where no file is needed */
+    const char *name_program;  /* looks names up; NULL: this program */
     bool own;                  /* a user's own pool: the daemon ends when it is idle */
     int64_t idle;              /* time until an idle daemon ends, in nanoseconds */
     int listener;              /* a socket that already listens; -1: none */
@@ -96,6 +97,8 @@ struct pool {
     struct engine *engine;
     uint32_t vendors;
     struct configuration rules; /* as the engine has them */
+    bool is_looking_up_names;   /* another process does, for a reload */
+    bool must_reload_again;     /* after that */
     struct number_list limited; /* uids with the configuration's limit for each user */
 
     struct launcher launcher; /* starts programs with rights that this process does not have */

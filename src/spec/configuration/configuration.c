@@ -185,14 +185,15 @@ static const struct configuration defaults = {
 };
 
 static int build_configuration(const struct document *document,
+                               const struct configuration_names *names,
                                struct configuration *ret_configuration, struct berth_error *error)
 {
     struct configuration configuration = defaults;
     int code = 0;
 
     if (document->root != NULL && !document_node_is_null(document->root))
-        code = field_read_record(&(struct field_reading){document, error}, &configuration_record,
-                                 document->root, &configuration);
+        code = field_read_record(&(struct field_reading){document, error, names},
+                                 &configuration_record, document->root, &configuration);
     if (code < 0)
         configuration_finish(&configuration);
     else
@@ -208,13 +209,20 @@ int configuration_parse(const char *file, const char *text, size_t length,
 
     if (code < 0)
         return code;
-    code = build_configuration(&document, ret_configuration, error);
+    code = build_configuration(&document, NULL, ret_configuration, error);
     document_finish(&document);
     return code;
 }
 
 int configuration_read(const char *path, struct configuration *ret_configuration,
                        struct berth_error *error)
+{
+    return configuration_read_with_names(path, NULL, ret_configuration, error);
+}
+
+int configuration_read_with_names(const char *path, const struct configuration_names *names,
+                                  struct configuration *ret_configuration,
+                                  struct berth_error *error)
 {
     struct berth_error reason = BERTH_ERROR_INIT;
     struct document document;
@@ -226,7 +234,7 @@ int configuration_read(const char *path, struct configuration *ret_configuration
     }
     if (code < 0)
         return error_set(error, code, "%s", reason.message);
-    code = build_configuration(&document, ret_configuration, error);
+    code = build_configuration(&document, names, ret_configuration, error);
     document_finish(&document);
     return code;
 }

@@ -205,6 +205,15 @@ static inline bool configuration_shows_commands(const struct configuration *conf
 /* Returns whether the number is in the list. */
 bool configuration_number_list_has(const struct number_list *list, uint32_t number);
 
+/* Finds the number of a user or group. Returns false if there is no such name. */
+struct configuration_names {
+    bool (*find)(void *context, bool is_group, const char *name, uint32_t *ret_number);
+    void *context;
+};
+
+/* Asks the name service, which may block. */
+bool configuration_find_name(bool is_group, const char *name, uint32_t *ret_number);
+
 /* Reads `length` bytes of text; `file` is the name for messages. Looks up the names of users and
  * groups, which may block. Fails with BERTH_ERROR_SYNTAX, _INVALID or _RANGE and a message
  * "file:line:column: ...", or with _LIMIT or _MEMORY. The caller finishes *ret_configuration, which
@@ -216,6 +225,11 @@ int configuration_parse(const char *file, const char *text, size_t length,
  * fails with BERTH_ERROR_IO and _PERMISSION. */
 int configuration_read(const char *path, struct configuration *ret_configuration,
                        struct berth_error *error);
+
+/* Does the same with other names of users and groups; NULL: those of the name service. */
+int configuration_read_with_names(const char *path, const struct configuration_names *names,
+                                  struct configuration *ret_configuration,
+                                  struct berth_error *error);
 
 /* The configuration of the machine's pool. */
 #define CONFIGURATION_MACHINE_FILE "/etc/berth/berth.yaml"

@@ -75,11 +75,15 @@ static const struct registry registry_groups = {
     .end = endgrent,
 };
 
-static int fail_unknown(const struct registry *registry, const char *text,
-                        struct berth_error *error)
+bool configuration_find_name(bool is_group, const char *name, uint32_t *ret_number)
+{
+    return (is_group ? &registry_groups : &registry_users)->find(name, ret_number);
+}
+
+/* Finds the name that is most like `text`, and writes it to `best`. */
+static void find_similar(const struct registry *registry, const char *text, char *best, size_t size)
 {
     struct suggestion nearest = {.wanted = text};
-    char best[80] = "";
     const char *name;
 
     registry->begin();
@@ -87,11 +91,20 @@ static int fail_unknown(const struct registry *registry, const char *text,
         suggest_compare(&nearest, name);
         if (nearest.best != name)
             continue;
-        snprintf(best, sizeof(best), "%s", name);
+        snprintf(best, size, "%s", name);
         nearest.best = best;
     }
     registry->end();
-    if (nearest.best == NULL)
+}
+
+static int fail_unknown(const struct registry *registry, bool may_ask, const char *text,
+                        struct berth_error *error)
+{
+    char best[80] = "";
+
+    if (may_ask)
+        find_similar(registry, text, best, sizeof(best));
+    if (best[0] == '\0')
         return error_set(error, BERTH_ERROR_INVALID, "expected %s that is known here, got %s",
                          registry->what, quote(text).text);
     return error_set(error, BERTH_ERROR_INVALID,
@@ -99,34 +112,66 @@ static int fail_unknown(const struct registry *registry, const char *text,
                      quote(text).text, best);
 }
 
-static int parse_known(const struct registry *registry, const char *text, uint32_t *target,
-                       struct berth_error *error)
+static int find_number(const struct field_reading *reading, bool is_group, const char *text,
+                       uint32_t *target)
 {
+    const struct configuration_names *names = reading->context;
+    const struct registry *registry = is_group ? &registry_groups : &registry_users;
     uint64_t number;
 
     if (quantity_parse_number(text, 0, UINT32_MAX - 1, &number, NULL) == 0) {
         *target = (uint32_t)number;
         return 0;
     }
-    return registry->find(text, target) ? 0 : fail_unknown(registry, text, error);
+    if (names == NULL ? registry->find(text, target)
+                      : names->find(names->context, is_group, text, target))
+        return 0;
+    return fail_unknown(registry, names == NULL, text, reading->error);
 }
 
-static int parse_user(const struct field *field, const char *text, void *target,
+/* The target is a const char *: the text in the document. */
+static int parse_name(const struct field *field, const char *text, void *target,
                       struct berth_error *error)
 {
     (void)field;
-    return parse_known(&registry_users, text, target, error);
+    (void)error;
+    *(const char **)target = text;
+    return 0;
 }
 
-static int parse_group(const struct field *field, const char *text, void *target,
-                       struct berth_error *error)
+static const struct field_type type_user_name = {.wanted = "a user", .parse = parse_name};
+static const struct field_type type_group_name = {.wanted = "a group", .parse = parse_name};
+
+static int read_name(const struct field_reading *reading, const struct field *field,
+                     const struct document_node *node, bool is_group, void *target)
 {
-    (void)field;
-    return parse_known(&registry_groups, text, target, error);
+    const char *name = NULL;
+    int code =
+        field_read(reading, is_group ? &type_group_name : &type_user_name, field, node, &name);
+
+    if (code < 0)
+        return code;
+    code = find_number(reading, is_group, name, target);
+    if (code == 0)
+        return 0;
+    error_wrap(reading->error, code, "%s", field->name);
+    return document_wrap(reading->document, node, reading->error, code);
 }
 
-const struct field_type configuration_user = {.wanted = "a user", .parse = parse_user};
-const struct field_type configuration_group = {.wanted = "a group", .parse = parse_group};
+static int read_user(const struct field_reading *reading, const struct field *field,
+                     const struct document_node *node, void *target)
+{
+    return read_name(reading, field, node, false, target);
+}
+
+static int read_group(const struct field_reading *reading, const struct field *field,
+                      const struct document_node *node, void *target)
+{
+    return read_name(reading, field, node, true, target);
+}
+
+const struct field_type configuration_user = {.wanted = "a user", .read = read_user};
+const struct field_type configuration_group = {.wanted = "a group", .read = read_group};
 
 static int read_numbers(const struct field_reading *reading, const struct field *field,
                         const struct document_node *node, const struct field_type *type,

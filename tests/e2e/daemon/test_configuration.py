@@ -183,6 +183,14 @@ def test_limits(rules):
     rules.pool.let_go(second)
 
 
+def test_reload_with_an_unknown_name(rules):
+    """Another process asks the name service for names that /etc/passwd does not have, and its answer is logged."""
+    rules.pool.berth("status")
+    line = rules.reload("high: [root, roott]\n", word="error")
+    assert f"{rules.path}:1:14: high: expected a user that is known here, got 'roott' (did you mean root?)" in line
+    rules.reload("high: [root]\n")
+
+
 def test_reloading_does_not_lift_a_limit_that_stays(rules):
     text = f"limits: {{users: {{{os.getuid()}: 1}}, groups: {{4000000000: 3}}}}\n"
     rules.write(text)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/leases/squatter_watch.h"
@@ -70,12 +71,12 @@ static void the_policy_of_the_rules_is_found(void **state)
     struct rules rules;
 
     write_file(place->configuration, "policy: spread\ngrace: 3s\n");
-    assert_int_equal(configure_read_rules(place->configuration, &rules, NULL), 0);
+    assert_int_equal(configure_read_rules(place->configuration, NULL, &rules, NULL), 0);
     assert_string_equal(rules.policy->name, "spread");
     assert_int_equal(rules.configuration.grace, 3 * DURATION_SECOND);
     configuration_finish(&rules.configuration);
     /* Without a file there are only defaults. */
-    assert_int_equal(configure_read_rules("/made-up/berth.yaml", &rules, NULL), 0);
+    assert_int_equal(configure_read_rules("/made-up/berth.yaml", NULL, &rules, NULL), 0);
     assert_int_equal(rules.configuration.grace, 10 * DURATION_SECOND);
     configuration_finish(&rules.configuration);
 }
@@ -88,7 +89,7 @@ static void an_unknown_policy_has_its_place_in_the_message(void **state)
     int code;
 
     write_file(place->configuration, "grace: 3s\npolicy: sprad\n");
-    code = configure_read_rules(place->configuration, &rules, &error);
+    code = configure_read_rules(place->configuration, NULL, &rules, &error);
     assert_true(code < 0);
     assert_int_equal(error.code, code);
     assert_contains(error.message, "berth.yaml:2:9: ");
@@ -366,6 +367,153 @@ static void unused_requests_are_compiled_anew(void **state)
     assert_int_equal(pool->request_count, 0);
 }
 
+/* ---- Names that only a name service knows ---- */
+
+static int begin_lookup(void **state)
+{
+    struct place *place = make_place();
+
+    place->stage = pool_stage_make(&(struct pool_stage_settings){
+        .parts = pool_stage_all, .part_count = POOL_STAGE_ALL, .is_live = true});
+    place->stage->pool.settings.configuration = place->configuration;
+    *state = place;
+    return 0;
+}
+
+/* Sets the program that looks names up: a script. */
+static void set_script(struct place *place, const char *script)
+{
+    static char path[600];
+
+    snprintf(path, sizeof(path), "%s/look-up", (char *)place->directory);
+    write_file(path, script);
+    assert_int_equal(chmod(path, 0700), 0);
+    place->stage->pool.settings.name_program = path;
+}
+
+static bool is_looked_up(struct pool_stage *stage)
+{
+    return !stage->pool.is_looking_up_names;
+}
+
+/* The daemon serves meanwhile. */
+static void names_are_looked_up_by_another_process(void **state)
+{
+    struct place *place = *state;
+    struct pool_stage *stage = place->stage;
+    struct pool *pool = &stage->pool;
+
+    set_script(place,
+               "#!/bin/sh\n[ \"$1\" = --resolve-names ] && [ -f \"$2\" ] && exec printf "
+               "'uroot:x:0:\\nustaff@corp:x:4710:\\nuann@corp:x:4711:\\ngstaff@corp:x:4712:\\n'\n");
+    reload(place, "grace: 3s\nhigh: {users: [root, ann@corp], groups: [staff@corp]}\n");
+    assert_true(pool->is_looking_up_names);
+    assert_int_not_equal(pool->rules.grace, 3 * DURATION_SECOND);
+    pool_stage_run(stage, is_looked_up);
+    assert_string_equal(pool_stage_log(stage), "reloaded\n");
+    assert_int_equal(pool->rules.grace, 3 * DURATION_SECOND);
+    assert_int_equal(pool->rules.high.users.items[0], 0);
+    assert_int_equal(pool->rules.high.users.items[1], 4711);
+    assert_int_equal(pool->rules.high.groups.items[0], 4712);
+}
+
+static void local_names_need_no_process(void **state)
+{
+    struct place *place = *state;
+    struct pool *pool = &place->stage->pool;
+
+    set_script(place, "#!/bin/sh\nexit 1\n");
+    reload(place, "high: {users: [root, 77], groups: [root]}\n");
+    assert_false(pool->is_looking_up_names);
+    assert_string_equal(pool_stage_log(place->stage), "reloaded\n");
+    assert_int_equal(pool->rules.high.users.count, 2);
+}
+
+static void a_failed_lookup_changes_nothing(void **state)
+{
+    static const struct {
+        const char *script;
+        const char *message;
+    } cases[] = {
+        {"#!/bin/sh\necho 'berth.yaml:2:8: no such user'\nexit 2\n",
+         "berth.yaml:2:8: no such user"},
+        {"#!/bin/sh\nkill -9 $$\n", "berth.yaml: signal 9 (Killed)"},
+        {"#!/bin/sh\nexit 1\n", "berth.yaml: exit code 1"},
+        {"#!/bin/sh\necho uben@corp:x:5:\n", "has changed meanwhile"},
+        {"#!/bin/sh\necho 'grace: 0' >\"$2\"\n", "grace: expected at least 1ms"},
+    };
+    struct place *place = *state;
+    struct pool_stage *stage = place->stage;
+    int64_t grace = stage->pool.rules.grace;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *log;
+
+        set_script(place, cases[i].script);
+        reload(place, "grace: 3s\nhigh: [ann@corp]\n");
+        pool_stage_run(stage, is_looked_up);
+        log = pool_stage_log(stage);
+        assert_contains(log, "error what=reload reason=");
+        assert_contains(log, cases[i].message);
+        assert_int_equal(stage->pool.rules.grace, grace);
+    }
+}
+
+static void a_later_reload_waits_for_the_lookup(void **state)
+{
+    struct place *place = *state;
+    struct pool_stage *stage = place->stage;
+    struct pool *pool = &stage->pool;
+
+    set_script(place, "#!/bin/sh\nread nothing\necho uann@corp:x:4711:\n");
+    reload(place, "grace: 3s\nhigh: [ann@corp]\n");
+    assert_true(pool->is_looking_up_names);
+    reload(place, "grace: 4s\n");
+    reload(place, "grace: 5s\n");
+    assert_true(pool->is_looking_up_names);
+    pool_stage_run(stage, is_looked_up);
+    assert_string_equal(pool_stage_log(stage), "reloaded\n");
+    assert_int_equal(pool->rules.grace, 5 * DURATION_SECOND);
+    assert_int_equal(pool->rules.high.users.count, 0);
+}
+
+/* A name service that never answers. */
+static void a_lookup_has_a_limit(void **state)
+{
+    struct place *place = *state;
+    struct pool_stage *stage = place->stage;
+    int64_t grace = stage->pool.rules.grace;
+
+    set_script(place, "#!/bin/sh\nexec sleep 1000\n");
+    reload(place, "grace: 3s\nhigh: [ann@corp]\n");
+    pool_stage_go_on(stage, 29 * DURATION_SECOND);
+    assert_true(stage->pool.is_looking_up_names);
+    pool_stage_go_on(stage, 2 * DURATION_SECOND);
+    assert_false(stage->pool.is_looking_up_names);
+    assert_contains(pool_stage_log(stage), "berth.yaml: no end within 30s");
+    assert_int_equal(stage->pool.rules.grace, grace);
+}
+
+/* What berthd --resolve-names prints. */
+static void names_are_printed_with_their_numbers(void **state)
+{
+    struct place *place = *state;
+    struct berth_error error = BERTH_ERROR_INIT;
+    struct text out = {0};
+
+    write_file(place->configuration,
+               "high: {users: [root, 5], groups: [root]}\nlimits: {users: {root: 1}}\n");
+    assert_int_equal(configure_print_names(place->configuration, &out, &error), 0);
+    assert_string_equal(text_string(&out), "uroot:x:0:\ngroot:x:0:\nuroot:x:0:\n");
+    text_finish(&out);
+    write_file(place->configuration, "high: [root, roott]\n");
+    assert_int_equal(configure_print_names(place->configuration, &out, &error),
+                     BERTH_ERROR_INVALID);
+    assert_contains(text_string(&out), "berth.yaml:1:14: high: expected a user that is known here, "
+                                       "got 'roott' (did you mean root?)");
+    text_finish(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +537,15 @@ int main(void)
         cmocka_unit_test_setup_teardown(rates_begin_anew, begin_reload, end_reload),
         cmocka_unit_test_setup_teardown(unused_requests_are_compiled_anew, begin_reload,
                                         end_reload),
+        cmocka_unit_test_setup_teardown(names_are_looked_up_by_another_process, begin_lookup,
+                                        end_reload),
+        cmocka_unit_test_setup_teardown(local_names_need_no_process, begin_reload, end_reload),
+        cmocka_unit_test_setup_teardown(a_failed_lookup_changes_nothing, begin_lookup, end_reload),
+        cmocka_unit_test_setup_teardown(a_later_reload_waits_for_the_lookup, begin_lookup,
+                                        end_reload),
+        cmocka_unit_test_setup_teardown(a_lookup_has_a_limit, begin_reload, end_reload),
+        cmocka_unit_test_setup_teardown(names_are_printed_with_their_numbers, begin_reading,
+                                        end_reading),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
