@@ -83,9 +83,21 @@ static inline void put_marked(struct question_world *world, int pid, uid_t uid, 
     put_process(world, pid, uid, variables);
 }
 
+static inline void put_status(int pid, const char *text)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "%d/status", pid);
+    made_up_write(path, text);
+}
+
 static inline void put_parent(int pid, int parent)
 {
+    char text[64];
+
     made_up_stat(pid, &(struct made_up_stat){.parent = parent, .environment_end = 1});
+    snprintf(text, sizeof(text), "Name:\tsh\nPPid:\t%d\n", parent);
+    put_status(pid, text);
 }
 
 /* ---- Files that were opened ---- */

@@ -15,21 +15,13 @@ static const struct reader_process *describe(struct question_world *world, int p
     return find_answer(world, pid);
 }
 
-static void put_status(int pid, const char *text)
-{
-    char path[32];
-
-    snprintf(path, sizeof(path), "%d/status", pid);
-    made_up_write(path, text);
-}
-
 /* A process of USER with two ancestors, and all of its files. */
 static void put_family(struct question_world *world)
 {
     put_marked(world, FIRST, USER, LEASE);
     made_up_stat(FIRST,
                  &(struct made_up_stat){.parent = FIRST + 1, .started = 9 * DURATION_SECOND});
-    put_status(FIRST, "Name:\tUid:\t7\nPid:\t1\nUid:\t1000\t1001\t1002\t1003\n"
+    put_status(FIRST, "Name:\tUid:\t7\nPid:\t1\nPPid:\t5000002\nUid:\t1000\t1001\t1002\t1003\n"
                       "Gid:\t2000\t2001\t2002\t2003\nGroups:\t4 24 2000 \nNStgid:\t1\n");
     put_process(world, FIRST + 1, OTHER, NULL);
     put_parent(FIRST + 1, FIRST + 2);
@@ -62,8 +54,8 @@ static void all_facts_of_a_process_are_told(void **state)
     assert_int_equal(process->ancestors.items[0], FIRST + 1);
     assert_int_equal(process->ancestors.items[1], FIRST + 2);
     /* Of the ancestors, only the parents are read. */
-    assert_string_equal(opened_files(world, FIRST + 1), "stat ");
-    assert_string_equal(opened_files(world, FIRST + 2), "stat ");
+    assert_string_equal(opened_files(world, FIRST + 1), "status ");
+    assert_string_equal(opened_files(world, FIRST + 2), "status ");
 }
 
 static void the_identity_needs_no_environment(void **state)

@@ -90,7 +90,7 @@ static void a_container_that_starts_may_carry_a_mark_later(void **state)
     assert_int_equal(count_answers(world), 0);
     world->request.containers_matter = true;
     find(world);
-    assert_int_equal(state_of(world, pid), READER_LATER);
+    assert_int_equal(state_of(world, pid), READER_CONTAINER);
     end_child(pid);
 }
 
@@ -340,7 +340,7 @@ static void processes_of_all_users_descend_from_roots_leftovers(void **state)
     assert_int_equal(find_answer(world, FIRST + 1)->uid.value, USER);
     assert_int_equal(state_of(world, FIRST + 2), READER_OURS);
     /* The mark of a stranger is not read. */
-    assert_string_equal(opened_files(world, FIRST + 3), "stat ");
+    assert_string_equal(opened_files(world, FIRST + 3), "status ");
 }
 
 static void descendants_of_roots_holder_need_a_mark(void **state)
