@@ -337,7 +337,7 @@ static int find_descendants(struct proc_question *question)
     for (uint64_t i = 0; i < ROUNDS_MAX; i++) {
         struct reader_numbers pids = {0};
         uint64_t round = question->number * ROUNDS_MAX + i;
-        int code = i == 0 ? 0 : proc_index_refresh(question->index);
+        int code = i == 0 ? 0 : proc_question_refresh(question);
 
         if (code == 0)
             code = find_parents(question, round, &pids);
@@ -403,6 +403,12 @@ int proc_question_find_leftovers(struct proc_question *question)
         find_exit_code(question);
     if (request->root_pid != 0)
         code = added = visit_process(question, (pid_t)request->root_pid, READER_OURS, false);
+    /* The holder is older than `since`. */
+    if (code >= 0 && request->holder_pid != request->root_pid &&
+        is_alive(question, request->holder_pid)) {
+        code = visit_process(question, (pid_t)request->holder_pid, 0, false);
+        added += code;
+    }
     if (code >= 0)
         code = visit_users(question);
     if (code < 0)

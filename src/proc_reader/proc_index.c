@@ -487,7 +487,7 @@ static bool is_too_far(const struct proc_index *index, pid_t newest)
     return newest <= 0 || count < 0 || (count > NUMBERS_MAX && index->offset <= 0);
 }
 
-int proc_index_refresh(struct proc_index *index)
+int proc_index_refresh(struct proc_index *index, bool settles_root)
 {
     int64_t now = clock_read(CLOCK_BOOTTIME);
     bool is_whole = index->newest == 0 || index->is_stale || may_have_gone_round(index, now);
@@ -502,7 +502,7 @@ int proc_index_refresh(struct proc_index *index)
             return code;
     }
     code = look_up_numbers(index, newest, now);
-    return code < 0 ? code : settle_entries(index, index->count);
+    return code < 0 || !settles_root ? code : settle_entries(index, index->count);
 }
 
 static bool is_sweep_due(const struct proc_index *index, int64_t now)

@@ -92,8 +92,9 @@ struct proc_index {
 int proc_index_init(struct proc_index *index, const struct proc_files *files);
 void proc_index_finish(struct proc_index *index);
 
-/* Learns about all processes that exist now. Returns 0, BERTH_ERROR_MEMORY or _IO. */
-int proc_index_refresh(struct proc_index *index);
+/* Learns about all processes that exist now. `settles_root`: looks again at young processes of
+ * root, which may be another user's by now. Returns 0, BERTH_ERROR_MEMORY or _IO. */
+int proc_index_refresh(struct proc_index *index, bool settles_root);
 
 /* Does a part of the work that is due while there is no question. Returns when it should be called
  * again, in ms for poll(): 0 at once, -1 not before the next question. */

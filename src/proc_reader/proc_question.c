@@ -22,6 +22,12 @@ bool proc_question_lists(const struct reader_numbers *list, pid_t pid)
            bsearch(&wanted, list->items, list->count, sizeof(wanted), compare_numbers) != NULL;
 }
 
+int proc_question_refresh(struct proc_question *question)
+{
+    return proc_index_refresh(question->index, question->request->question != READER_LEFTOVERS ||
+                                                   question->request->uid != 0);
+}
+
 int proc_question_open(struct proc_question *question, pid_t pid, struct proc_entry **ret_entry)
 {
     int process = proc_files_open(question->files, pid);

@@ -24,6 +24,11 @@ struct proc_question {
     struct text environment;
 };
 
+/* Learns about all processes that the question is about. A lease of root's may have root's
+ * processes whatever user they become, so these need not be looked at again. Returns 0 or a code.
+ */
+int proc_question_refresh(struct proc_question *question);
+
 /* Returns whether a sorted list has the process id. */
 bool proc_question_lists(const struct reader_numbers *list, pid_t pid);
 

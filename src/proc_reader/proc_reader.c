@@ -89,8 +89,7 @@ static void sort_numbers(struct reader_numbers *list)
 
 static int answer_question(struct proc_question *question)
 {
-    int code =
-        question->request->question == READER_DESCRIBE ? 0 : proc_index_refresh(question->index);
+    int code = question->request->question == READER_DESCRIBE ? 0 : proc_question_refresh(question);
 
     if (code < 0)
         return code;
@@ -198,7 +197,7 @@ int proc_reader_run(int socket, const struct proc_files *files, struct berth_err
     code = proc_index_init(&reader.index, files);
     if (code < 0)
         return error_set_memory(error);
-    code = proc_index_refresh(&reader.index);
+    code = proc_index_refresh(&reader.index, true);
     code = code < 0 ? set_error(error, code) : serve_requests(&reader, error);
     proc_index_finish(&reader.index);
     text_finish(&reader.packet);

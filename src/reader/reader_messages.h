@@ -78,8 +78,8 @@ struct reader_request {
     bool wants_exit_code;    /* of the holder, which has ended */
     uint32_t root_pid;       /* an adopted process, a leftover even without a mark; 0: none */
     uint64_t since;          /* the start (ns of CLOCK_BOOTTIME) of the oldest process that matters,
-                              * the holder as a rule; older processes are skipped, but for root_pid.
-                              * 0: unknown */
+                              * the grant as a rule; older processes are skipped, but for the holder
+                              * and root_pid. 0: unknown */
     bool containers_matter;  /* a container that is just starting may join the lease */
     uint32_t session; /* of the holder, as getsid() has it. Marked processes of root in it are
                        * reported as READER_FOREIGN; other processes of root are not opened.

@@ -12,7 +12,6 @@
 #include "daemon/clients/quota.h"
 #include "daemon/core/pidfd.h"
 #include "daemon/devices/device_locks.h"
-#include "daemon/leases/holder_identity.h"
 #include "daemon/leases/job.h"
 #include "daemon/leases/journal_write.h"
 #include "daemon/leases/lease_ending.h"
@@ -224,7 +223,6 @@ void engine_events_granted(struct pool *pool, struct job *job)
             take_back_grant(pool, job, &error);
             return;
         }
-        holder_identity_learn(pool, job);
     }
     if (!prolog_epilog_prepare(pool, job) && !mps_tenants_prepare(pool, job))
         engine_events_notify_holder(pool, job);

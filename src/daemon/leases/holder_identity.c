@@ -81,18 +81,12 @@ static void take_identity(struct pool *pool, uint64_t id, const struct reader_pr
     bool is_holder;
 
     /* The facts of a process that has ended meanwhile may be of another one. */
-    if (job == NULL || job->guard == NULL || job->guard->process.descriptor < 0 ||
-        pidfd_has_ended(job->guard->process.descriptor))
+    if (job == NULL || !is_unconfirmed(job) || pidfd_has_ended(job->guard->process.descriptor))
         return;
     if (found->state == READER_STALLED) {
         /* No more than its user will be known. It must not keep its lease for ever by that. */
-        if (job->guard->is_unconfirmed)
-            decide_holder(pool, job,
-                          found->uid.known && is_of_user(pool, job, (uint32_t)found->uid.value));
-        return;
-    }
-    if (!job->guard->is_unconfirmed) {
-        job->holder->began = found->started;
+        decide_holder(pool, job,
+                      found->uid.known && is_of_user(pool, job, (uint32_t)found->uid.value));
         return;
     }
     is_holder =
@@ -161,7 +155,7 @@ static int add_job(const struct job *job, struct identity_request *asked,
     *id = job->by_id.id;
     *pid = (uint32_t)job->holder->pid;
     job->holder->is_asked = true;
-    if (job->guard->is_unconfirmed && job->adopted)
+    if (job->adopted)
         request->identity_only = false; /* it may have begun a container */
     return 0;
 }
@@ -188,10 +182,7 @@ static void ask_identities(struct pool *pool, const struct job *first)
     if (asked == NULL)
         return;
     asked->pool = pool;
-    if (is_unconfirmed(first))
-        add_unconfirmed(pool, first->holder->account, asked, &request);
-    else
-        add_job(first, asked, &request);
+    add_unconfirmed(pool, first->holder->account, asked, &request);
     if (reader_pool_ask(pool->readers, first->holder->account, &request, take_identities, asked) ==
         NULL) {
         ask_later(pool, asked, 0);
@@ -223,10 +214,4 @@ void holder_identity_confirm(struct pool *pool)
         if (is_unconfirmed(job) && !job->holder->is_asked)
             ask_identities(pool, job);
     }
-}
-
-void holder_identity_learn(struct pool *pool, const struct job *job)
-{
-    if (!job->holder->is_asked && job->holder->began == 0)
-        ask_identities(pool, job);
 }

@@ -13,15 +13,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct job;
 struct pool;
 
 /* Asks about the holders of all leases that are unconfirmed. Their leases end if they are gone. */
 void holder_identity_confirm(struct pool *pool);
-
-/* Asks when the process of a new lease started, so that older processes need not be looked at when
- * the lease ends. Once for all leases of a holder. */
-void holder_identity_learn(struct pool *pool, const struct job *job);
 
 /* Returns whether a process that started at `started` (CLOCK_BOOTTIME, nanoseconds, cut to a clock
  * tick) is the holder of a claim that was made at `claimed` (the same clock). `known_ticks` is the

@@ -25,9 +25,6 @@
 #include "daemon/processes/leftovers.h"
 #include "daemon/stream/followers.h"
 
-/* A lease that was held for less is short. */
-#define SHORT DURATION_SECOND
-
 /* How much longer than its command a supervisor may take. */
 #define SUPERVISOR_TIME (2 * DURATION_SECOND)
 
@@ -206,21 +203,19 @@ static void leftovers_gone(void *context)
     engine_events_settle(pool);
 }
 
-/* Finds the start of the oldest process that may belong to the lease; 0: unknown. The holder's
- * start is known soon after the grant. A lease that ends sooner has no process that is much older
- * than the claim. */
+/* Finds the start of the oldest process that may belong to the lease, but for its holder; 0:
+ * unknown. A process that has the lease in its initial environment started after the grant. */
 static uint64_t find_since(const struct pool *pool, const struct job *job)
 {
-    int64_t claimed = pool_clock_loop_time(&pool->clock, job->since);
     struct lease_view view;
+    int64_t granted;
 
-    if (job->hold != LEASE_HOLD_PROCESS || job->holder->began != 0)
-        return job->hold == LEASE_HOLD_PROCESS ? job->holder->began : 0;
-    if (job->adopted || claimed <= SHORT ||
-        !engine_get_lease(pool->engine, job->by_lease.id, &view) ||
-        pool_clock_now(&pool->clock) - view.granted >= SHORT)
+    if (job->adopted)
+        return job->holder->began;
+    if (!engine_get_lease(pool->engine, job->by_lease.id, &view))
         return 0;
-    return (uint64_t)(claimed - SHORT);
+    granted = pool_clock_loop_time(&pool->clock, view.granted);
+    return granted > 0 ? (uint64_t)granted : 0;
 }
 
 static void spare_asker(struct lease_watch *guard)

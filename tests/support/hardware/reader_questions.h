@@ -168,7 +168,7 @@ static inline void ask(struct question_world *world, int (*answer)(struct proc_q
         .pages = {.socket = -1},
         .tries = 3,
     };
-    assert_int_equal(proc_index_refresh(&world->index), 0);
+    assert_int_equal(proc_index_refresh(&world->index, true), 0);
     read_opens(world);
     for (size_t i = 0; i < world->watched_count; i++)
         world->watched[i].files[0] = '\0';

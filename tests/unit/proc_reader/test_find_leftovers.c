@@ -169,7 +169,7 @@ static void the_user_at_the_time_of_the_question_counts(void **state)
     struct question_world *world = *state;
 
     put_marked(world, FIRST, USER, LEASE);
-    assert_int_equal(proc_index_refresh(&world->index), 0);
+    assert_int_equal(proc_index_refresh(&world->index, true), 0);
     made_up_chown(FIRST, OTHER);
     find(world);
     assert_int_equal(count_answers(world), 0);

@@ -25,7 +25,7 @@ static void begin(struct proc_files *files, struct proc_index *index)
     };
     assert_true(files->directory >= 0);
     assert_int_equal(proc_index_init(index, files), 0);
-    assert_int_equal(proc_index_refresh(index), 0);
+    assert_int_equal(proc_index_refresh(index, true), 0);
 }
 
 static void end(struct proc_files *files, struct proc_index *index)
@@ -43,7 +43,7 @@ static void make_processes(int first, int count)
 static unsigned long count_opened(struct proc_index *index)
 {
     made_up_opened = 0;
-    assert_int_equal(proc_index_refresh(index), 0);
+    assert_int_equal(proc_index_refresh(index, true), 0);
     return made_up_opened;
 }
 
@@ -76,10 +76,10 @@ static void a_number_that_is_not_a_process_yet_is_looked_at_again(void **state)
     made_up_machine(FIRST, 100);
     begin(&files, &index);
     made_up_machine(FIRST + 1, 101);
-    assert_int_equal(proc_index_refresh(&index), 0);
+    assert_int_equal(proc_index_refresh(&index, true), 0);
     assert_null(proc_index_find(&index, FIRST + 1));
     made_up_process(FIRST + 1, USER);
-    assert_int_equal(proc_index_refresh(&index), 0);
+    assert_int_equal(proc_index_refresh(&index, true), 0);
     assert_non_null(proc_index_find(&index, FIRST + 1));
     end(&files, &index);
 }
@@ -117,7 +117,7 @@ static void after_many_forks_all_are_looked_at(void **state)
     made_up_end(FIRST + 5);
     made_up_machine(FIRST + 9, 1000 + 40000);
     index.refreshed_at -= INT64_C(100000000000); /* as if that had taken 100 s */
-    assert_int_equal(proc_index_refresh(&index), 0);
+    assert_int_equal(proc_index_refresh(&index, true), 0);
     assert_null(proc_index_find(&index, FIRST + 5));
     assert_false(proc_index_find(&index, FIRST + 3)->is_unmarked);
     assert_int_equal(index.count, 9);
@@ -172,7 +172,7 @@ static void roots_process_may_become_a_users(void **state)
     made_up_machine(FIRST + 1, 1000);
     begin(&files, &index);
     made_up_chown(FIRST, USER);
-    assert_int_equal(proc_index_refresh(&index), 0);
+    assert_int_equal(proc_index_refresh(&index, true), 0);
     assert_int_equal(proc_index_find(&index, FIRST)->user->by_uid.id, USER);
     /* A settled process is not looked up again. */
     entry = proc_index_find(&index, FIRST + 1);
@@ -301,14 +301,14 @@ static void a_look_costs_nothing_for_processes_that_have_ended(void **state)
 
     (void)state;
     assert_int_equal(proc_index_init(&index, &files), 0);
-    assert_int_equal(proc_index_refresh(&index), 0);
+    assert_int_equal(proc_index_refresh(&index, true), 0);
     first = start_process();
     for (int i = 0; i < ENDED; i++) {
         watched[i] = start_process();
         end_process(watched[i]);
     }
     last = start_process();
-    assert_int_equal(proc_index_refresh(&index), 0);
+    assert_int_equal(proc_index_refresh(&index, true), 0);
     assert_non_null(proc_index_find(&index, first));
     assert_non_null(proc_index_find(&index, last));
     assert_int_equal(opened_watched, 0);
@@ -325,7 +325,7 @@ static int fill(void *context)
 
     if (code < 0)
         return code;
-    code = proc_index_refresh(&index);
+    code = proc_index_refresh(&index, true);
     proc_index_finish(&index);
     return code;
 }

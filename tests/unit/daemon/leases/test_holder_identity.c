@@ -292,25 +292,6 @@ static void an_adopted_process_may_have_a_container(void **state)
 }
 
 /* A new lease's holder needs no confirmation, but its start shows what may be left of it. */
-static void the_start_of_a_new_holder_is_learned_once(void **state)
-{
-    struct pool_stage *stage = *state;
-    struct pool *pool = &stage->pool;
-    pid_t child = waiting_child_start();
-    struct job *job = restore(stage, USER, child);
-
-    job->guard->is_unconfirmed = false;
-    holder_identity_learn(pool, job);
-    holder_identity_learn(pool, job);
-    assert_int_equal(pool->readers->asked, 1);
-    answer(stage, &child, 1, READER_FOUND, STAGE_LOOP_NOW + 5);
-    assert_int_equal(job->holder->began, STAGE_LOOP_NOW + 5);
-    assert_int_equal(job->state, JOB_HELD);
-    holder_identity_learn(pool, job);
-    assert_int_equal(pool->readers->asked, 1);
-    waiting_child_end(child);
-}
-
 /* Without readers nothing is known: the lease goes on as it is, and they are asked again later. */
 static void readers_that_cannot_say_are_asked_again(void **state)
 {
@@ -387,7 +368,6 @@ int main(void)
         ON_STAGE(facts_of_an_ended_process_mean_nothing),
         ON_STAGE(an_answer_may_come_too_late),
         ON_STAGE(an_adopted_process_may_have_a_container),
-        ON_STAGE(the_start_of_a_new_holder_is_learned_once),
         ON_STAGE(readers_that_cannot_say_are_asked_again),
         ON_STAGE(a_question_may_outlive_the_jobs),
         ON_STAGE(a_question_without_memory_is_asked_again),
