@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Connects the clients (clients/clients.h) with the pool: passes their messages to the handlers,
- * and ends what a client that hangs up held. Nothing here blocks.
+ * and ends the claims and leases of a client that hangs up. Nothing here blocks.
  */
 #ifndef DAEMON_CLIENT_EVENTS_H
 #define DAEMON_CLIENT_EVENTS_H
@@ -16,7 +16,7 @@ int client_events_init(struct pool *pool, struct berth_error *error);
 /* Must be called after all connections were closed. */
 void client_events_finish(struct pool *pool);
 
-/* Forgets a client that hung up: its claims are cancelled, and the leases end that its connection
+/* Forgets a client that hung up: cancels its claims and ends the leases that its connection
  * holds. */
 void client_events_forget(struct pool *pool, struct connection *connection);
 

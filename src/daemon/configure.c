@@ -31,10 +31,10 @@
 #include "spec/document.h"
 #include "spec/inventory.h"
 
-/* Room for devices that are added later: partitions, and hardware that is plugged in. */
+/* Spare slots for devices that appear later, such as partitions and hardware that is plugged in. */
 enum { HARDWARE_SLOTS_MIN = 256 };
 
-/* The time that a name service has for the names of the configuration. */
+/* The maximum time for looking up the configuration's names in a name service. */
 #define LOOKUP_TIMEOUT (30 * DURATION_SECOND)
 enum { LOOKUP_OUTPUT_MAX = 16 << 20 };
 
@@ -52,8 +52,8 @@ static int check_machine_pool(const struct pool *pool, struct berth_error *error
                      machine_socket);
 }
 
-/* Gets the hardware as the last daemon knew it. The first report, if it comes in time, is applied
- * as the changes since then. */
+/* Reads the devices from the journal. The first report, if it arrives in time, is applied later as
+ * changes to them. */
 static int read_hardware(struct pool *pool, struct machine *ret_machine, struct berth_error *error)
 {
     int code = check_machine_pool(pool, error);
@@ -121,7 +121,7 @@ static int make_engine(struct pool *pool, struct rules *rules, struct machine *m
     const struct device *device;
     int code;
 
-    /* Where all are one user's, it would only keep them from the lowest slots. */
+    /* With a single user, affinity would only keep claims from the lowest slots. */
     settings.affinity_by_user = !pool->settings.own;
     if (pool->probe_poll != NULL)
         settings.slots_max = 2 * known < HARDWARE_SLOTS_MIN ? HARDWARE_SLOTS_MIN : 2 * known;
@@ -131,7 +131,8 @@ static int make_engine(struct pool *pool, struct rules *rules, struct machine *m
     return code < 0 ? code : configure_engine_apply(pool, &rules->configuration, error);
 }
 
-/* Starts the launcher, before the probe, which it starts. Its rules are fixed from here on. */
+/* Starts the launcher, whose rules cannot change afterwards. Must be called before the probe
+ * starts, because the launcher starts it. */
 static int start_launcher(struct pool *pool, const struct configuration *configuration,
                           struct berth_error *error)
 {
@@ -179,7 +180,7 @@ int configure_open(struct pool *pool, struct berth_error *error)
 
 /* ---- Reloading ---- */
 
-/* The numbers of users and groups. */
+/* The uids and gids of the configuration's names. */
 struct known_names {
     struct local_users users;
     struct local_users groups;
@@ -195,7 +196,7 @@ static bool find_local_name(void *context, bool is_group, const char *name, uint
     return found;
 }
 
-/* Finds a name in the output of configure_print_names(), which is in `users`. */
+/* Finds a name in the parsed output of configure_print_names(). */
 static bool find_printed_name(void *context, bool is_group, const char *name, uint32_t *ret_number)
 {
     struct known_names *known = context;
@@ -237,7 +238,7 @@ int configure_print_names(const char *path, struct text *out, struct berth_error
     return code == 0 ? BERTH_ERROR_IO : code;
 }
 
-/* All rules change at once: no claim is granted by one of them what another one forbids. */
+/* Applies all rules at once, so that no claim is granted by a mixture of old and new rules. */
 static int apply_rules(struct pool *pool, struct rules *rules, struct berth_error *error)
 {
     struct engine_settings settings = settings_of(rules);

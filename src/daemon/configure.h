@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the pool's devices and rules come from.
+ * Reads the pool's devices and rules.
  */
 #ifndef DAEMON_CONFIGURE_H
 #define DAEMON_CONFIGURE_H
@@ -32,9 +32,9 @@ int configure_read_rules(const char *path, const struct configuration_names *nam
  * the error's message. `error` must not be NULL. Asks the name service, which may block. */
 int configure_print_names(const char *path, struct text *out, struct berth_error *error);
 
-/* Makes the engine of the inventory's devices, or of those of the hardware that the journal knows,
- * by the rules of the configuration. Without an inventory it waits a while for the first report,
- * which probe_events_begin() applies later. */
+/* Creates the engine with the devices of the inventory, or of the journal, and applies the
+ * configuration's rules. Without an inventory it waits a while for the first report, which
+ * probe_events_begin() applies later. */
 int configure_open(struct pool *pool, struct berth_error *error);
 
 /* Reads the configuration again; a bad one is logged and the old rules stay. Names that /etc/passwd

@@ -220,7 +220,7 @@ static int start_journal(struct pool *pool, struct berth_error *error)
     return 0;
 }
 
-/* Ends the journal, so that it does not record that the jobs are freed. */
+/* Ends the journal before the jobs are freed, because it must not record that. */
 static void stop_journal(struct pool *pool)
 {
     pool->journaling = false;

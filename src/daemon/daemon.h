@@ -10,7 +10,7 @@
 struct pool_settings;
 
 /* Runs a daemon until a signal stops it, or until a user's own daemon is idle. Returns 0 or a
- * negative code. Blocks for all that time; must be called once in a process with a single thread.
+ * negative code. Blocks until then; must be called once, in a process with a single thread.
  */
 int daemon_run(const struct pool_settings *settings, struct berth_error *error);
 

@@ -102,7 +102,8 @@ void daemon_turn_end(void *context)
 {
     struct pool *pool = context;
 
-    /* A connection that is closed is news, and news may close another connection. */
+    /* Closing a connection is news for followers, and answering a follower may close another
+     * connection. */
     do {
         deferred_claims_continue_early(pool);
         clients_end_turn(&pool->clients);

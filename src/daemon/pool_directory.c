@@ -63,7 +63,7 @@ static bool is_mps_base(const char *name)
     return strcmp(name, MPS_BASE) == 0;
 }
 
-/* Returns whether a daemon leaves a file of this name: those beside the socket, logs, and the
+/* Returns whether a daemon creates a file of this name: the files beside the socket, logs, and the
  * directory of MPS. */
 static bool is_of_daemon(const char *name, const char *stem)
 {
@@ -71,8 +71,8 @@ static bool is_of_daemon(const char *name, const char *stem)
            is_mps_base(name);
 }
 
-/* Gives a file of root to the user, or the directory of MPS, which has a directory for each user. A
- * file with a second link may be any user's. */
+/* Gives a file of root, or the directory of MPS, to the user. The directory of MPS has a directory
+ * for each user, and a file with a second link may belong to any user. */
 static void give_file(const struct privileges_user *user, int directory, const char *name)
 {
     struct stat status;

@@ -46,7 +46,7 @@ int privileges_find_user(const char *name, struct privileges_user *ret_user,
                                             (uintmax_t)geteuid()));
     errno = 0;
     entry = getpwnam(name);
-    /* Some databases set ENOENT and the like for a user that they do not have. */
+    /* Some databases set ENOENT or similar codes for an unknown user. */
     if (entry == NULL && (errno == EIO || errno == EMFILE || errno == ENFILE || errno == ENOMEM))
         return error_set_errno(error, errno, "cannot look up --user %s", quote(name).text);
     if (entry == NULL)

@@ -21,7 +21,7 @@
 
 struct pool;
 
-/* A user of the machine, whom --user names. */
+/* The user of the machine that --user names. */
 struct privileges_user {
     const char *name; /* the caller's */
     uid_t uid;
@@ -33,9 +33,9 @@ struct privileges_user {
 int privileges_find_user(const char *name, struct privileges_user *ret_user,
                          struct berth_error *error);
 
-/* Changes this process to the user for good, with the user's groups. Of root's rights it keeps the
- * above, as far as it has them. Fails with BERTH_ERROR_PERMISSION or _IO; the process must end
- * then. */
+/* Changes this process to the user for good, with the user's groups. Of root's capabilities it
+ * keeps those above, as far as it has them. Fails with BERTH_ERROR_PERMISSION or _IO; the process
+ * must end then. */
 int privileges_become(const struct privileges_user *user, struct berth_error *error);
 
 /* Starts the launcher if this process has rights for it, and gives these rights up. `mps`: the

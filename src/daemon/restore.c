@@ -25,7 +25,7 @@
 
 enum { JOURNAL_MAX = 1024 * 1024 * 1024 };
 
-/* How many ids are left out after a damaged journal. */
+/* The number of ids that are skipped after a damaged journal. */
 enum { IDS_SKIPPED = 1 << 20 };
 
 /* Joins a lease that the engine knows to its job. */
@@ -41,8 +41,7 @@ static void join_lease(void *context, const struct lease_view *view)
         job->state = job->end != 0 ? JOB_ENDING : JOB_HELD;
 }
 
-/* Joins the jobs to the leases and claims that the engine knows; those that left no trace there are
- * over. */
+/* Joins the jobs to the leases and claims that the engine knows. The other jobs are over. */
 static void join_all(struct pool *pool)
 {
     engine_each_lease(pool->engine, join_lease, pool);
@@ -55,9 +54,8 @@ static void join_all(struct pool *pool)
     }
 }
 
-/* Claims and leases without a job. The journal ends before it, so no client was ever told of them;
- * or
- * it is damaged, and lost_leases.h keeps the devices from being granted. */
+/* Claims and leases without a job. Either the journal ends before the job's record, and no client
+ * was notified; or the journal is damaged, and lost_leases.h blocks the devices. */
 struct strays {
     struct pool *pool;
     struct id_list claims;
@@ -149,9 +147,9 @@ int restore_devices(struct pool *pool, struct machine *ret_machine, struct berth
     return 0;
 }
 
-/* Continues the ids far beyond those that the journal shows: a lost record may have had larger
- * ones, and an id that is used again would end the processes of a former lease. Where the journal
- * shows none, the seconds since 1970 are more than the pool can have used. */
+/* Continues far beyond the ids of the journal. A lost record may have had larger ones, and reusing
+ * an id would end the processes of a former lease. If the journal has no ids, starts at the seconds
+ * since 1970, which are more than the pool can have used. */
 static int skip_ids(struct pool *pool, const struct replay *replay, struct berth_error *error)
 {
     int64_t now = pool_clock_now(&pool->clock);
@@ -247,8 +245,8 @@ static bool watch_holder(struct pool *pool, struct job *job)
     return true;
 }
 
-/* Takes the time of force from a restored lease: it is set anew, now with a timer. TIME_NEVER: it
- * has none. */
+/* Returns the lease's force time and clears it; the caller sets it again with a timer. TIME_NEVER:
+ * it has none. */
 static int64_t take_force_time(const struct job *job)
 {
     int64_t force_at = job->guard == NULL ? TIME_NEVER : job->guard->force_at;
@@ -274,11 +272,11 @@ static void restore_lease(struct pool *pool, struct job *job)
         lease_ending_holder_gone(pool, job);
         return;
     }
-    /* A process may have become another program, which does not come back. A client that holds by
-     * its connection does. */
+    /* A process that holds the lease may have become a program that does not reconnect. A client
+     * that holds the lease by its connection reconnects. */
     job->restored = job->hold == LEASE_HOLD_CONNECTION;
     if (job_is_preparing(job)) {
-        /* Its client was not notified yet, and comes back for that. */
+        /* The client was not notified yet, and reconnects for that. */
         job->restored = true;
         if (!prolog_epilog_prepare_again(pool, job))
             engine_events_notify_holder(pool, job);
@@ -299,7 +297,7 @@ static void abandon_job(struct pool *pool, struct job *job)
         engine_cancel(pool->engine, job->by_id.id, NULL);
         return;
     }
-    /* It was a connection's, or its client was never told of the grant. */
+    /* The lease was held by a connection, or its client was never notified. */
     job->end = LEASE_END_DIED;
     lease_ending_done(pool, job);
 }

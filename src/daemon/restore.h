@@ -27,10 +27,10 @@ int restore_devices(struct pool *pool, struct machine *ret_machine, struct berth
  * _PERMISSION, _MEMORY, or _BUSY if leases are held on devices that have changed. */
 int restore_read(struct pool *pool, struct berth_error *error);
 
-/* Continues the restored leases and claims. Ends those that no client was told of and the leases of
- * dead holders, watches living holders, and gives clients RESTORE_TIMEOUT to reconnect. Must be
- * called while the engine is paused, after it has a sink and the journal was replaced. Fails with
- * BERTH_ERROR_MEMORY. */
+/* Continues the restored leases and claims. Ends those whose client was never notified and the
+ * leases of dead holders, watches living holders, and gives clients RESTORE_TIMEOUT to reconnect.
+ * Must be called while the engine is paused, after it has a sink and the journal was replaced.
+ * Fails with BERTH_ERROR_MEMORY. */
 int restore_holders(struct pool *pool, struct berth_error *error);
 
 #endif

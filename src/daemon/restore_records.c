@@ -61,7 +61,7 @@ static void note_id(struct replay *replay, uint64_t id)
         replay->last_id = id;
 }
 
-/* A job as it was written down last. */
+/* Restores a job from its last record. */
 static int take_job(struct replay *replay, const struct journal_record *record,
                     struct berth_error *error)
 {
@@ -192,7 +192,7 @@ int restore_records_apply(void *context, const struct journal_record *record,
     return code < 0 ? code : 1;
 }
 
-/* Adds the devices of a record to the machine, or gives those that are there their newer facts. */
+/* Adds the devices of a record to the machine, or updates the facts of known ones. */
 static int add_devices(struct machine *machine, const struct journal_record *record,
                        struct berth_error *error)
 {

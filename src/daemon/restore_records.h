@@ -19,7 +19,7 @@ struct replay {
     struct engine *engine;   /* the events are replayed in it */
     struct machine *machine; /* gets the devices */
     bool has_pool;           /* the first record was there, and is of this boot */
-    bool other_devices;      /* it is about other devices than there are now */
+    bool other_devices;      /* the journal is about other devices than the present ones */
     uint64_t last_id;        /* the largest of all records, also of those that did not fit */
 };
 

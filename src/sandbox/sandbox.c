@@ -30,8 +30,9 @@ enum { CAPABILITIES_MAX = 64 };
 static bool is_filtered __attribute__((unused)); /* sanitizers read it */
 
 #ifdef __SANITIZE_ADDRESS__
-/* LeakSanitizer calls this before it looks for leaks, at the end of the process, which it traces
- * from a child. A hidden process must show itself to it, and one with a filter cannot have it. */
+/* LeakSanitizer calls this at the end of the process, before it looks for leaks, for which a child
+ * traces the process. So a hidden process must become visible first. A process with a filter cannot
+ * be traced, so it does not look for leaks. */
 __attribute__((visibility("default"))) int
 sandbox_has_no_leak_check(void) __asm__("__lsan_is_turned_off");
 

@@ -12,10 +12,10 @@ enum sandbox_profile {
     /* For a process that loads a driver's library or reads a driver's files: no capabilities, and
      * no system call that controls other processes, the machine or mounts, starts a program,
      * connects to a service, or changes the user. Its sockets are local streams, or of netlink.
-     * Where the kernel has Landlock, it can neither open the memory of other processes of its user
-     * nor signal them (from version 6 of Landlock on) by any other way. Without Landlock, it can
-     * write to the memory of those that do not hide (sandbox_hide()). It can write its user's
-     * files, and use the ioctls of all devices that its user may open. */
+     * With Landlock, it cannot open the memory of other processes of its user, and (from version 6
+     * of Landlock on) cannot signal them. Without Landlock, it can write to the memory of those
+     * that do not hide (sandbox_hide()). It can write its user's files, and use the ioctls of all
+     * devices that its user may open. */
     SANDBOX_DRIVER,
 
     /* For a process that reads /proc: of its capabilities it keeps CAP_SYS_PTRACE and

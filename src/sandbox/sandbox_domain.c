@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* From linux/landlock.h, which many machines have without the newer members. */
+/* From linux/landlock.h, whose older versions lack some members. */
 struct ruleset {
     uint64_t handled_access_fs;
     uint64_t handled_access_net;
@@ -29,8 +29,8 @@ enum { VERSION_OF_SCOPES = 6 };
 void sandbox_domain_enter(void)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0UL, QUERY_VERSION);
-    /* A ruleset must forbid something: without rules, this forbids to execute files. Memory may
-     * still be executed, so libraries can be loaded. */
+    /* A ruleset must handle at least one kind of access. No rule allows any, so no file can be
+     * executed. Executable memory is not affected, so libraries can be loaded. */
     const struct ruleset ruleset = {
         .handled_access_fs = FS_EXECUTE,
         .scoped = version >= VERSION_OF_SCOPES ? SCOPE_SOCKETS | SCOPE_SIGNALS : 0,
@@ -41,7 +41,7 @@ void sandbox_domain_enter(void)
         file = (int)syscall(SYS_landlock_create_ruleset, &ruleset, sizeof(ruleset), 0U);
     if (file < 0)
         return;
-    /* On failure the filter of system calls remains. */
+    /* After a failure, only the filter of system calls protects other processes. */
     syscall(SYS_landlock_restrict_self, file, 0U);
     close(file);
 }

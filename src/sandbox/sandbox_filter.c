@@ -92,7 +92,8 @@ static struct scmp_arg_cmp argument_is_above(unsigned argument, scmp_datum_t val
 /* The bits of the type of a socket; the others are flags. */
 enum { SOCKET_TYPE = 0xF };
 
-/* A driver's library may do everything else: which calls it needs is known for none of them. */
+/* A driver's library may use all other calls, because the calls that closed libraries need are
+ * unknown. */
 static const char *const forbidden_to_drivers[] = {
     /* Other processes. */
     "ptrace",
@@ -275,12 +276,12 @@ static void add_driver_rules(struct filter *filter)
     add_rule(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3", NULL, 0);
     /* The CPUs of others. A thread may choose its own. */
     ADD_RULE_IF(filter, refuse, "sched_setaffinity", argument_is_above(0, 0));
-    /* To put characters into a terminal is to type. */
+    /* Characters that are put into a terminal count as typed input. */
     ADD_RULE_IF(filter, refuse, "ioctl", argument_equals_int(1, TIOCSTI));
     ADD_RULE_IF(filter, refuse, "ioctl", argument_equals_int(1, TIOCLINUX));
     forbid_sockets(filter);
-    /* A library takes this for a service that does not run. berthd would take a process of its own
-     * user for its administrator. */
+    /* Libraries treat this error as a service that does not run. The call is refused because berthd
+     * gives a process of its own user an administrator's rights. */
     add_rule(filter, SCMP_ACT_ERRNO(ECONNREFUSED), "connect", NULL, 0);
     ADD_RULE_IF(filter, SCMP_ACT_ERRNO(ECONNREFUSED), "sendto", argument_differs(4, 0));
 }
@@ -418,7 +419,7 @@ static const char *const allowed_to_readers[] = {
     "pause",
 };
 
-/* Everything that makes open() more than reading. O_TMPFILE includes O_DIRECTORY. */
+/* The flags of open() that write or create. O_TMPFILE includes O_DIRECTORY. */
 #define WRITING (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
 
 static void allow_commands(struct filter *filter)
@@ -431,8 +432,8 @@ static void allow_commands(struct filter *filter)
             ADD_RULE_IF(filter, SCMP_ACT_ALLOW, calls[i],
                         argument_equals(1, (scmp_datum_t)commands[j]));
     }
-    /* The queries of namespaces and of pidfds (linux/nsfs.h, linux/pidfd.h) are all that begins
-     * like this, and none of them changes anything. */
+    /* All ioctls of this type are queries of namespaces and pidfds (linux/nsfs.h, linux/pidfd.h),
+     * which change nothing. */
     ADD_RULE_IF(filter, SCMP_ACT_ALLOW, "ioctl", argument_has_bits(1, 0xFFF0, 0xB700));
     ADD_RULE_IF(filter, SCMP_ACT_ALLOW, "ioctl", argument_has_bits(1, 0xFFF0, 0xFF00));
     ADD_RULE_IF(filter, SCMP_ACT_ALLOW, "prctl", argument_equals(0, PR_SET_NAME));
@@ -460,8 +461,8 @@ static void add_proc_rules(struct filter *filter)
 
 int sandbox_filter_load(enum sandbox_profile profile)
 {
-    /* A library takes a refusal for a missing right, and does without; to kill the process would
-     * make one forbidden call of a driver's library look like a machine without its devices. */
+    /* A library treats a refusal as a missing right and continues. If a forbidden call killed the
+     * process, the machine would seem to have no devices. */
     struct filter filter = {
         .rules = seccomp_init(profile == SANDBOX_DRIVER ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM)),
     };

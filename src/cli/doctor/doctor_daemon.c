@@ -33,7 +33,7 @@ static const char *describe_kind(const struct pool_address *address)
     return address->own ? "your own daemon" : "the daemon of BERTH_SOCKET";
 }
 
-/* A daemon that is started on demand must exist as a program. */
+/* Checks that the program of a daemon that is started on demand exists. */
 static void check_program(const struct doctor_facts *facts, struct doctor_report *report)
 {
     char path[PATH_MAX];
@@ -49,7 +49,7 @@ static void check_program(const struct doctor_facts *facts, struct doctor_report
     doctor_report_advise(report, "install berth completely");
 }
 
-/* BERTH_SOCKET may lead to another pool than that of all other users. */
+/* Warns if BERTH_SOCKET leads to another pool than the machine's. */
 static void check_choice(const struct doctor_facts *facts, struct doctor_report *report)
 {
     if (facts->inventory != NULL || pool_address_is_machine(&facts->address) ||

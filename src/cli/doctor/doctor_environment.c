@@ -158,7 +158,7 @@ static void check_all_masks(const struct doctor_facts *facts, const struct strin
     vector_for_each (mask, masks) {
         struct hidden_vendors hidden = find_hidden_by(facts, masks, *mask, report);
 
-        all &= ~hidden.all; /* its own line says so */
+        all &= ~hidden.all; /* each has a line of its own */
         if (hidden.some != 0)
             text_append_format(&names, " %.*s", (int)strcspn(*mask, "="), *mask);
     }

@@ -19,7 +19,7 @@ enum { ACCEPTED_IN_TURN = 64 };
 /* The pause before the next attempt where descriptors or memory ran out. */
 #define RETRY (DURATION_SECOND / 5)
 
-/* The log tells about missing descriptors this often. */
+/* The interval of log lines about missing descriptors. */
 #define FULL_LOG_PERIOD (10 * DURATION_SECOND)
 
 static void take_reserve(struct clients *clients)
@@ -110,7 +110,7 @@ int clients_listen(struct clients *clients, struct berth_error *error)
 
 bool clients_stop_listening(struct clients *clients)
 {
-    /* A descriptor leaves the epoll set when it is closed. */
+    /* A closed descriptor leaves the epoll set by itself. */
     return listener_close_unused(&clients->listener);
 }
 

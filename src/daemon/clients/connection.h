@@ -37,7 +37,7 @@ struct connection {
     struct list_link in_silent; /* until the first message */
     int64_t silent_since;
     int64_t pinged_at;    /* when its last free ping arrived, or its first one; 0: none */
-    struct list jobs;     /* the jobs that this client is told about */
+    struct list jobs;     /* the jobs whose events this client gets */
     struct list watchers; /* requests that wait for an answer */
     size_t watcher_count;
     int64_t notified_at; /* in the loop's time; 0: not yet */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rights of clients. Only the kernel says which user a client is.
+ * The rights of clients. Clients are identified by SO_PEERCRED.
  */
 #ifndef DAEMON_CLIENTS_PERMISSIONS_H
 #define DAEMON_CLIENTS_PERMISSIONS_H

@@ -51,9 +51,9 @@ void accounts_finish(struct accounts *accounts);
 void accounts_read(struct accounts *accounts);
 
 /* Returns the uid of the user that counts for this uid. Root and the pool's owner count as
- * themselves. The uids in a range of theirs, or of a name that the users file does not have, count
- * as the first uid of the range: nobody gets freedom from limits by a container. Users of the users
- * file count as themselves even within such a range. */
+ * themselves. The uids in one of their ranges count as the first uid of the range, so a container
+ * does not get their exemption from limits. The same holds for a range of a name that the users
+ * file does not have. Users of the users file count as themselves even within such a range. */
 uint32_t accounts_find(const struct accounts *accounts, uint32_t uid);
 
 #endif

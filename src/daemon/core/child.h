@@ -62,8 +62,8 @@ struct child_work {
     struct child_order order;   /* refers to `strings` */
 };
 
-/* Decodes an order, in a process that ends soon: it is never freed. Returns 0 or an errno, for
- * child_execute(). */
+/* Decodes an order. The strings are never freed, because the process ends soon. Returns 0 or an
+ * errno, for child_execute(). */
 int child_read_work(const struct launcher_work *work, struct child_work *ret_work);
 /* Executes the order's program, or ends the process and tells the daemon `failure`, an errno; 0:
  * none. */

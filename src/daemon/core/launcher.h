@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Starts programs with rights that the daemon itself does not keep. The daemon forks the launcher
- * when it starts, and gives these rights up; the launcher keeps them. The launcher runs only the
- * functions of a table that is fixed before: a process that controls the daemon later cannot make
- * it run anything else. The functions check what the daemon sends them.
+ * when it starts, and then gives these rights up; the launcher keeps them. The launcher runs only
+ * the functions of a table that is fixed before the fork, so an attacker that controls the daemon
+ * later cannot make it run anything else. The functions check the orders that the daemon sends.
  *
  * A daemon without such rights, and one of root, has no launcher process. It runs the functions in
  * children of its own. All functions here belong to the daemon's thread.
@@ -51,8 +51,8 @@ struct launcher_entry {
     /* Executes a program in a new child of the daemon. Returns if it cannot; the child then exits
      * with 127. */
     void (*run)(const struct launcher_work *work);
-    /* Starts, within the launcher, a program that is no child of the daemon or the launcher. Must
-     * not block for long. */
+    /* Starts, within the launcher, a program that is not a child of the daemon or the launcher.
+     * Must not block for long. */
     void (*start)(const struct launcher_work *work);
     const void *context; /* must stay valid */
 };
@@ -90,9 +90,9 @@ int launcher_fork(struct launcher *launcher, enum launcher_program program,
                   const struct text *bytes, const int *descriptors, size_t count, pid_t *ret_pid,
                   int *ret_process);
 
-/* Starts a program that is no child of the daemon or the launcher; only for a separate launcher.
- * Does not wait, so the caller notices by its descriptors whether the program has started. Returns
- * 0 or an errno. */
+/* Starts a program that is not a child of the daemon or the launcher. Only for a separate launcher.
+ * Does not wait: the caller sees on its descriptors whether the program has started. Returns 0 or
+ * an errno. */
 int launcher_start(struct launcher *launcher, enum launcher_program program, const int *descriptors,
                    size_t count);
 

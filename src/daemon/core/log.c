@@ -51,9 +51,9 @@ static bool replace_file(const struct log *log, const char *old, const char *fre
     return false;
 }
 
-/* Moves the file aside and continues with a new one, which is made first: lines must not go on into
- * the file that was moved. Empties a file of which that cannot be done: the daemon's user may not
- * write to the directory, or the disk is full. */
+/* Moves the file aside and continues with a new one. The new file is made first, because no line
+ * may be written to the file that was moved. Empties the file if this fails: the daemon's user may
+ * not write to the directory, or the disk is full. */
 static void turn_over(struct log *log)
 {
     struct text old = {0};

@@ -22,7 +22,7 @@
 
 struct log {
     int descriptor;
-    const char *path; /* of the file behind the descriptor; NULL: never moved aside */
+    const char *path; /* the path of the descriptor's file; NULL: it is never moved aside */
     bool is_file;
     bool is_socket;
     bool is_cut;     /* the last line was written in part */

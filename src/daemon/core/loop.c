@@ -139,8 +139,8 @@ static void fire_timers(struct loop *loop)
     }
 }
 
-/* Sets the timerfd to the first timer. A setting that is too early stays: one needless wake-up
- * costs less than a system call in each turn. */
+/* Sets the timerfd to the first timer. A time that is too early is not changed: one needless
+ * wake-up costs less than a system call in each turn. */
 static void set_clock(struct loop *loop)
 {
     const struct timer *timer = first_timer(loop);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes by number, without ever mistaking one for a later one of the same number.
+ * Processes by pid, without confusing a process with a later one of the same pid.
  */
 #ifndef DAEMON_CORE_PIDFD_H
 #define DAEMON_CORE_PIDFD_H
@@ -19,8 +19,7 @@ int pidfd_open_peer(int connection, pid_t pid);
 /* Returns whether the process has ended. */
 bool pidfd_has_ended(int descriptor);
 
-/* Returns whether the process has ended and has not been reaped yet, so that its number still means
- * it. */
+/* Returns whether the process is a zombie, so that its pid is still its own. */
 bool pidfd_is_zombie(int descriptor);
 
 /* Returns the exit code of a process that was waited for, 128 + N for a death by signal N as in a

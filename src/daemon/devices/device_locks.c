@@ -15,19 +15,20 @@
 #include "daemon/core/rate_limit.h"
 #include "daemon/devices/device_askers.h"
 
-/* A free device's name is kept for so long after the last claim; another pool has so long to say
- * whether it uses a device; a name whose holder does not answer is tried again as often. */
+/* How long a free device's name is kept after the last claim; how long another pool may take to
+ * answer whether it uses a device; how often an unanswered name is tried again; and the pause
+ * before a name is tried again that its holder has just let go. */
 #define KEPT_FOR     (DURATION_SECOND / 2)
 #define ANSWER_TIME  DURATION_SECOND
 #define RETRY_PERIOD DURATION_SECOND
 #define PAUSE        (DURATION_SECOND / 50)
 
-/* The answer about a device whose lease has just ended comes within this time, long enough for a
- * search on a busy machine. */
+/* A pool answers about a device whose lease has just ended within this time, which is long enough
+ * for a search on a busy machine. */
 #define ENDING_TIME (ANSWER_TIME * 3 / 4)
 
-/* Answers are waited for in one part of so many of the time, in the long run; after a long rest one
- * may be late. */
+/* At most one in TIMEOUT_PART of the time is spent waiting for answers that come too late. After a
+ * long time without one, a single late answer is allowed at once. */
 #define TIMEOUT_PART 10
 #define TIMEOUT      (TIMEOUT_PART * ANSWER_TIME)
 
@@ -36,15 +37,15 @@ struct device_lock {
     uint32_t slot;
     struct sockaddr_un address;
     socklen_t address_length;
-    struct watch held;                /* listens; -1: the name is not ours */
+    struct watch held;                /* listens; -1: this pool does not hold the name */
     struct watch asking;              /* connected to the holder; -1: not connected */
     struct device_lock_holder holder; /* while the name is another process's */
     bool is_foreign;                  /* `holder` is valid */
     bool is_unanswered;               /* the holder has not said yet whether it uses the device */
     int64_t asked_at;
     struct rate_limit timeout;   /* for its answers */
-    struct device_askers askers; /* until we let go */
-    int64_t owed_at;             /* the time by which those that wait get an answer */
+    struct device_askers askers; /* answered when this pool lets the name go */
+    int64_t owed_at;             /* the time at which the waiting pools get an answer */
 };
 
 struct device_locks {
@@ -220,7 +221,7 @@ static void note_answer(struct device_lock *lock)
 
 static bool take_name(struct device_lock *lock, bool asks);
 
-/* The holder has let go, or says that it uses the device. */
+/* Handles the holder's answer: it has let the name go, or it uses the device. */
 static void holder_spoke(struct watch *watch, uint32_t events)
 {
     struct device_lock *lock = container_of(watch, struct device_lock, asking);
@@ -236,8 +237,8 @@ static void holder_spoke(struct watch *watch, uint32_t events)
         return;
     }
     close_watch(locks, watch);
-    /* Another may have been quicker; not asking it at once keeps two from chasing each other. Or a
-     * child of the one that let go has its descriptors for another moment. */
+    /* Another pool may have taken the name first; the pause keeps two pools from asking each other
+     * in turn. Or a child of the former holder keeps its descriptors open for another moment. */
     if (take_name(lock, false))
         note_answer(lock);
     else
@@ -245,8 +246,8 @@ static void holder_spoke(struct watch *watch, uint32_t events)
     report_change(locks);
 }
 
-/* Waits for the holder's answer, but not always: any user can take a name and answer late each
- * time, which would delay all claims. */
+/* Waits for the holder's answer, within a time budget: any user can take a name and always answer
+ * late, which would delay all claims. */
 static void await_answer(struct device_lock *lock)
 {
     struct device_locks *locks = lock->locks;
@@ -261,7 +262,7 @@ static void await_answer(struct device_lock *lock)
     set_timer(locks, &locks->answers, ANSWER_TIME);
 }
 
-/* Connects to the holder, to hear of its end. Returns whether there was one that listens. */
+/* Connects to the holder, so that its end is noticed. Returns whether a holder listens. */
 static bool ask_holder(struct device_lock *lock)
 {
     struct device_locks *locks = lock->locks;
@@ -290,8 +291,7 @@ static void let_go(struct device_lock *lock)
     lock->locks->all_held = false;
 }
 
-/* Lets another pool have a free device. Our claims wait for another device; until a claim wants
- * this one, it is the other pool's. */
+/* Releases a free device's name for another pool, until a claim here needs the device. */
 static void leave_to_other(struct device_lock *lock)
 {
     struct device_locks *locks = lock->locks;
@@ -327,7 +327,7 @@ static void answers_are_due(struct timer *timer)
     set_owed_timer(locks);
 }
 
-/* Another pool asks for a name that we hold. */
+/* Accepts a connection of another pool that asks for a name of this pool. */
 static void pool_asks(struct watch *watch, uint32_t events)
 {
     struct device_lock *lock = container_of(watch, struct device_lock, held);
@@ -382,7 +382,7 @@ static bool take_name(struct device_lock *lock, bool asks)
     if (take_free_name(lock))
         return true;
     if (asks && !ask_holder(lock)) {
-        /* It has just gone; or its queue is full, or it does not listen. */
+        /* The holder has just ended, or its queue is full, or it does not listen. */
         if (take_free_name(lock))
             return true;
         if (!list_is_linked(&locks->retry.in_loop))
@@ -432,7 +432,7 @@ static void try_again(struct timer *timer)
     if (!locks->settings.keeps_all && !is_wanted(locks))
         return;
     take_all(locks);
-    /* A name that is ours needs no answer any more. */
+    /* A name that this pool holds needs no answer any more. */
     for (size_t i = 0; i < locks->count; i++) {
         if (locks->items[i].held.descriptor >= 0)
             note_answer(&locks->items[i]);
@@ -454,8 +454,8 @@ bool device_locks_are_awaited(const struct device_locks *locks)
     return locks->unanswered > 0;
 }
 
-/* Lets a free device go to the pool that asked for it while it was leased, or says that a process
- * is left on it. */
+/* Answers the pools that asked for a device while it was leased: releases the name of a free
+ * device, or reports that a process is left on it. */
 static void answer_askers(struct device_lock *lock)
 {
     if (lock->askers.count == 0 || lock->held.descriptor < 0)
@@ -503,14 +503,14 @@ void device_locks_add(struct device_locks *locks, uint32_t slot, const struct de
     if (slot < locks->count) {
         if (lock->address_length == length && memcmp(&lock->address, &address, length) == 0)
             return;
-        /* Claims that wait for another pool's answer go on when the time for that is over. */
+        /* Claims that wait for another pool's answer continue when its time is over. */
         close_watch(locks, &lock->asking);
         forget_holder(lock);
         let_go(lock);
     } else {
         *lock = (struct device_lock){
             .locks = locks, .slot = slot, .held.descriptor = -1, .asking.descriptor = -1};
-        locks->count = slot + 1; /* they come in the order of their slots */
+        locks->count = slot + 1; /* devices are added in the order of their slots */
     }
     lock->address = address;
     lock->address_length = length;

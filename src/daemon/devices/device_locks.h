@@ -2,7 +2,8 @@
  *
  * Two pools on one machine never give out the same device: a pool holds a kernel-wide name for each
  * device that it leases, an abstract socket that is gone with the process. A pool that finds a name
- * taken connects to it, and learns from the kernel who holds it and when it is let go.
+ * taken connects to it, and learns from the kernel which process holds it and when it lets the name
+ * go.
  *
  * The machine's daemon keeps all names from its start on. A name that an ordinary user holds blocks
  * a device of it only while a process of that user is on the device, so that no user can take the
@@ -36,7 +37,7 @@ struct device_lock_holder {
     bool blocks; /* the device must not be granted */
 };
 
-/* The questions and reports of the locks. Callbacks must not call device_locks_destroy(). */
+/* Callbacks, which must not call device_locks_destroy(). */
 struct device_locks_events {
     void *context;
 
@@ -53,7 +54,7 @@ struct device_locks_events {
     void (*unblock)(void *context, uint32_t slot);
     /* Another pool has the device. */
     void (*block)(void *context, uint32_t slot);
-    /* Another process was found to hold the name, or to hold it no more (NULL). */
+    /* The holder of the name has changed; NULL: no other process holds it any more. */
     void (*holder_changed)(void *context, uint32_t slot, const struct device_lock_holder *holder);
     /* No answer of another pool is awaited any more. */
     void (*answered)(void *context);
@@ -65,7 +66,7 @@ struct device_locks_settings {
     struct loop *loop;
     const char *scope; /* part of the names; NULL: the machine's hardware */
     uint32_t uid;      /* of this pool's daemon */
-    bool keeps_all;    /* it is the machine's daemon */
+    bool keeps_all;    /* this is the machine's daemon: it keeps all names */
     size_t max;        /* slots */
     struct device_locks_events events;
 };
@@ -76,7 +77,7 @@ struct device_locks_settings {
 /* Creates locks without devices. `scope` is copied. Fails with BERTH_ERROR_MEMORY. */
 int device_locks_create(struct device_locks **ret_locks,
                         const struct device_locks_settings *settings, struct berth_error *error);
-/* Lets all names go. Accepts NULL. */
+/* Releases all names and frees the locks. Accepts NULL. */
 void device_locks_destroy(struct device_locks *locks);
 
 /* Adds the device of the next slot, or notes the new address of one that is there. The engine must
@@ -86,7 +87,7 @@ void device_locks_add(struct device_locks *locks, uint32_t slot, const struct de
 /* Takes the names of free devices, before a claim or a test is decided. Returns whether another
  * pool has yet to say that it uses a device. */
 bool device_locks_are_unsettled(struct device_locks *locks);
-/* Returns whether that is still so. */
+/* Returns whether an answer of another pool is still awaited. */
 bool device_locks_are_awaited(const struct device_locks *locks);
 
 /* Looks again at names that others asked for, after leases or the processes on devices changed. */

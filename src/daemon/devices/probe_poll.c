@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "probe/probe.h"
 
-/* A probe may send so many answers to requests that are over. */
+/* The maximum number of late answers before a probe is given up. */
 enum { IGNORED_MAX = 16 };
 
 struct probe_poll {
@@ -102,7 +102,7 @@ static void take_report(struct probe_poll *poll, struct machine_report *report)
     poll->has_first = true;
 }
 
-/* Gives the probe up; a later one may do better. */
+/* Gives the probe up. Another one is started later. */
 static void lose_probe(struct probe_poll *poll, const struct berth_error *error)
 {
     const struct probe_poll_settings *settings = &poll->settings;
@@ -127,7 +127,7 @@ static void lose_probe(struct probe_poll *poll, const struct berth_error *error)
     settings->events.answered(settings->events.context);
 }
 
-/* Counts an answer without a request. A probe that sends very many keeps the daemon busy. */
+/* Counts an answer without a request. Very many of them would keep the daemon busy. */
 static void ignore_answer(struct probe_poll *poll, struct probe_answer *answer)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -140,7 +140,7 @@ static void ignore_answer(struct probe_poll *poll, struct probe_answer *answer)
     lose_probe(poll, &error);
 }
 
-/* Receives the answers that have come. */
+/* Receives the answers that have arrived. */
 static void receive_answers(struct probe_poll *poll)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -426,8 +426,8 @@ static bool await_answer(struct probe_poll *waiting, int signals, int64_t until)
     return true;
 }
 
-/* Returns whether nothing was found because a driver took too long: a library may need many seconds
- * to begin. Claims would be told that there is no device. */
+/* Returns whether the report has no devices because a driver took too long: a library may need many
+ * seconds to start. Without a further wait, claims would be refused for want of a device. */
 static bool is_premature(const struct probe_poll *poll)
 {
     const struct machine_report *first = &poll->first;

@@ -22,15 +22,15 @@
 #include "model/machine/machine_report.h"
 #include "probe/probe.h"
 
-/* How often the hardware is probed: while a user watches, which is for so long after a snapshot of
- * the devices; while a device is leased or a claim waits; and otherwise. */
+/* How long a user counts as watching after a snapshot of the devices, and how often the hardware is
+ * probed: while a user watches; while a device is leased or a claim waits; otherwise. */
 #define PROBE_POLL_WATCHED_FOR   (5 * DURATION_SECOND)
 #define PROBE_POLL_WATCHED_EVERY DURATION_SECOND
 #define PROBE_POLL_BUSY_EVERY    (10 * DURATION_SECOND)
 #define PROBE_POLL_IDLE_EVERY    DURATION_MINUTE
 
-/* A lost probe is started again after the first of these, then after twice as long each time, up to
- * the second. */
+/* The pauses before a lost probe is started again: the first one, which doubles each time, and the
+ * longest. */
 #define PROBE_POLL_RESTART_MIN DURATION_SECOND
 #define PROBE_POLL_RESTART_MAX DURATION_MINUTE
 
@@ -46,7 +46,7 @@
 
 struct probe_poll;
 
-/* The questions and reports of the poll. */
+/* Callbacks. */
 struct probe_poll_events {
     void *context;
 
@@ -61,12 +61,12 @@ struct probe_poll_events {
     /* A request begins: about all devices, or about those that the callback adds to `only`. */
     void (*request)(void *context, struct device_id_list *only);
 
-    /* A report, without its problems; the callback must finish it, or empty it. Fails with what
+    /* Passes on a report, without its problems. The callback must finish it, or empty it. A failure
      * becomes a problem of the pool. */
     int (*take)(void *context, struct machine_report *report, struct berth_error *error);
-    /* The probe was lost, or never started: the known facts get old. */
+    /* The probe was lost or never started: mark the facts as old. */
     void (*lost)(void *context);
-    /* A report was taken or the probe lost: messages that waited for that can go on. */
+    /* A report was applied, or the probe was lost: continue the waiting claims. */
     void (*answered)(void *context);
 };
 
@@ -102,15 +102,16 @@ void probe_poll_begin(struct probe_poll *poll);
 /* Notes that a user looks at the devices. */
 void probe_poll_watched(struct probe_poll *poll);
 
-/* Returns whether a claim must wait for a report, which is requested then. `anew`: it needs a new
- * report, not only a fresh one. */
+/* Returns whether a claim must wait for a report, and requests the report then. `anew`: only a
+ * report that starts now is good enough. */
 bool probe_poll_must_wait(struct probe_poll *poll, bool anew);
 /* Returns whether that report has not come yet. */
 bool probe_poll_is_awaited(const struct probe_poll *poll);
 
 /* Returns how many reports have come or failed. */
 uint64_t probe_poll_report_count(const struct probe_poll *poll);
-/* Returns what that count will be when all that awaits a report now has one; 0: nothing does. */
+/* Returns the value of that count at which every device and claim that waits for a report now has
+ * one; 0: none waits. */
 uint64_t probe_poll_reports_needed(const struct probe_poll *poll);
 
 /* Returns whether a probe runs. */

@@ -30,15 +30,15 @@ struct deferred_claim {
     int64_t waited;     /* reader_pool_waited() then */
 };
 
-/* An early message waits for so long. On a busy machine, where the readers wait for a CPU, it waits
- * until they have worked for so long, but at most EARLY_BUSY_MAX. */
+/* The time that an early message waits. On a busy machine, where the readers wait for a CPU, it
+ * waits until they have worked for this time, but at most for EARLY_BUSY_MAX. */
 #define EARLY_MAX      (DURATION_SECOND / 20)
 #define EARLY_BUSY_MAX DURATION_SECOND
 
-/* The interval between looks at what the readers have worked. */
+/* The interval between checks of the readers' work. */
 #define EARLY_STEP (DURATION_SECOND / 100)
 
-/* Further messages of the user are not early. */
+/* The maximum number of early messages of one user. Further ones do not wait. */
 enum { EARLY_OF_USER_MAX = 64 };
 
 /* Returns the number of the report that the message must wait for. A claim or test that does not

@@ -99,7 +99,8 @@ static const struct job *job_around(struct pool *pool, const struct reader_proce
 }
 
 /* Finds the process's user, and the groups of the claim. The user of a process in a user namespace
- * is the namespace's owner, who may do anything to the process, and its groups mean nothing. */
+ * is the namespace's owner, because the owner has all rights over the process. The process's groups
+ * do not count then. */
 static int find_owner(struct connection *connection, const struct reader_process *facts,
                       uint32_t *ret_uid, struct number_list *groups)
 {
@@ -381,7 +382,7 @@ static void take_facts(void *context, struct reader_answer *facts)
     engine_events_settle(pool);
 }
 
-/* Checks the kernel's word on the process's user, before anything else of the process is read.
+/* Checks the process's user as the kernel reports it, before anything else of the process is read.
  * *ret_uid is that user. */
 static int check_user(struct connection *connection, pid_t pid, uint32_t *ret_uid,
                       struct berth_error *error)

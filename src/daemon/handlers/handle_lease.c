@@ -56,7 +56,7 @@ static void refuse_message(struct connection *connection, const struct wire_mess
     connection_refuse(connection, message->number, &error);
 }
 
-/* Refuses the message, and names the command that does what the user wants. */
+/* Refuses the message, and names the right command. */
 static void refuse_with_verb(struct connection *connection, const struct wire_message *message,
                              int code, const char *text, const char *verb)
 {

@@ -22,7 +22,7 @@ struct journal_file {
     size_t mapped;
     size_t size;         /* of the file */
     size_t used;         /* bytes of records */
-    size_t first;        /* bytes of records when the file was made */
+    size_t first;        /* bytes of records when the file was created */
     struct text waiting; /* records without room */
 };
 
@@ -31,7 +31,7 @@ struct journal_file {
         .descriptor = -1  \
     }
 
-/* Makes a new file with this content and room for more, and replaces the file `path` by it in one
+/* Creates a new file with this content and room for more, and replaces the file `path` by it in one
  * step. `file` continues with the new one. Fails with BERTH_ERROR_IO, _PERMISSION, _NOT_FOUND or
  * _MEMORY, and changes nothing then. */
 int journal_file_make(struct journal_file *file, const char *path, const struct text *content,
@@ -53,7 +53,7 @@ void journal_file_append(struct journal_file *file, const void *bytes, size_t le
 /* Tries again to write the waiting records. Returns whether some still wait. */
 bool journal_file_is_behind(struct journal_file *file);
 
-/* Returns whether the file has grown so much that a new one is worth making. */
+/* Returns whether the file is so long that a checkpoint is worth its cost. */
 bool journal_file_is_long(const struct journal_file *file);
 
 #endif

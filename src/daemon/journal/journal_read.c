@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "daemon/journal/journal_repair.h"
 
-/* A record of which so many bytes at the end are zero was not finished by its writer. */
+/* A record that ends in this many zero bytes was not finished. */
 enum { UNWRITTEN = 8 };
 
 struct journal_reading {

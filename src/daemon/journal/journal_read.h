@@ -3,8 +3,8 @@
  * Reads a journal that may be damaged: a record with one wrong byte is repaired; another record
  * that cannot be decoded or does not fit is left out, and reading goes on with the next one.
  *
- * A daemon that is killed while it writes leaves the beginning of a record. That is no damage: no
- * client was told of it. Everything else that cannot be read is.
+ * A daemon that is killed while it writes leaves the beginning of a record. This is not damage,
+ * because no client was notified of it. Everything else that cannot be read is damage.
  */
 #ifndef DAEMON_JOURNAL_JOURNAL_READ_H
 #define DAEMON_JOURNAL_JOURNAL_READ_H
@@ -17,8 +17,8 @@
 #include "base/text/text.h"
 #include "engine/journal/journal.h"
 
-/* Takes one record. Returns 1 to go on, 0 if the rest is of no use, BERTH_ERROR_MEMORY to give up,
- * or another code if the record does not fit. */
+/* Takes one record. Returns 1 to continue, 0 to ignore the rest, BERTH_ERROR_MEMORY to give up, or
+ * another code if the record does not fit. */
 typedef int journal_read_function(void *context, const struct journal_record *record,
                                   struct berth_error *error);
 
@@ -33,7 +33,8 @@ struct journal_contents {
     struct berth_error reason; /* of the first */
 };
 
-/* Reads all records in the bytes. Pure, but for `take`. Fails only with BERTH_ERROR_MEMORY. */
+/* Reads all records in the bytes. Has no effects but those of `take`. Fails only with
+ * BERTH_ERROR_MEMORY. */
 int journal_read_all(const struct text *bytes, journal_read_function *take, void *context,
                      struct journal_contents *ret_contents, struct berth_error *error);
 

@@ -73,7 +73,7 @@ struct kept_devices {
     struct device_list devices;
 };
 
-/* A device that was taken out of service, or into it again. */
+/* A device that was drained, or put back into service. */
 struct kept_drain {
     uint32_t slot;
     struct optional_number uid;
@@ -81,7 +81,7 @@ struct kept_drain {
     char *reason;
 };
 
-/* An epilog that has to be run for a device, or has been. */
+/* Whether an epilog is due for a device. */
 struct kept_epilog {
     uint32_t slot;
     bool is_due;
@@ -90,7 +90,7 @@ struct kept_epilog {
     char *name;
 };
 
-/* The MPS control daemon of a device, or that there is none. */
+/* The MPS control daemon of a device, if it has one. */
 struct kept_mps {
     uint32_t slot;
     bool is_there;
@@ -102,8 +102,8 @@ struct kept_mps {
     char *log;
 };
 
-/* Records of an earlier journal were lost, and the search for the processes of their leases is not
- * over; or it is. */
+/* Whether records of an earlier journal were lost and the search for the processes of their leases
+ * is not over. */
 struct kept_lost {
     bool is_lost;
 };

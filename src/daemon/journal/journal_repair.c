@@ -19,7 +19,7 @@ enum { LENGTH_AT = 2, GUARD_AT = 6, CHECKSUM_AT = 8 };
 struct candidate {
     size_t at;
     unsigned char difference;
-    size_t count; /* of bytes that may be it */
+    size_t count; /* the number of bytes that may be the wrong one */
 };
 
 /* The contribution of one byte to the checksum, and the byte by the highest byte of its

@@ -17,7 +17,7 @@ struct pool;
 int configure_engine_apply(struct pool *pool, struct configuration *configuration,
                            struct berth_error *error);
 
-/* Applies the configuration's limit for each user to a user who claims. Fails with
+/* Applies the configuration's limit for each user to the user of a claim. Fails with
  * BERTH_ERROR_MEMORY. */
 int configure_engine_limit_user(struct pool *pool, uint32_t uid, struct berth_error *error);
 /* Does the same for the users of all jobs. Must be called after the limits have changed, before a

@@ -13,10 +13,10 @@
 #include "daemon/leases/squatter_watch.h"
 #include "engine/engine_report.h"
 
-/* The processes of a device that are kept take about so many bytes in a message. */
+/* The maximum size of a device's processes in a message, in bytes. */
 enum { PROCESS_BYTES = 16 * 1024 };
 
-/* A message has no room for all processes of a device that very many use. */
+/* Drops processes if a device has more than a message has room for. */
 static void cut_processes(struct device_process_list *list)
 {
     size_t kept = 0;

@@ -13,8 +13,8 @@ struct machine_report;
 struct pool;
 
 /* Applies a report, which is empty afterwards: adds devices, marks them as gone or sick, and finds
- * the leases of their processes. Writes to the journal what the next daemon must know. Leaves the
- * engine paused; the caller resumes it. Fails as engine_apply_report(). */
+ * the leases of their processes. Writes the changes that the next daemon needs to the journal.
+ * Leaves the engine paused; the caller resumes it. Fails as engine_apply_report(). */
 int device_report_apply(struct pool *pool, struct machine_report *report,
                         struct berth_error *error);
 

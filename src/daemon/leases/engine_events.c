@@ -27,7 +27,8 @@
 #include "daemon/stream/recorder_process.h"
 #include "model/machine/tiles.h"
 
-/* Repeating all tests takes long from here on; the pause is so many times longer. */
+/* If a round of tests takes longer than this, the next round waits for this multiple of its
+ * duration. */
 #define TESTS_LONG  (DURATION_SECOND / 10000)
 #define TESTS_PAUSE 10
 
@@ -43,7 +44,7 @@ static const enum lease_end end_of_refusal[] = {
 };
 
 static const int code_of_end[] = {
-    [LEASE_END_EXPIRED] = BERTH_ERROR_TIMED_OUT, /* before its holder was told of it */
+    [LEASE_END_EXPIRED] = BERTH_ERROR_TIMED_OUT, /* before its holder was notified */
     [LEASE_END_CANCELLED] = BERTH_ERROR_CANCELLED,   [LEASE_END_TIMED_OUT] = BERTH_ERROR_TIMED_OUT,
     [LEASE_END_IMPOSSIBLE] = BERTH_ERROR_IMPOSSIBLE, [LEASE_END_PARENT] = BERTH_ERROR_CANCELLED,
 };
@@ -57,7 +58,7 @@ void engine_events_receive(void *context, const struct engine_event *event)
         journal_write_event(pool, event);
     pool->changed = true;
     followers_note_event(pool->followers, event);
-    /* A claim that is granted at once gets its lease from the call. */
+    /* engine_claim() returns the lease of a claim that is granted at once. */
     if ((EVENT_BIT(event->type) & HANDLED_EVENTS) == 0 ||
         (event->type == EVENT_GRANTED && !event->waited))
         return;
@@ -191,7 +192,7 @@ static bool watch_holder(struct pool *pool, struct job *job, struct berth_error 
     return false;
 }
 
-/* Ends a lease that no client was told of. */
+/* Ends a lease whose client was never notified. */
 static void take_back_grant(struct pool *pool, struct job *job, const struct berth_error *error)
 {
     struct lease_watch *guard = job_lease_watch(pool, job);
@@ -337,7 +338,7 @@ static void end_released_lease(struct pool *pool, struct job *job)
         finish_job(pool, job, end);
         return;
     }
-    /* It ended with the lease around it, which also ends its processes. */
+    /* The job ended with its outer lease, which also ends its processes. */
     if (job->end == 0 && job->connection != NULL)
         lease_ending_send_notice(pool, job, end, pool_clock_now(&pool->clock) + pool->rules.grace);
     finish_job(pool, job, end);
@@ -402,7 +403,7 @@ static bool answer_test(struct pool *pool, struct watcher *watcher)
 }
 
 /* Repeats all tests. Many tests must not delay the other clients after each change: if one round
- * took long, the next comes after a pause of ten times its duration. */
+ * took long, the next one comes after a pause of ten times its duration. */
 static void answer_tests(struct pool *pool)
 {
     int64_t next = TIME_NEVER;

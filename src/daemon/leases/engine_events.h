@@ -24,8 +24,9 @@ struct pending_event {
  * sink; `context` is the pool. */
 void engine_events_receive(void *context, const struct engine_event *event);
 
-/* Processes all pending events, and those that they cause. Must be called after each use of the
- * engine. It may free jobs and watchers, so the caller must not use pointers to them afterwards. */
+/* Processes all pending events, and the events that they cause. Must be called after each use of
+ * the engine. It may free jobs and watchers, so the caller must not use pointers to them
+ * afterwards. */
 void engine_events_settle(struct pool *pool);
 
 /* Starts the lease that a claim became: watches its holder, and notifies the holder once the

@@ -16,7 +16,7 @@
 #include "daemon/processes/reader_pool.h"
 #include "daemon/processes/signal_right.h"
 
-/* The pause before holders are asked about again that no reader could say anything of. */
+/* The pause before the readers are asked again about holders without an answer. */
 #define RETRY DURATION_SECOND
 
 /* After so many questions without an answer, the process's user decides. Readers do not answer a
@@ -51,7 +51,7 @@ static bool is_of_user(const struct pool *pool, const struct job *job, uint32_t 
                                uid);
 }
 
-/* Ends the lease, or lets its holder be signalled from now on. */
+/* Ends the lease, or allows signals to its holder from now on. */
 static void decide_holder(struct pool *pool, struct job *job, bool is_holder)
 {
     if (!is_holder)
@@ -60,8 +60,8 @@ static void decide_holder(struct pool *pool, struct job *job, bool is_holder)
     lease_ending_confirm(pool, job, is_holder);
 }
 
-/* Ends the leases whose holders' numbers belong to other users' processes now: a reader must not
- * touch these. A holder may have become root's program, as by sudo. */
+/* Ends the leases whose holders' pids belong to other users' processes now, which no reader may
+ * touch. A holder may also have become a program of root, for example by sudo. */
 static void give_up_strangers(struct pool *pool)
 {
     list_for_each (link, &pool->jobs) {
@@ -80,11 +80,12 @@ static void take_identity(struct pool *pool, uint64_t id, const struct reader_pr
     struct job *job = job_of_id(pool, id);
     bool is_holder;
 
-    /* The facts of a process that has ended meanwhile may be of another one. */
+    /* If the process has ended meanwhile, the facts may be those of another process. */
     if (job == NULL || !is_unconfirmed(job) || pidfd_has_ended(job->guard->process.descriptor))
         return;
     if (found->state == READER_STALLED) {
-        /* No more than its user will be known. It must not keep its lease for ever by that. */
+        /* Only the process's user can be known. A process must not keep its lease for ever by not
+         * answering. */
         decide_holder(pool, job,
                       found->uid.known && is_of_user(pool, job, (uint32_t)found->uid.value));
         return;
@@ -110,7 +111,7 @@ static void ask_again(struct timer *timer)
     engine_events_settle(pool);
 }
 
-/* Lets the holders from this one on be asked about again, after a while. */
+/* Marks the holders from this one on as not asked, and sets the timer for the next question. */
 static void ask_later(struct pool *pool, const struct identity_request *asked, size_t first)
 {
     /* At the end of the daemon, the readers end after the jobs. */
@@ -156,7 +157,7 @@ static int add_job(const struct job *job, struct identity_request *asked,
     *pid = (uint32_t)job->holder->pid;
     job->holder->is_asked = true;
     if (job->adopted)
-        request->identity_only = false; /* it may have begun a container */
+        request->identity_only = false; /* the process may have started a container */
     return 0;
 }
 

@@ -16,7 +16,7 @@ int inner_leases_collect(const struct pool *pool, const struct job *job, struct 
     *id = job->by_id.id;
     if (pool->inner_count == 0)
         return 0;
-    /* Those within are younger, so one round finds all. */
+    /* Inner leases are younger than outer ones, so one pass finds all. */
     list_for_each (link, &pool->jobs) {
         const struct job *other = container_of(link, struct job, in_pool);
 

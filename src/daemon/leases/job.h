@@ -34,7 +34,7 @@ struct holder {
     uint64_t started; /* in clock ticks since boot, from older journals; 0: unknown */
     uint64_t began;   /* the process's start, in ns of CLOCK_BOOTTIME; 0: unknown */
     bool is_asked;    /* a reader was asked for the start */
-    int unanswered;   /* such questions without an answer */
+    int unanswered;   /* how often no reader answered the question about the holder */
     pid_t session;    /* of the process, as getsid() has it; 0: unknown */
     int64_t wait;     /* the maximum wait of each job; TIME_NEVER: none */
     char *command;    /* NULL: unknown */
@@ -75,10 +75,10 @@ struct job {
     bool waits_for_mps : 1; /* one of its MPS control daemons does not answer yet */
     bool leaves_mps : 1;    /* it is over but for an MPS control daemon that is ending */
     bool waits : 1;         /* its user's quota counts it as waiting */
-    uint32_t kib : 8;       /* the size that the quota counts */
+    uint32_t kib : 8;       /* the request's size in KiB that the quota counts */
 };
 
-/* The part of a job that only some need: the watched process, its end, the processes left. */
+/* The facts that only some jobs need: the watched process, its end, and the processes left. */
 struct lease_watch {
     struct job *job;
     struct pool *pool;
@@ -104,7 +104,7 @@ struct lease_watch {
     uint64_t judged_time; /* the time for which its use is known */
     uint64_t idle_time;   /* the part of judged_time when it was unused */
     char *container;      /* that began with the adopted process; NULL: unknown */
-    char *refusal;        /* the reason of a refusal that `end` does not have; NULL: none */
+    char *refusal;        /* the reason of a refusal that `end` cannot express; NULL: none */
 };
 
 /* A job that has ended. */
@@ -118,7 +118,8 @@ struct ended_job {
 /* Ended jobs that are remembered, and the limits of one connection. */
 enum { ENDED_KEPT = 1024, ENDED_RINGS = 16, WATCHERS_MAX = 1024, JOBS_MAX = 65536 };
 
-/* The ended jobs of some of the users: a user with very many does not push out all others'. */
+/* The ended jobs of some of the users. A user with very many ended jobs pushes out only those of
+ * its ring. */
 struct ended_job_ring {
     struct ended_job items[ENDED_KEPT];
     size_t count; /* of all that were added, the overwritten ones included */

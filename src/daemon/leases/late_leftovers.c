@@ -9,7 +9,7 @@
 #include "daemon/leases/pool.h"
 #include "daemon/processes/leftovers.h"
 
-/* The leases of one account whose processes are watched. */
+/* The maximum number of leases of one account whose processes are watched. */
 enum { LATE_OF_ACCOUNT_MAX = 8 };
 
 struct late_lease {

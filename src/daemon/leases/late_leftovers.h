@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes that may belong to leases that are over: each was inside exec when its lease ended, and
- * said nothing of a lease. They keep no device, because a driver lists the processes that use one.
- * But they are watched for a few seconds, and ended if they show to be of the lease.
+ * Processes that may belong to leases that are over: each was inside exec when the lease ended, so
+ * its mark could not be read. They keep no device, because a driver lists the processes that use
+ * one. They are watched for a few seconds, and ended if their mark then names the lease.
  *
  * Nothing here blocks. All functions belong to the loop's thread.
  */
@@ -17,8 +17,9 @@ struct pool;
 void late_leftovers_init(struct pool *pool);
 void late_leftovers_finish(struct pool *pool);
 
-/* Watches what may be left of a lease, whose user's account pays for it. Takes the leftovers, whose
- * events it replaces. At most a few leases of each account have some; the oldest are given up. */
+/* Takes the leftovers of a lease that is over, replaces their events, and watches them. `account`
+ * is the lease's user, who pays for this. Each account has at most a few such leases; the oldest
+ * one is given up for a new one. */
 void late_leftovers_add(struct pool *pool, struct leftovers *leftovers, uint32_t account);
 
 #endif

@@ -37,7 +37,7 @@ static void set_force(struct pool *pool, struct job *job, int64_t force_at)
     if (guard == NULL || force_at >= guard->force_at)
         return;
     guard->force_at = force_at;
-    /* A supervisor that lives uses force by itself, and then has something to say. */
+    /* A running supervisor kills the command itself, and reports its exit code. */
     if (job->connection != NULL && !job_is_over(job))
         force_at = clock_after(force_at, SUPERVISOR_TIME);
     loop_set_timer(&pool->loop, &guard->force, pool_clock_loop_time(&pool->clock, force_at));
@@ -56,8 +56,8 @@ static void leftovers_spent(void *context, int64_t time)
     charge_holder(context, time);
 }
 
-/* The exit code is the holder's: its number has not been used again, because it had not been reaped
- * even after the reader looked. */
+/* The exit code belongs to the holder: it was still a zombie after the reader had looked, so its
+ * pid was not used again. */
 static void take_exit_code(struct lease_watch *guard, struct optional_number found)
 {
     int code = guard->ended_holder < 0 ? -1 : pidfd_exit_code(guard->ended_holder);
@@ -86,8 +86,8 @@ static void drain_lease(struct pool *pool, struct job *job)
     set_force(pool, job, pool_clock_now(&pool->clock) + pool->rules.grace);
 }
 
-/* Ends the lease of a holder that has become the program of a user (`owner`) whose processes the
- * lease's user could not end. It goes on like other processes of that user, and status names it. */
+/* Ends the lease of a holder that has become another user's program (`owner`), which the lease's
+ * user could not end. The holder continues to run, and status names it. */
 static void leave_holder(struct lease_watch *guard, uint32_t owner)
 {
     const struct job *job = guard->job;
@@ -150,8 +150,8 @@ void lease_ending_release_due(struct timer *timer)
     answer_release(container_of(timer, struct lease_watch, release_timer));
 }
 
-/* Ends the lease. Processes that may yet show to be of it keep no device, unless the driver lists
- * them on it: a report from now on will tell. */
+/* Ends the lease. Processes that may still turn out to belong to it keep no device, unless the next
+ * report lists them on the device. */
 static void vacate_lease(struct lease_watch *guard)
 {
     struct pool *pool = guard->pool;
@@ -226,7 +226,7 @@ static void spare_asker(struct lease_watch *guard)
                     loop_now(&pool->loop) + pool->rules.grace + SUPERVISOR_TIME);
 }
 
-/* Returns the leftovers of the job, made if there are none yet; NULL: no memory. */
+/* Returns the leftovers of the job, which it creates if needed; NULL: no memory. */
 static struct leftovers *open_leftovers(struct pool *pool, struct job *job)
 {
     struct lease_watch *guard = job_lease_watch(pool, job);
@@ -249,7 +249,8 @@ static struct leftovers *open_leftovers(struct pool *pool, struct job *job)
                 .since = find_since(pool, job),
                 .holder = job->hold == LEASE_HOLD_PROCESS ? job->holder->pid : 0,
                 .session = job->holder->session,
-                /* An adopted process carries no lease. Once it has ended its number means nothing.
+                /* An adopted process carries no mark. Once it has ended, its pid may be another
+                 * process's.
                  */
                 .root = job->adopted && guard->process.descriptor >= 0 && !guard->is_unconfirmed
                             ? job->holder->pid
@@ -289,7 +290,7 @@ static void signal_all(struct pool *pool, struct job *job, int number)
     if (leftovers_has_answer(leftovers)) {
         signal_holder(job->guard, number);
     } else {
-        /* While the holder lives, the reader finds through it the processes that it started. */
+        /* The reader finds the holder's children only while the holder runs. */
         job->guard->held_signal = number;
         leftovers_look(leftovers, false);
     }
@@ -320,7 +321,7 @@ void lease_ending_begin(struct pool *pool, struct job *job, enum lease_end end, 
                  (unsigned long long)job->by_id.id, pool_info_describe_end(end));
     if (job->end == 0)
         job->end = end;
-    /* Its holder was not notified of its begin. */
+    /* The client was never notified of the lease. */
     if (job_is_preparing(job)) {
         lease_ending_done(pool, job);
         return;
@@ -344,12 +345,12 @@ void lease_ending_begin(struct pool *pool, struct job *job, enum lease_end end, 
 
 void lease_ending_client_gone(struct pool *pool, struct job *job)
 {
-    /* It may never have read its notice: berth run hangs up when it becomes the command. */
+    /* The client may not have read its notice: berth run hangs up when it becomes the command. */
     if (job->hold == LEASE_HOLD_PROCESS && job->state == JOB_ENDING)
         signal_all(pool, job, SIGTERM);
 }
 
-/* Looks for processes that are left; the answer decides. */
+/* Searches for processes that are left; the answer decides whether the lease is over. */
 static void look_for_processes(struct pool *pool, struct job *job)
 {
     struct leftovers *leftovers = open_leftovers(pool, job);
@@ -362,7 +363,7 @@ static void look_for_processes(struct pool *pool, struct job *job)
     job->state = JOB_LOOKING;
     guard->look_number = ++pool->look_count;
     list_append(&pool->looks, &guard->in_looks);
-    /* The client is told that the lease is over: a later daemon must know it, too. */
+    /* Write this to the journal before the client is notified. */
     if (job->connection != NULL)
         journal_write_job(pool, job);
     inner_leases_cancel_claims(pool, job);
@@ -373,7 +374,7 @@ static void look_for_processes(struct pool *pool, struct job *job)
 void lease_ending_force(struct pool *pool, struct job *job)
 {
     signal_all(pool, job, SIGKILL);
-    /* The ends of the processes do the rest. A lease that only a connection holds ends now. */
+    /* Leases end when their processes have. A lease that a connection holds ends now. */
     if (job->hold == LEASE_HOLD_CONNECTION && !job_is_over(job))
         look_for_processes(pool, job);
 }
@@ -437,8 +438,7 @@ void lease_ending_done(struct pool *pool, struct job *job)
 {
     if (job->leaves_mps)
         return;
-    /* A look at the devices that began with the search for processes is late enough if it found
-     * none. */
+    /* A report that began with the search is new enough if the search found no process. */
     if (job->state != JOB_LOOKING)
         handover_begin(pool, job);
     prolog_epilog_end(pool, job);
@@ -459,7 +459,7 @@ static void holder_ended(struct watch *watch, uint32_t events)
     bool wants_exit_code = false;
 
     (void)events;
-    /* The exit code is of use only if the daemon has not ended the holder. */
+    /* Keep the exit code if the command ended by itself. */
     if (job->end == 0 && job->exit_code == NO_EXIT_CODE && !guard->is_unconfirmed) {
         job->exit_code = (int16_t)pidfd_exit_code(watch->descriptor);
         wants_exit_code = job->exit_code == NO_EXIT_CODE;
@@ -481,7 +481,7 @@ bool lease_ending_watch(struct pool *pool, struct job *job, int descriptor)
     }
     guard->process.descriptor = descriptor;
     guard->process.ready = holder_ended;
-    /* A client that comes after its end finds the devices free, even in the same turn. */
+    /* A message of the same turn must find the devices free. */
     guard->process.first = true;
     if (loop_add(&pool->loop, &guard->process, EPOLLIN, NULL) == 0)
         return true;

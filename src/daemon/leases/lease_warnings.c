@@ -17,7 +17,7 @@
 #include "daemon/leases/pool.h"
 #include "daemon/stream/followers.h"
 
-/* A lease is short if it is not longer than so many times the usual time of a warning. */
+/* A lease is short if it is at most this many warning times long. */
 enum { SHORT_TIMES = 4 };
 
 struct lease_warnings {
@@ -25,7 +25,7 @@ struct lease_warnings {
     int64_t since;       /* the start of the daemon, in the loop's time */
     int64_t judged_at;   /* the time of the last check; 0: none */
     struct timer timer;  /* of the next warning */
-    struct list watches; /* of lease_watches with a time limit */
+    struct list watches; /* of struct lease_watch, those with a time limit */
     bool sees_all;       /* the probe sees the processes of every user */
 };
 
@@ -88,7 +88,7 @@ static void warn_of_limit(struct pool *pool, const struct job *job)
     if (left <= 0)
         return;
     warn_holder(pool, job, LEASE_END_EXPIRED, left);
-    /* A client that has reconnected gets the warning again, but the program does not run again. */
+    /* A reconnected client gets the warning again, but the notify program does not run again. */
     if (job->guard->warned_limit == view.expires)
         return;
     job->guard->warned_limit = view.expires;
@@ -182,7 +182,7 @@ static enum device_use get_device_use(const struct pool *pool, const struct job 
     return lease_warnings_use_of(device, has_process, sees_all);
 }
 
-/* Returns whether the lease is used: it is if one device is, and it is unused if all are. */
+/* Returns whether the lease is used: it is used if one device is, and unused if all are unused. */
 static enum device_use get_lease_use(const struct pool *pool, const struct job *job,
                                      const struct lease_view *view)
 {

@@ -13,7 +13,7 @@
 #include "daemon/processes/leftovers.h"
 #include "daemon/processes/reader_pool.h"
 
-/* There may be many more. */
+/* The maximum number of processes that are named. */
 enum { NAMED_MAX = 16 };
 
 /* SIGKILL has no effect within this time: the process is in the kernel. */

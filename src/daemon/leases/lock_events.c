@@ -34,7 +34,8 @@ static bool is_of_lease(const struct pool *pool, const struct job *job, uint32_t
     return false;
 }
 
-/* Returns whether a reader or the probe is about to show what a lease has left on the device. */
+/* Returns whether a search or a report is due that shows whether an ended lease left processes on
+ * the device. */
 static bool is_ending(void *context, uint32_t slot)
 {
     const struct pool *pool = context;
@@ -79,7 +80,7 @@ static bool is_used_by(void *context, uint32_t slot, uint32_t uid)
     return false;
 }
 
-/* Unblocks a device that another pool had. The next grant waits for a report of its processes. */
+/* Unblocks a device that another pool used. The next grant waits for a report of its processes. */
 static void unblock_slot(void *context, uint32_t slot)
 {
     struct pool *pool = context;
@@ -107,7 +108,7 @@ static bool may_log_holder(struct pool *pool, const struct device_lock_holder *h
     struct quota *quota;
     bool may_log;
 
-    /* Users' own pools exchange locks all day. */
+    /* Users' own pools exchange locks often. */
     if (pool->settings.own)
         return false;
     if (holder == NULL || !holder->is_known)

@@ -30,22 +30,22 @@ struct lost_process {
     struct optional_number uid;
     uint64_t lease;
     char *devices; /* its BERTH_DEVICES; NULL: unknown */
-    bool is_found; /* by the last answer */
+    bool is_found; /* the last answer has it */
 };
 
 struct lost_leases {
     struct pool *pool;
     bool are_sought;
     bool has_begun;
-    bool is_reported; /* the hardware was looked at, or there is none */
-    unsigned answers; /* with all processes, so far */
+    bool is_reported; /* a report was applied, or there is no hardware */
+    unsigned answers; /* answers with all processes, so far */
     struct reader_query *query;
     struct timer ask;
     int64_t asked_at; /* in the loop's time */
     struct list processes;
     size_t count;
     struct bitset used;     /* slots that processes of lost leases use */
-    struct bitset released; /* by an administrator */
+    struct bitset released; /* put into service by an administrator */
 };
 
 int lost_leases_init(struct pool *pool, struct berth_error *error)
@@ -144,7 +144,7 @@ static bool has_slot(const struct lease_view *view, uint32_t slot)
     return false;
 }
 
-/* Adds the device of an MPS control daemon that the pool knows nothing of. */
+/* Adds the device of an MPS control daemon that the pool does not know. */
 static bool add_slot_of_mps(const struct pool *pool, uint64_t slot, struct bitset *slots)
 {
     if (slot >= slot_count(pool) || mps_is_present(pool->mps, (uint32_t)slot))
@@ -154,7 +154,7 @@ static bool add_slot_of_mps(const struct pool *pool, uint64_t slot, struct bitse
 }
 
 /* Adds the devices that the process may use without a lease on them. Returns whether there is one.
- * A process that does not say which devices it has may use any. */
+ * A process whose BERTH_DEVICES is unknown may use any device. */
 static bool add_slots(const struct pool *pool, const struct reader_process *process,
                       struct bitset *slots)
 {
@@ -182,7 +182,7 @@ static bool add_slots(const struct pool *pool, const struct reader_process *proc
     return any;
 }
 
-/* Asks again, as soon as that is allowed. */
+/* Asks the readers again, as soon as that is allowed. */
 static void ask_soon(struct pool *pool)
 {
     struct lost_leases *lost = pool->lost_leases;
@@ -191,7 +191,7 @@ static void ask_soon(struct pool *pool)
         loop_set_timer(&pool->loop, &lost->ask, lost->asked_at + LOST_LEASES_EVERY);
 }
 
-/* The process may have left others, which started after the last answer. */
+/* The process may have left children that started after the last answer. */
 static void process_ended(struct watch *watch, uint32_t events)
 {
     struct lost_process *process = container_of(watch, struct lost_process, watch);
@@ -225,7 +225,7 @@ static void log_process(struct pool *pool, const struct lost_process *process)
     log_end(&pool->log);
 }
 
-/* Watches the process, unless there are too many. Takes its descriptor and its text then. */
+/* Watches the process, unless too many are watched. Then takes its descriptor and its text. */
 static void watch_process(struct pool *pool, struct reader_process *found)
 {
     struct lost_leases *lost = pool->lost_leases;
@@ -260,7 +260,7 @@ static void watch_process(struct pool *pool, struct reader_process *found)
     log_process(pool, process);
 }
 
-/* Cancels a claim whose grant was lost: its command runs already. */
+/* Cancels a claim whose grant was lost. Its command runs already. */
 static void cancel_claim(struct pool *pool, const struct reader_process *process)
 {
     const struct job *job = job_of_id(pool, process->lease);

@@ -12,7 +12,7 @@
 #include "daemon/processes/leftovers.h"
 #include "reader/reader_messages.h"
 
-/* A search about the control daemon of one slot. */
+/* The open search and question about one slot's control daemon. */
 struct mps_search {
     struct pool *pool;
     uint32_t slot;
@@ -53,12 +53,12 @@ static void report_gone(void *context)
 {
     const struct mps_search *search = context;
 
-    /* The next control daemon must not meet a process of this one. */
+    /* The next control daemon must not start while a process of this one runs. */
     if (leftovers_count(search->leftovers) == 0)
         mps_found(search->pool->mps, search->slot, true);
 }
 
-/* Charges the user of the control daemon, who may have no connection and no lease any more. */
+/* Charges the control daemon's user, which may have no connection and no lease any more. */
 static void charge_user(void *context, int64_t time)
 {
     const struct mps_search *search = context;

@@ -88,7 +88,7 @@ static void check_lease(void *context, const struct lease_view *view)
         is_leaving(search->pool->engine, view, search->leaving))
         return;
     job = job_of_lease(search->pool, view->id);
-    /* A claim that is being refused needs nothing any more. */
+    /* A claim that is being refused needs no control daemon any more. */
     if (job != NULL && !job->adopted && !job->leaves_mps &&
         !(job_is_preparing(job) && job->end != 0))
         search->found = job;
@@ -125,7 +125,8 @@ static int make_site(const struct pool *pool, const struct job *job, const struc
         .device = device_of(pool, slot),
     };
 
-    /* The group is for users that the user database lacks; it is never root's. */
+    /* The group is only for users that are missing from the user database; it is never root's
+     * group. */
     if (connection != NULL && connection->uid == job->holder->uid && connection->gid != 0)
         source.user.gid = connection->gid;
     return mps_site_make(&source, ret_site, error);
@@ -142,7 +143,7 @@ bool mps_tenants_find_site(const struct pool *pool, uint32_t slot, struct mps_si
 
 /* ---- Before the holder is notified ---- */
 
-/* Refuses a claim whose holder does not know yet that it has devices. */
+/* Refuses a claim whose holder was not notified of its lease yet. */
 static void refuse_claim(struct pool *pool, struct job *job, uint32_t slot, const char *why)
 {
     struct lease_watch *watch = job_lease_watch(pool, job);

@@ -19,7 +19,7 @@ struct mps_site;
 struct pool;
 struct request;
 
-/* Returns whether leases by MPS can be served for this user; any other request is fine. Fails with
+/* Checks whether a lease by MPS can be served for this user; accepts any other request. Fails with
  * BERTH_ERROR_IMPOSSIBLE. */
 int mps_tenants_check(struct pool *pool, const struct request *request, uint32_t uid,
                       struct berth_error *error);
@@ -29,8 +29,8 @@ int mps_tenants_check(struct pool *pool, const struct request *request, uint32_t
  */
 bool mps_tenants_prepare(struct pool *pool, struct job *job);
 
-/* The lease is about to leave its devices: stops the control daemons without another tenant. Must
- * be called before the engine ends or returns the lease. */
+/* Stops the control daemons that have no tenant but this lease, which is about to leave its
+ * devices. Must be called before the engine ends or returns the lease. */
 void mps_tenants_leave(struct pool *pool, const struct job *job);
 /* Returns whether the lease, which is over, must keep its devices until their control daemons have
  * ended, so that the user's limit counts these devices. mps_tenants_gone() ends it then. */

@@ -27,8 +27,8 @@ static void finish_runner(struct pool *pool)
     pool->runner = NULL;
 }
 
-/* They are finished in reverse order: control daemons of MPS while they can still take back their
- * questions to the readers, and jobs, which refer to all other parts, first. */
+/* The parts are finished in reverse order. Jobs come first, because they refer to all other parts.
+ * Control daemons of MPS come before the readers, because they cancel their questions. */
 static const struct pool_part parts[] = {
     {pool_news_init, pool_news_finish},
     {device_drain_init, device_drain_finish},

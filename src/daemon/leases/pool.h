@@ -57,7 +57,7 @@ struct job;
 /* The capabilities that were found when the daemon started, as bits. */
 struct privileges {
     uint32_t daemon;
-    uint32_t launcher; /* what programs can get by the launcher, or from a daemon of root */
+    uint32_t launcher; /* those that the launcher can give to programs */
 };
 
 struct pool_settings {
@@ -97,8 +97,8 @@ struct pool {
     struct engine *engine;
     uint32_t vendors;
     struct configuration rules; /* as the engine has them */
-    bool is_looking_up_names;   /* another process does, for a reload */
-    bool must_reload_again;     /* after that */
+    bool is_looking_up_names;   /* another process does it, for a reload */
+    bool must_reload_again;     /* a further reload follows */
     struct number_list limited; /* uids with the configuration's limit for each user */
 
     struct launcher launcher; /* starts programs with rights that this process does not have */
@@ -174,7 +174,7 @@ struct pool {
     struct reader_pool *readers;
     struct spared_processes spared;
     struct foreign_processes foreign;
-    struct list late_leases; /* that are over, but may have left processes */
+    struct list late_leases; /* leases that are over, but may have left processes */
 
     struct timer engine_timer;
     struct timer idle_timer;
@@ -184,9 +184,9 @@ struct pool {
     struct timer restore_timer;  /* the deadline for clients to reconnect */
     struct timer identity_timer; /* asks again about restored holders */
     struct timer journal_timer;  /* retries a failed write */
-    int64_t next_checkpoint; /* in the loop's time: none is made before, as the last one failed */
-    struct timer test_timer; /* the next deadline of a test */
-    int64_t tests_again;     /* in the loop's time: no test is repeated before */
+    int64_t next_checkpoint;     /* after a failed one; in the loop's time */
+    struct timer test_timer;     /* the next deadline of a test */
+    int64_t tests_again;         /* in the loop's time: no test is repeated before */
 };
 
 /* A part of the pool. The finish functions also free a part that could not be initialised. */
@@ -195,8 +195,8 @@ struct pool_part {
     void (*finish)(struct pool *pool);                         /* likewise */
 };
 
-/* Initialises parts in their order. Counts them, with the one that failed: so many must be
- * finished.
+/* Initialises parts in their order. *ret_count counts them, with the one that failed: the caller
+ * must finish so many parts.
  */
 int pool_init_parts(struct pool *pool, const struct pool_part *part, size_t count,
                     size_t *ret_count, struct berth_error *error);

@@ -18,7 +18,7 @@ static bool is_busy(void *context)
     return ((const struct pool *)context)->job_count > 0;
 }
 
-/* A claim may wait for the end of a process that cannot be watched, only looked for. */
+/* Some processes cannot be watched. Poll while a claim may wait for one of them. */
 static int64_t followed_interval(void *context)
 {
     const struct pool *pool = context;

@@ -14,7 +14,7 @@ static void user_is_slow(void *context)
 {
     struct pool *pool = context;
 
-    /* Messages that wait for the user's searches go on. */
+    /* Messages that wait for the user's searches continue. */
     pool->has_looked = true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The readers of /proc as the pool sees them: what they report is logged.
+ * Connects the readers of /proc (processes/reader_pool.h) with the pool, and logs their reports.
  */
 #ifndef DAEMON_LEASES_READER_EVENTS_H
 #define DAEMON_LEASES_READER_EVENTS_H
@@ -9,11 +9,12 @@
 
 struct pool;
 
-/* Makes pool->readers, which start with the first turn of the loop. Fails with BERTH_ERROR_MEMORY.
+/* Creates pool->readers, which start with the first turn of the loop. Fails with
+ * BERTH_ERROR_MEMORY.
  */
 int reader_events_init(struct pool *pool, struct berth_error *error);
 
-/* Ends the readers, once no module asks them any more. */
+/* Stops the readers. Must be called after their last user is finished. */
 void reader_events_finish(struct pool *pool);
 
 #endif

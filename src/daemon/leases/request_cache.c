@@ -16,7 +16,7 @@ static void append_number(struct text *out, uint64_t number)
     text_append_bytes(out, &number, sizeof(number));
 }
 
-/* Writes the key: two requests share an entry if their keys are equal. */
+/* Writes the key. Two requests share an entry if their keys are equal. */
 static void write_key(const struct request *request, const struct requester *requester,
                       struct text *out)
 {

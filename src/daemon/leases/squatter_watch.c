@@ -33,7 +33,7 @@ struct squatter {
 struct squatters {
     struct list watched;
     size_t count;
-    struct bitset untold; /* slots that are blocked, which the log does not tell yet */
+    struct bitset untold; /* blocked slots that are not logged yet */
 };
 
 int squatter_watch_init(struct pool *pool, struct berth_error *error)
@@ -69,7 +69,7 @@ void squatter_watch_finish(struct pool *pool)
 
 /* ---- Squatters of a device ---- */
 
-/* Returns whether the log may have a line about the process. Users can start and end processes on
+/* Returns whether a line about the process may be logged. Users can start and end processes on
  * devices as often as they like. */
 static bool may_log(struct pool *pool, const struct device_process *process)
 {
@@ -120,8 +120,8 @@ static bool has_slot(const struct lease_view *view, uint32_t slot)
     return false;
 }
 
-/* Returns whether a lease may use the device's memory. The last look at the device may come while a
- * lease that has ended still waits for the search for its processes. */
+/* Returns whether a lease may use the device's memory. The last report may come while the processes
+ * of an ended lease are still searched for. */
 static bool has_lease(const struct pool *pool, uint32_t slot)
 {
     list_for_each (link, &pool->jobs) {
@@ -154,7 +154,7 @@ static void block_slot(struct pool *pool, uint32_t slot, const struct device_pro
     bool is_known;
 
     engine_get_slot(pool->engine, slot, &view);
-    /* A process on a device that another pool leases is that pool's matter. */
+    /* Another pool handles the processes on a device that it leases. */
     if ((first == NULL && !has_hidden_use(pool, slot, &view)) ||
         pool->rules.squatters == SQUATTING_IGNORED || (view.blocks & BLOCK_ELSEWHERE) != 0) {
         engine_unblock(pool->engine, slot, BLOCK_SQUATTED);

@@ -25,10 +25,11 @@ void squatter_watch_finish(struct pool *pool);
  * pool. */
 void squatter_watch_judge(struct pool *pool, uint32_t slot);
 /* Does the same for all slots, after a report. Watches the squatters, so that their end is noticed
- * at once; it needs a new report. */
+ * at once and a new report is requested. */
 void squatter_watch_judge_all(struct pool *pool);
 
-/* Returns whether a process that cannot be watched keeps a device: only its memory shows it. */
+/* Returns whether an unlisted process blocks a device. It cannot be watched: only its memory shows
+ * it. */
 bool squatter_watch_has_hidden(const struct pool *pool);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Limits the command lines in an answer to those that the client may see: they may hold secrets.
- * With `show_commands: owner`, a user sees the command lines of that user's own leases and
+ * Limits the command lines in an answer to those that the client may see, because they may contain
+ * secrets. With `show_commands: owner`, a user sees the command lines of that user's own leases and
  * processes, and the program's name of all others. Root, the pool's owner and admins see all.
  */
 #ifndef DAEMON_LEASES_VISIBLE_COMMANDS_H
@@ -43,8 +43,8 @@ int visible_commands_limit(struct visible_commands *visible, struct wire_message
 int visible_commands_limit_process(struct visible_commands *visible,
                                    struct device_process *process);
 
-/* Appends the part of a command line that messages to all users may show: all of it, or the
- * program's name. Control characters are replaced. */
+/* Appends the part of a command line that all users may see: all of it, or the program's name.
+ * Control characters are replaced. */
 void visible_commands_append(const struct pool *pool, const char *command, struct text *out);
 
 /* Frees the copies, after the message was sent. */

@@ -58,7 +58,7 @@ void mps_control_finish(struct mps_control *control);
 void mps_control_start(struct mps_control *control, struct mps_site *site);
 /* Stops it; `leaving` and `gone` are called. */
 void mps_control_stop(struct mps_control *control);
-/* Watches the one that an earlier daemon started, or ends what is left of it. */
+/* Watches the control daemon that an earlier daemon started, or ends its remaining processes. */
 void mps_control_take_over(struct mps_control *control);
 
 /* See mps_found() and mps_identified(). */

@@ -48,7 +48,7 @@ static _Noreturn void give_up(int line, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(reason, sizeof(reason), format, arguments);
     va_end(arguments);
-    /* A daemon that is gone needs no reason. */
+    /* If the daemon has ended, the reason is not needed. */
     if (send(line, reason, strlen(reason), MSG_NOSIGNAL) < 0) {
     }
     _exit(NEVER_SEEN);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The child process that becomes a control daemon of MPS. It is made first, so that the journal can
- * name it, and executes the program only after mps_let_go().
+ * The child process that becomes a control daemon of MPS. It is created first, so that the journal
+ * can record its pid, and it executes the program only after mps_let_go().
  */
 #ifndef DAEMON_MPS_MPS_LAUNCH_H
 #define DAEMON_MPS_MPS_LAUNCH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the daemon may have the launcher run for MPS: the control program, as users other than root.
- * The launcher checks this, because whoever controls the daemon must not control the launcher.
+ * The launcher's rules for MPS: it runs only the control program, and never as root. The launcher
+ * checks each order, because an attacker that controls the daemon must not control the launcher.
  */
 #ifndef DAEMON_MPS_MPS_RULES_H
 #define DAEMON_MPS_MPS_RULES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Processes of root and of other users that are left of ordinary users' leases: a user may start
- * programs as root, for example by sudo. The end of a lease does not end them, because its user
- * could not. Status names them, until they end.
+ * programs as root, for example by sudo. The end of a lease does not end them, because the lease's
+ * user could not end them. Status names them until they end.
  */
 #ifndef DAEMON_PROCESSES_FOREIGN_PROCESSES_H
 #define DAEMON_PROCESSES_FOREIGN_PROCESSES_H
@@ -14,7 +14,8 @@
 #include "base/list.h"
 #include "daemon/core/loop.h"
 
-/* The most that are known, and the most of one user's leases: all users share the descriptors. */
+/* The maximum number of processes, and the maximum of one user's leases. They are limited, because
+ * all users share the daemon's descriptors. */
 enum { FOREIGN_PROCESSES_MAX = 32, FOREIGN_PROCESSES_OF_USER_MAX = 4 };
 
 struct foreign_process {
@@ -33,8 +34,8 @@ struct foreign_processes {
 void foreign_processes_init(struct foreign_processes *processes, struct loop *loop);
 void foreign_processes_finish(struct foreign_processes *processes);
 
-/* Adds a process with its pidfd, which this takes. Ignores a process that is known, or one too
- * many. */
+/* Adds a process, and takes its pidfd. Ignores a process that is known already, or that is beyond
+ * the maximum. */
 void foreign_processes_add(struct foreign_processes *processes,
                            const struct foreign_process *process, int descriptor);
 

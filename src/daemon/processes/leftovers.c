@@ -11,16 +11,16 @@
 #include "base/id_map.h"
 #include "base/list.h"
 
-/* The most that are watched at once: all users share the descriptors. */
+/* The maximum number of watched processes of one search. It is limited, because all users share the
+ * daemon's descriptors. */
 enum { WATCHED_MAX = 512 };
 
-/* How long a process that may yet show to be of a lease is waited for, and how often it is looked
- * at. */
+/* How long the search waits for an undecided process, and the interval between looks. */
 #define UNDECIDED_FOR (5 * DURATION_SECOND)
 #define LOOK_PERIOD   (DURATION_SECOND / 200)
 
-/* A look that found only such processes is repeated for so long before it is reported: most of them
- * become another program within a moment. */
+/* How long a look that found only undecided processes is repeated before it is reported. Most of
+ * them finish their exec within a moment. */
 #define DECIDE_TIME (DURATION_SECOND / 20)
 
 /* The pause after an answer that could not name all processes. */
@@ -64,10 +64,10 @@ struct leftovers {
     size_t count;
     struct spared_processes *spared;
     struct foreign_processes *foreign;
-    pid_t asker; /* is spared; 0: none */
+    pid_t asker; /* the spared process that asked for the end; 0: none */
     int64_t asker_at;
     bool has_answer;
-    bool is_more;            /* than are watched */
+    bool is_more;            /* there are more processes than are watched */
     int signal;              /* that was sent last; 0: none */
     int64_t undecided_until; /* 0: none was undecided since one of them ended */
     struct timer look_again;
@@ -103,7 +103,7 @@ static void remove_process(struct leftover *leftover)
     close(take_out_process(leftover));
 }
 
-/* Lets status name a process that this user could not end. Takes the pidfd. */
+/* Adds a process that this user could not end to those that status names. Takes the pidfd. */
 static void add_foreign(struct leftovers *leftovers, pid_t pid, uint64_t lease, uint32_t owner,
                         int descriptor)
 {
@@ -224,7 +224,7 @@ static void take_process(struct leftovers *leftovers, struct reader_process *fou
     /* A process that does not answer does not count. If it is on a device, the driver lists it. */
     if ((found->state != READER_OURS && !is_undecided) || found->descriptor < 0)
         return;
-    /* With a mark it would be left anyway. */
+    /* With a mark, the process would be a leftover anyway. */
     if ((pid_t)found->pid == leftovers->ended_root && found->lease == 0)
         return;
     if ((pid_t)found->pid == leftovers->asker) {
@@ -240,7 +240,7 @@ static void take_process(struct leftovers *leftovers, struct reader_process *fou
         return;
     }
     known->is_mentioned = true;
-    /* Its exec may be that of the container's program. */
+    /* The process may be inside the exec of the container's program. */
     known->process.is_container = known->process.is_container || is_container;
     if (known->process.is_undecided && !is_undecided) {
         known->process.is_undecided = false;
@@ -248,8 +248,8 @@ static void take_process(struct leftovers *leftovers, struct reader_process *fou
     }
 }
 
-/* Processes that were undecided and are not mentioned any more belong to other leases, or to none;
- * the others are waited for, but not for ever. */
+/* Drops the undecided processes that the answer does not mention any more: they belong to other
+ * leases, or to none. Waits for the others, but not for ever. */
 static void review_undecided(struct leftovers *leftovers)
 {
     int64_t now = loop_now(leftovers->loop);
@@ -332,7 +332,7 @@ static void take_answer(void *context, struct reader_answer *answer)
     is_waiting = !leftovers->is_again && may_be_decided(leftovers);
     is_gone = !leftovers->is_again && !is_waiting && !is_any_left(leftovers);
     if (leftovers->is_again) {
-        /* One report for both looks: only the later one says what is left now. */
+        /* Both looks share one report: only the later one shows which processes are left now. */
         leftovers->is_reported = leftovers->is_again_reported;
         is_reported = is_reported && !leftovers->is_again_reported;
         leftovers->is_again = false;
@@ -392,7 +392,7 @@ static int fill_request(const struct leftovers *leftovers, struct reader_request
     return fill_ranges(&leftovers->right, &request->ranges);
 }
 
-/* Asks the readers, or once more after the look that is out. */
+/* Asks the readers for a look, or for another one after the look that runs. */
 static void ask_readers(struct leftovers *leftovers)
 {
     struct reader_request request = {0};

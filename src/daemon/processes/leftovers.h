@@ -7,11 +7,11 @@
  * them. This is checked again before each signal (signal_right.h). A process that wipes its
  * environment and leaves its parents is not found.
  *
- * A process that may still become one of them is watched for a few seconds. One that is inside exec
- * delays the report for a moment only, since any process of the user can stay there, and one that
- * uses a device is listed by the driver. The start of a container is waited for: it has a process
- * without a mark for up to seconds, although the lease's command has begun it, and then uses the
- * lease's devices at once.
+ * A process inside exec is undecided: its mark cannot be read yet. It is watched for a few seconds.
+ * It delays the report for a moment only, because any process of the user can stay inside exec, and
+ * the driver lists a process that uses a device. The start of a container delays the report for
+ * longer: for up to seconds it has a process without a mark, although the lease's command started
+ * it, and then it uses the lease's devices at once.
  */
 #ifndef DAEMON_PROCESSES_LEFTOVERS_H
 #define DAEMON_PROCESSES_LEFTOVERS_H
@@ -35,12 +35,13 @@ struct id_list {
     VECTOR_OF(uint64_t);
 };
 
-/* The pointers are borrowed for the call, but for the first four and `ranges`. */
+/* The pointers are borrowed for the call, except the first four and `ranges`, which must stay
+ * valid. */
 struct leftovers_settings {
     struct loop *loop;
     struct reader_pool *readers;
     struct spared_processes *spared;
-    struct foreign_processes *foreign; /* gets those that the user could not end; NULL: none */
+    struct foreign_processes *foreign; /* for processes of other users; NULL: none */
     const char *socket;
     uint32_t uid;
     uint32_t account;                      /* the user that pays for the searches */
@@ -54,13 +55,13 @@ struct leftovers_settings {
 };
 
 struct leftovers_events {
-    /* The look that leftovers_look() asked for is over. `is_gone`: no process is left, but for some
-     * that are becoming other programs, which leftovers_count() counts. */
+    /* The look that leftovers_look() asked for is over. `is_gone`: no process is left, except
+     * undecided ones, which leftovers_count() counts. */
     void (*looked)(void *context, bool is_gone, struct optional_number exit_code);
-    /* The last process has ended, and a further look found no other, but for some that are becoming
-     * other programs. While there are such ones, this is called after each look at them. */
+    /* The last process has ended, and a further look found no other, except undecided ones. While
+     * there are undecided ones, this is called after each look at them. */
     void (*gone)(void *context);
-    /* The daemon spent this processor time on them, in nanoseconds. */
+    /* The daemon spent this processor time on the processes, in nanoseconds. */
     void (*spent)(void *context, int64_t time);
     void *context;
 };
@@ -71,11 +72,11 @@ struct leftover_process {
     struct optional_number uid;
     int64_t since;     /* the loop's time when it was found */
     int64_t killed_at; /* likewise, when it got SIGKILL; 0: it did not */
-    bool is_undecided; /* it does not say whether it belongs to the leases */
+    bool is_undecided; /* inside exec: its mark cannot be read yet */
     bool is_container; /* it may be a container that is just starting */
 };
 
-/* Makes them, without a look. Returns NULL without memory. */
+/* Creates leftovers, without a look. Returns NULL without memory. */
 struct leftovers *leftovers_new(const struct leftovers_settings *settings,
                                 const struct leftovers_events *events);
 
@@ -85,20 +86,20 @@ void leftovers_set_events(struct leftovers *leftovers, const struct leftovers_ev
 /* Stops watching and frees them. Allowed within the events. NULL is fine. */
 void leftovers_free(struct leftovers *leftovers);
 
-/* Asks for a look, whose end events.looked reports. A look that is asked for while another one is
- * out follows it, and one report is for both. `wants_exit_code`: of the holder, which has ended,
- * and of which the caller has a pidfd. */
+/* Asks for a look, whose end events.looked reports. If another look runs, this one follows it, and
+ * both share one report. `wants_exit_code`: the report has the exit code of the holder, which has
+ * ended and whose pidfd the caller has. */
 void leftovers_look(struct leftovers *leftovers, bool wants_exit_code);
 
-/* Signals all of them, also those that the first look will find, which begins now if none was asked
- * for. SIGKILL ends all that are found later, too. */
+/* Signals all processes, and those that the first look will find, which begins now if none was
+ * asked for. SIGKILL is also sent to all processes that are found later. */
 void leftovers_signal(struct leftovers *leftovers, int number);
 
 /* The process `root` of the settings has ended: its number may become another process's. */
 void leftovers_root_ended(struct leftovers *leftovers);
 
-/* This process asked for the end: it does not count as left, and is killed at `at`, the loop's
- * time. */
+/* Spares the process that asked for the end: it does not count as left, and is killed at `at`, the
+ * loop's time. */
 void leftovers_spare(struct leftovers *leftovers, pid_t pid, int64_t at);
 
 /* Returns whether a look has ended. NULL: no. */

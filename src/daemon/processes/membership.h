@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * By which lease a process is on a device, as far as the facts about both decide it
- * (process_attribution.h has all rules). Pure functions.
+ * Rules that assign a process on a device to a lease by the facts about both (process_attribution.h
+ * has all rules). Pure functions.
  *
  * Some facts about a process are chosen by its user:
  *  - the environment, freely;

@@ -28,7 +28,7 @@ static struct reader_user *find_user(struct reader_pool *pool, uint32_t uid)
     return user;
 }
 
-/* Frees the user if nothing of it is left to know. */
+/* Frees the user if it has no queries and no penalty. */
 static void release_user(struct reader_pool *pool, struct reader_user *user)
 {
     if (user->query_count > 0 || user->penalty_until > loop_now(pool->loop))
@@ -59,7 +59,7 @@ static void free_query(struct reader_query *query)
     free(query);
 }
 
-/* Takes the query from its reader, which is free then. */
+/* Takes the query from its reader, which becomes free. */
 static void detach_query(struct reader_query *query)
 {
     if (query->slot == NULL)
@@ -121,7 +121,7 @@ void reader_pool_cancel(struct reader_query *query)
     if (query == NULL)
         return;
     if (query->slot != NULL) {
-        /* The reader's answer is still to come, and nobody wants it. */
+        /* The reader's answer arrives later and is dropped. */
         query->answered = NULL;
         return;
     }
@@ -197,7 +197,7 @@ static size_t count_free_readers(struct reader_pool *pool, struct reader_slot **
     return count;
 }
 
-/* Whether no reader is there, and none will be soon. */
+/* Returns whether there is no reader and none will start soon. */
 static bool is_hopeless(const struct reader_pool *pool)
 {
     for (size_t i = 0; i < READER_POOL_READERS; i++) {
@@ -207,7 +207,7 @@ static bool is_hopeless(const struct reader_pool *pool)
     return true;
 }
 
-/* Whether the user's next query will not be sent, but answered by NULL. */
+/* Returns whether the user's next query must be answered by NULL instead of being sent. */
 static bool is_refused(const struct reader_pool *pool, const struct reader_user *user)
 {
     const struct reader_query *query =
@@ -218,7 +218,7 @@ static bool is_refused(const struct reader_pool *pool, const struct reader_user 
            query->losses >= READER_POOL_FAILURES_MAX || is_hopeless(pool);
 }
 
-/* The next user whose query may be sent now; NULL: none. */
+/* Returns the next user whose query may be sent now; NULL: none. */
 static struct reader_user *find_next_user(struct reader_pool *pool, size_t free_count)
 {
     list_for_each (link, &pool->users) {
@@ -238,7 +238,7 @@ static struct reader_user *find_next_user(struct reader_pool *pool, size_t free_
     return NULL;
 }
 
-/* Takes a reader from a user whose query takes long if all readers are with such users and another
+/* Takes a reader from a user whose query takes long, if all readers work for such users and another
  * user waits. Returns whether it did. */
 static bool take_reader_back(struct reader_pool *pool)
 {
@@ -278,13 +278,13 @@ void reader_pool_serve(struct reader_pool *pool)
     } while ((user != NULL && slot != NULL) || take_reader_back(pool));
 }
 
-/* Answers the queries that no reader will answer. */
+/* Answers the queries that no reader will take with NULL. */
 static void give_up_queries(struct timer *timer)
 {
     struct reader_pool *pool = container_of(timer, struct reader_pool, hopeless);
     struct list given_up;
 
-    /* An answer may lead to further queries, and free users. */
+    /* A callback may add further queries and free users. */
     list_init(&given_up);
     list_for_each (link, &pool->users) {
         struct reader_user *user = container_of(link, struct reader_user, in_pool);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two berth-readers (reader/reader.h), so that a process that stalls one of them delays nobody but
- * its own user:
+ * Two berth-readers (reader/reader.h), so that a process that stalls one of them delays only its
+ * own user:
  *
  *  - A user has at most one request out at a time, and users take turns.
  *  - A reader that stays in one access to a process for READER_POOL_STALL is replaced. If the next
@@ -37,7 +37,7 @@ enum { READER_POOL_READERS = 2, READER_POOL_STALLED_MAX = 64, READER_POOL_LONG =
 struct reader_pool;
 struct reader_query;
 
-/* What the pool needs and reports, from the loop. */
+/* Callbacks, from the loop. */
 struct reader_pool_events {
     /* Executes a reader (reader/reader.h); NULL: as reader_start() does. */
     reader_spawn_function *spawn;
@@ -50,18 +50,18 @@ struct reader_pool_events {
     void *context;
 };
 
-/* Makes a pool whose readers start in the next turn of `loop`. Fails with BERTH_ERROR_MEMORY. */
+/* Creates a pool whose readers start in the next turn of `loop`. Fails with BERTH_ERROR_MEMORY. */
 int reader_pool_create(struct loop *loop, const struct reader_pool_events *events,
                        struct reader_pool **ret_pool, struct berth_error *error);
 
 /* Ends the readers, and answers the remaining queries with NULL. NULL is fine. */
 void reader_pool_destroy(struct reader_pool *pool);
 
-/* Asks for the account `uid` (daemon/core/accounts.h), which pays for the request. Takes the
- * request's contents, also on failure. `answered` is called once, from the loop, unless the query
- * is cancelled; `answer` is NULL if the user has too many stalled processes or the readers cannot
- * be started. The callee may take descriptors and texts out of the answer. Returns NULL without
- * memory. */
+/* Asks on behalf of the account `uid` (daemon/core/accounts.h), which pays for the request. Takes
+ * the request's contents, also on failure. `answered` is called once, from the loop, unless the
+ * query is cancelled; `answer` is NULL if the user has too many stalled processes or the readers
+ * cannot be started. The callee may take descriptors and texts out of the answer. Returns NULL
+ * without memory. */
 struct reader_query *reader_pool_ask(struct reader_pool *pool, uint32_t uid,
                                      struct reader_request *request,
                                      void (*answered)(void *context, struct reader_answer *answer),
@@ -78,8 +78,8 @@ void reader_pool_each_stalled(const struct reader_pool *pool,
 /* Returns whether a request of this user stalled a reader or took long lately. */
 bool reader_pool_is_slow(const struct reader_pool *pool, uint32_t uid);
 
-/* Returns how long all requests together have waited for their readers so far, without the time
- * that these waited for a CPU. */
+/* Returns how long all requests together have waited for their readers so far, except the time that
+ * the readers waited for a CPU. */
 int64_t reader_pool_waited(const struct reader_pool *pool);
 
 /* Returns whether the process stalled a reader. */

@@ -36,11 +36,11 @@ struct reader_query {
     struct reader_pool *pool;
     struct reader_user *user;
     struct list_link in_user; /* while it waits */
-    struct reader_slot *slot; /* that works on it; NULL: none */
+    struct reader_slot *slot; /* the reader that works on it; NULL: none */
     struct reader_request request;
     void (*answered)(void *context, struct reader_answer *answer);
     void *context;
-    pid_t suspect; /* stalled one reader; 0: none did */
+    pid_t suspect; /* the process that stalled one reader; 0: none did */
     int64_t stall_factor;
     unsigned losses; /* readers that were lost while they worked on it */
 };
@@ -52,7 +52,7 @@ struct reader_slot {
     struct watch watch;
     struct timer timer; /* open: looks whether it makes progress; otherwise: starts it */
     bool is_open;
-    struct reader_query *query;      /* that it works on; NULL: it is free */
+    struct reader_query *query;      /* the query that it works on; NULL: it is free */
     struct reader_progress progress; /* with the query */
     unsigned failures;
 };
@@ -64,8 +64,8 @@ struct reader_pool {
     struct id_map by_uid;
     struct list users;
     struct stalled_processes stalled;
-    struct timer hopeless; /* answers what no reader will answer */
-    int64_t waited;        /* for queries that no reader works on any more */
+    struct timer hopeless; /* fires when queries must be answered without a reader */
+    int64_t waited;        /* how long the queries that are over have waited for their readers */
     bool has_failed;
 };
 
@@ -78,7 +78,7 @@ void reader_pool_answer(struct reader_query *query, struct reader_answer *answer
 /* Gives the query of a reader that is gone back to its user, as the next one. */
 void reader_pool_put_back(struct reader_slot *slot);
 
-/* The user's requests take long: reader_pool_is_slow() is true for a while. */
+/* Marks the user as slow: reader_pool_is_slow() is true for a while. */
 void reader_pool_penalize(struct reader_pool *pool, struct reader_user *user);
 bool reader_pool_is_penalized(const struct reader_pool *pool, const struct reader_user *user);
 

@@ -3,7 +3,7 @@
 
 #include "base/text/quantity.h"
 
-/* A reader that no process keeps asleep, and that does nothing for so long, is lost. */
+/* A reader that makes no progress for this long, although no process keeps it asleep, is lost. */
 #define SILENCE_MAX DURATION_SECOND
 
 void reader_progress_begin(struct reader_progress *progress, const struct reader *reader,
@@ -29,7 +29,7 @@ bool reader_progress_is_same(const struct reader_progress *progress, const struc
     return touch.pid == progress->touch.pid && touch.count == progress->touch.count;
 }
 
-/* Adds the time since the last look to what the reader does now. */
+/* Adds the time since the last look to the reader's present state. */
 static void add_time(struct reader_progress *progress, const struct reader *reader,
                      enum reader_activity activity, int64_t now)
 {
@@ -53,7 +53,7 @@ enum reader_verdict reader_progress_look(struct reader_progress *progress,
                (progress->touch.pid == 0 || activity != READER_SUSPENDED)) {
         return READER_LOST;
     } else if (now - progress->touched_at >= limit && activity != READER_SUSPENDED) {
-        progress->touched_at = now; /* the machine is busy */
+        progress->touched_at = now; /* the reader waits for a CPU */
     } else if (now - progress->touched_at >= limit && progress->touch.pid != 0) {
         return READER_STALLS;
     }

@@ -13,8 +13,8 @@
 #define RESTART_MIN (DURATION_SECOND / 10)
 #define RESTART_MAX (10 * DURATION_SECOND)
 
-/* A user's stalls that were none: a busy machine stops the reader itself. Then the next stall of
- * the same query must be longer. */
+/* The maximum factor for the time limit of one access. If the next reader stalls at another
+ * process, a busy machine may have stopped both readers. So the limit for this query doubles. */
 enum { STALL_FACTOR_MAX = 64 };
 
 static void set_timer(struct reader_slot *slot, int64_t after)
@@ -154,7 +154,7 @@ void reader_slot_send(struct reader_slot *slot, struct reader_query *query)
     stalled_processes_list(&pool->stalled, &query->request.stalled);
     code = reader_send(&slot->reader, &query->request, &error);
     if (code < 0) {
-        /* A request that is too long is never sent. */
+        /* A request that is too long can never be sent, so it is not tried again. */
         query->losses += code == BERTH_ERROR_IO ? 0 : READER_POOL_FAILURES_MAX;
         reader_slot_lose(slot, &error);
         return;
@@ -164,7 +164,8 @@ void reader_slot_send(struct reader_slot *slot, struct reader_query *query)
 
 /* ---- Progress ---- */
 
-/* The reader has been in one access for too long. `descriptor` is the process's, taken over. */
+/* Replaces a reader that has been in one access for too long. Takes `descriptor`, the pidfd of the
+ * process. */
 static void replace_stalled_reader(struct reader_slot *slot, int descriptor)
 {
     struct reader_pool *pool = slot->pool;
@@ -188,7 +189,7 @@ static void replace_stalled_reader(struct reader_slot *slot, int descriptor)
     reader_slot_replace(slot);
 }
 
-/* Looks whether the reader makes progress with its query. */
+/* Checks whether the reader makes progress with its query. */
 static void look_at_progress(struct reader_slot *slot)
 {
     struct berth_error error = BERTH_ERROR_INIT;
@@ -231,7 +232,7 @@ void reader_slot_is_due(struct timer *timer)
         open_reader(slot);
         return;
     }
-    /* The answer may be there: this process may have been stopped meanwhile. */
+    /* The answer may have arrived while the daemon itself was stopped. */
     take_answers(slot);
     if (slot->is_open && slot->query != NULL)
         look_at_progress(slot);

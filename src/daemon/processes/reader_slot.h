@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One reader of a pool: started, given a query, watched while it works, and replaced if a process
- * keeps it.
+ * One reader of a pool. Starts it, gives it queries, watches it while it works, and replaces it if
+ * a process keeps it asleep.
  */
 #ifndef DAEMON_PROCESSES_READER_SLOT_H
 #define DAEMON_PROCESSES_READER_SLOT_H
@@ -13,16 +13,17 @@ struct reader_query;
 struct reader_slot;
 struct timer;
 
-/* The slot's timer fired: starts the reader, or looks whether it makes progress. */
+/* The function of the slot's timer: starts the reader, or checks whether it makes progress. */
 void reader_slot_is_due(struct timer *timer);
 
 /* Sends a query of a user to the free reader. */
 void reader_slot_send(struct reader_slot *slot, struct reader_query *query);
 
-/* Returns the time that the slot's query has waited, but for a CPU. */
+/* Returns how long the slot's query has waited, except the time that the reader waited for a
+ * CPU. */
 int64_t reader_slot_waited(const struct reader_slot *slot);
 
-/* The reader is lost without a process to blame. */
+/* Handles the loss of a reader that no process has stalled. */
 void reader_slot_lose(struct reader_slot *slot, const struct berth_error *error);
 
 /* Gives the query back and starts another reader. */

@@ -18,15 +18,15 @@ bool signal_right_covers(const struct signal_right *right, uint32_t uid)
     return false;
 }
 
-/* The process may still become another user's between the check and the signal. The kernel has no
- * call that does both, so these few microseconds stay. */
+/* The process may still change its user between the check and the signal. No system call does both,
+ * so a gap of a few microseconds remains. */
 bool signal_right_use(const struct signal_right *right, pid_t pid, int descriptor, int number,
                       uint32_t *ret_uid)
 {
     uint32_t uid;
 
-    /* If the user is unknown, /proc hides the process (hidepid) from the daemon of an old kernel,
-     * or it has ended. Then the user that the reader found counts. */
+    /* The user is unknown if the process has ended, or if the kernel is older than 6.13 and /proc
+     * hides the process (hidepid). Then the user that the reader found counts. */
     if (right->uid != 0 && pidfd_find_user(descriptor, pid, &uid) &&
         !signal_right_covers(right, uid)) {
         *ret_uid = uid;

@@ -24,8 +24,8 @@ void spared_processes_init(struct spared_processes *processes, struct loop *loop
 /* Kills those that still run. */
 void spared_processes_finish(struct spared_processes *processes);
 
-/* Adds a process that is not there yet: it is killed at `at`, the loop's time, if the right covers
- * it then. Takes the pidfd. */
+/* Adds a process, unless it is there already. It is killed at `at`, the loop's time, if the right
+ * covers it then. Takes the pidfd. */
 void spared_processes_add(struct spared_processes *processes, const struct signal_right *right,
                           pid_t pid, int descriptor, int64_t at);
 

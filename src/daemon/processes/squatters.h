@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which processes squat: they use a device without a lease on it. Processes that only draw on a
- * screen, and programs that look after the devices, do not count.
+ * Decides which processes squat, that is, use a device without a lease on it. Processes that only
+ * draw on a screen, and programs that maintain the devices, do not count.
  */
 #ifndef DAEMON_PROCESSES_SQUATTERS_H
 #define DAEMON_PROCESSES_SQUATTERS_H

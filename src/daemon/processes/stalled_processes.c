@@ -102,7 +102,7 @@ void stalled_processes_list(const struct stalled_processes *processes,
     list_for_each (link, &processes->list) {
         uint32_t *place = ret_pids->count >= READER_NUMBERS_MAX ? NULL : vector_append(ret_pids);
 
-        /* A process that is missing may stall a reader once more. */
+        /* A process that could not be added may stall a reader once more. */
         if (place == NULL)
             return;
         *place = (uint32_t)process_of(link)->pid;

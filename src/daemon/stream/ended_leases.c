@@ -237,8 +237,8 @@ static struct user_records *find_largest(const struct ended_leases *ended)
     return largest;
 }
 
-/* Drops the oldest of the users with the most, beyond the bounds: other users lose nothing by one
- * who ends very many leases. Drops more than necessary, so that this is rare. */
+/* Drops the oldest leases of the users with the most, so that a user with very many ended leases
+ * does not push out those of other users. Drops more than necessary, so that this is rare. */
 static void drop_largest(struct ended_leases *ended)
 {
     if (!is_beyond(ended, ENDED_LEASES_MAX, ENDED_LEASES_BYTES))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ended leases, for followers: the facts of each, kept for a while and within bounds. The oldest of
- * the user with the most go first; a follower that had not read them counts them as lost.
+ * Ended leases, for followers: the facts of each, kept for a while and within bounds. The oldest
+ * ones of the user with the most are dropped first; a follower that had not read them counts them
+ * as lost.
  *
  * Nothing here blocks. All functions belong to the loop's thread.
  */
@@ -37,9 +38,9 @@ int ended_leases_create(struct ended_leases **ret_ended, const struct loop *loop
                         struct followers *followers, struct berth_error *error);
 void ended_leases_destroy(struct ended_leases *ended);
 
-/* Notes the facts of a lease that goes on, or newer ones; its texts are copied and its list of
- * devices is taken over. Returns whether the lease is new here. Without memory, the lease is not
- * among the ended ones later. */
+/* Notes the facts of a lease that goes on, or newer facts. Copies its texts and takes over its list
+ * of devices. Returns whether the lease is new here. Without memory, the lease is not among the
+ * ended ones later. */
 bool ended_leases_note(struct ended_leases *ended, uint64_t lease, struct lease_info *info);
 
 /* Notes the end of a lease. Returns its facts, valid until the next call; NULL if there are none.

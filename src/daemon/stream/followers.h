@@ -19,8 +19,8 @@
 
 struct followers;
 
-/* One follower: what it knows and what it wants to be notified of. The caller's memory; zeroed
- * memory follows nothing. */
+/* One follower: its knowledge and the news that it wants. It is the caller's memory; zeroed memory
+ * follows nothing. */
 struct stream_follower {
     struct list_link in_followers;
     bool knows_epoch;    /* it knows something of this daemon */
@@ -35,7 +35,7 @@ struct stream_follower {
 struct followers_settings {
     struct loop *loop;
     void *context;
-    /* Answers a follower, which must be removed. `kinds`: what has changed. */
+    /* Answers a follower, which must be removed. `kinds`: the kinds of changes. */
     void (*notify)(void *context, struct stream_follower *follower, uint32_t kinds);
 };
 
@@ -51,7 +51,7 @@ void followers_remove(struct stream_follower *follower);
 
 /* Notes a change of these kinds, bits of enum wire_news. Accepts NULL. */
 void followers_note(struct followers *followers, uint32_t kinds);
-/* Notes what an event of the engine changes. Accepts NULL. */
+/* Notes the changes that an event of the engine causes. Accepts NULL. */
 void followers_note_event(struct followers *followers, const struct engine_event *event);
 /* Notes how many leases have ended since the start. */
 void followers_note_ended(struct followers *followers, uint64_t count);

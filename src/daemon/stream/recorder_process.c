@@ -14,7 +14,7 @@
 #include "daemon/core/rate_limit.h"
 #include "model/machine/machine_report.h"
 
-/* Before the first start, so that the first lease does not wait for it. */
+/* The pause before the first start, so that the first lease does not wait for it. */
 #define START_PAUSE (DURATION_SECOND / 20)
 
 enum {
@@ -23,8 +23,8 @@ enum {
     WRITER_FAILURES_MAX = 3,
 };
 
-/* The lines of the log about what the recorder reports: this number at once, then one per
- * LINE_TIME. Other users' processes can make faults come and go. */
+/* The maximum number of log lines about the recorder's reports: this number at once, then one per
+ * LINE_TIME. Processes of other users can make faults come and go. */
 #define LINE_TIME     DURATION_SECOND
 #define LINES_AT_ONCE 50
 
@@ -37,7 +37,7 @@ struct recorder_process {
     uint64_t size;
     bool shows_commands;
 
-    bool is_wanted;     /* there was a lease */
+    bool is_wanted;     /* there was a lease, so it must run */
     struct child child; /* its pid is 0 while none runs */
     struct watch process;
     struct watch output; /* descriptor -1: closed */
@@ -46,15 +46,15 @@ struct recorder_process {
     struct timer timeout;
     int64_t started_at; /* in the loop's time */
     unsigned failures;  /* in a row */
-    bool is_dismissed;  /* we disconnected it, so its end is no failure */
+    bool is_dismissed;  /* the daemon disconnected it, so its end is no failure */
     bool has_written;   /* since it was started */
     char line[LINE_LENGTH_MAX];
     size_t line_length;
     char reported[LINE_LENGTH_MAX];         /* the fault that it reports; "": none */
     char failed[BERTH_ERROR_MESSAGE_SIZE];  /* why it does not run; "": it runs */
-    char hanging[BERTH_ERROR_MESSAGE_SIZE]; /* that it does not ask; "": it asks */
+    char hanging[BERTH_ERROR_MESSAGE_SIZE]; /* says that it does not ask; "": it asks */
     struct problem_list problems;           /* of these three */
-    struct rate_limit lines;                /* of the log, about what it reports */
+    struct rate_limit lines;                /* of log lines about its reports */
 };
 
 int64_t recorder_process_restart_after(unsigned failures)
@@ -235,7 +235,8 @@ static void take_failure(struct recorder_process *recorder, const char *reason)
     char words[BERTH_ERROR_MESSAGE_SIZE];
 
     recorder->failures++;
-    /* A recorder that does write is restarted soon: until then, only our memory has the leases. */
+    /* A recorder that has written is restarted soon, because until then only the daemon's memory
+     * has the leases. */
     if (recorder->has_written && recorder->failures > WRITER_FAILURES_MAX)
         recorder->failures = WRITER_FAILURES_MAX;
     recorder->has_written = false;
@@ -286,7 +287,7 @@ static void process_ended(struct watch *watch, uint32_t events)
     release_process(recorder);
     describe_end(&end, recorder->reported, reason, sizeof(reason));
     forget_problems(recorder);
-    /* The next recorder reads again what is unread on this connection. */
+    /* The next recorder reads everything again that this one has not written. */
     disconnect_follower(recorder);
     if (recorder->is_dismissed) {
         recorder->is_dismissed = false;
@@ -496,7 +497,7 @@ void recorder_process_set_order(struct recorder_process *recorder,
     if (!copy_order(recorder, order))
         return;
     recorder->failures = 0;
-    /* A restart is simpler than a message about what has changed. */
+    /* A restart is simpler than a message with the changes. */
     if (recorder->child.pid != 0) {
         recorder->is_dismissed = true;
         disconnect_follower(recorder);

@@ -31,7 +31,7 @@ struct recorder_process;
 #define RECORDER_GOOD_LIFE     (10 * DURATION_SECOND)
 #define RECORDER_TIMEOUT       (30 * DURATION_SECOND)
 
-/* The recorder's order: what it writes, and where. */
+/* The recorder's settings. */
 struct recorder_order {
     const char *file;    /* NULL: no history is kept */
     int64_t keep;        /* a lease is deleted this long after its end */
@@ -51,7 +51,7 @@ struct recorder_process_events {
     void (*disconnect)(void *context);
     /* The recorder has written the first `count` leases that have ended since the start. */
     void (*written)(void *context, uint64_t count);
-    /* recorder_process_problems() returns something else than before. */
+    /* The result of recorder_process_problems() has changed. */
     void (*problems_changed)(void *context);
 };
 
@@ -78,8 +78,7 @@ int recorder_process_create(struct recorder_process **ret_recorder,
  */
 void recorder_process_destroy(struct recorder_process *recorder);
 
-/* Changes what the recorder writes, and restarts it if it runs. Without memory it goes on as
- * before. */
+/* Changes the recorder's settings, and restarts it if it runs. Without memory nothing changes. */
 void recorder_process_set_order(struct recorder_process *recorder,
                                 const struct recorder_order *order);
 
@@ -89,9 +88,9 @@ const char *recorder_process_file(const struct recorder_process *recorder);
 /* Starts the recorder soon, because there is a lease. Cheap after the first call. */
 void recorder_process_want(struct recorder_process *recorder);
 
-/* The recorder's connection: it has asked for news. */
+/* The recorder has asked for news. */
 void recorder_process_asked(struct recorder_process *recorder);
-/* The recorder's connection: it was answered. */
+/* The recorder's question was answered. */
 void recorder_process_answered(struct recorder_process *recorder);
 /* The recorder's connection was closed. */
 void recorder_process_hung_up(struct recorder_process *recorder);
