@@ -113,9 +113,7 @@ static int check_or_give_files(const struct privileges_user *user, const char *p
         if (give && is_expected)
             give_file(user, directory, entry->d_name);
         else if (!give && !is_expected)
-            code = error_set(error, BERTH_ERROR_PERMISSION,
-                             "%s: expected a directory with only the socket, to give it to %s, "
-                             "got %s in it",
+            code = error_set(error, BERTH_ERROR_PERMISSION, "cannot give %s to %s: it contains %s",
                              path, user->name, quote(entry->d_name).text);
     }
     closedir(entries);

@@ -168,7 +168,7 @@ static void add_problem(struct pool *pool, const struct journal_contents *conten
 {
     const char *effect =
         contents->damages > 0 || contents->is_empty
-            ? "leases may be lost, whose devices are not granted before their processes end"
+            ? "leases may be lost; their devices stay blocked until their processes end"
             : "nothing is lost";
 
     machine_report_add_problem(

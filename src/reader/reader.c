@@ -336,7 +336,7 @@ static int take_hello(struct reader *reader, struct reader_answer *hello, struct
             reader->state_file = take_descriptor(self + 1);
     }
     reader_answer_finish(hello);
-    return is_first ? 0 : fail_message("expected an answer, got its introduction again", error);
+    return is_first ? 0 : fail_message("expected an answer, got a second hello", error);
 }
 
 /* Adds a page to the answer. */

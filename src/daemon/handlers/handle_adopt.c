@@ -443,7 +443,7 @@ int handle_adopt_claim(struct connection *connection, struct wire_message *messa
     if (message->hold != LEASE_HOLD_PROCESS || message->request == NULL || message->parent != 0 ||
         message->request->replicas > 1)
         return error_set(error, BERTH_ERROR_INVALID,
-                         "cannot adopt a process with several replicas or inside another lease");
+                         "cannot adopt with several replicas or inside another lease");
     /* The client's masks say nothing about the process. */
     string_list_finish(&message->masks);
     code = check_user(connection, (pid_t)message->pid, &uid, error);

@@ -218,7 +218,7 @@ static void warn_of_idleness(struct pool *pool, struct job *job, int64_t idle)
     warn_holder(pool, job, LEASE_END_IDLE, left);
     text_append_format(&what, "has not been used for %s", format_seconds(idle).text);
     if (left > 0)
-        text_append_format(&what, "; it is taken back in %s", format_seconds(left).text);
+        text_append_format(&what, "; it is reclaimed in %s", format_seconds(left).text);
     notify_program_lease(pool, job, "idle", &what);
     text_finish(&what);
 }
@@ -227,7 +227,7 @@ static void reclaim_lease(struct pool *pool, struct job *job, int64_t idle)
 {
     struct text what = {0};
 
-    text_append_format(&what, "was not used for %s and is taken back", format_seconds(idle).text);
+    text_append_format(&what, "was not used for %s and is reclaimed", format_seconds(idle).text);
     notify_program_lease(pool, job, "reclaimed", &what);
     text_finish(&what);
     lease_ending_begin(pool, job, LEASE_END_IDLE, pool_clock_now(&pool->clock) + pool->rules.grace);

@@ -36,8 +36,8 @@ static void describe_stalled(void *context, const struct stalled_process *proces
     if (description->problems->count < NAMED_MAX)
         machine_report_add_problem(
             description->problems, "processes",
-            "process %d (%stouched for uid %u) has not answered for %s: it is "
-            "not looked at again before it ends",
+            "process %d (%ssearch for uid %u) has blocked reads of its /proc files for %s: berth "
+            "ignores it until it ends",
             (int)process->pid, owner, process->uid,
             quantity_format_duration(age / DURATION_SECOND * DURATION_SECOND).text);
 }
@@ -53,7 +53,7 @@ static void describe_left(void *context, const struct leftover_process *process)
     machine_report_add_problem(
         description->problems, "processes",
         "process %d (uid %" PRIu64
-        ") is left of %s, and no signal has ended it for %s: its devices stay blocked",
+        ") of %s still runs %s after SIGKILL: its devices stay blocked until it ends",
         (int)process->pid, process->uid.value, text_string(&description->owner),
         quantity_format_duration(age / DURATION_SECOND * DURATION_SECOND).text);
 }
@@ -96,7 +96,7 @@ static void describe_foreign(void *context, const struct foreign_process *proces
         machine_report_add_problem(
             description->problems, "processes",
             "process %d of %s is left of lease %" PRIu64
-            " of uid %u: it was not ended, because this user could not end it",
+            ": it was not ended, because uid %u, the lease's user, may not end it",
             (int)process->pid, owner, process->lease, process->uid);
 }
 

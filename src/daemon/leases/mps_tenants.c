@@ -176,7 +176,7 @@ static bool prepare_slot(struct pool *pool, struct job *job, const struct lease_
     readiness = mps_need(pool->mps, slot, &site);
     mps_site_finish(&site);
     if (readiness == MPS_BUSY)
-        refuse_claim(pool, job, slot, "the lease around it already uses one there");
+        refuse_claim(pool, job, slot, "the outer lease already uses an MPS control daemon there");
     return readiness != MPS_ANSWERS;
 }
 

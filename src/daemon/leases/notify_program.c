@@ -95,7 +95,7 @@ static struct notification_run *find_free_run(struct pool *pool, const char *eve
     }
     if (!program->is_dropping && quota_may_log_user(&pool->clients, account))
         log_line(&pool->log, pool_clock_now(&pool->clock), "notify",
-                 "event=%s result=\"dropped, as %d are under way\"", event,
+                 "event=%s result=\"dropped: %d programs already run or wait\"", event,
                  (int)NOTIFY_PROGRAM_RUNS_MAX);
     program->is_dropping = true;
     return NULL;

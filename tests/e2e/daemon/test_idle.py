@@ -37,7 +37,7 @@ def test_a_lease_that_is_not_used_is_marked_and_taken_back(hardware_of, site):
         site.until("end", "idle", "nvidia0", str(grant["id"]))
         message = site.environment("idle")["BERTH_MESSAGE"]
         assert f"lease {grant['id']} (lazy) of uid {os.getuid()} on nvidia0 has not been used for " in message
-        assert "; it is taken back in " in message
+        assert "; it is reclaimed in " in message
         site.configure("notify", idle_warning="1s", idle_reclaim="2s", grace="1s")
         os.kill(pool.daemons()[0], signal.SIGHUP)
         until(lambda: look(pool) and site.lines("end", "reclaimed"), "its end")

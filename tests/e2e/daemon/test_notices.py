@@ -151,7 +151,7 @@ def test_a_storm_is_bounded(pool_of, site):
     site.does("epilog", "exit 1\n")
     site.hold("drained")
     assert pool.berth("run", "-n", "110", "true").code == 0
-    wait_for(pool.directory / "log", "notify", result="dropped, as 100 are under way")
+    wait_for(pool.directory / "log", "notify", result="dropped: 100 programs already run or wait")
     until(lambda: len(site.lines("end", "epilog")) == 0 and len(site.lines("begin", "epilog")) == 110, "all epilogs")
     assert len(site.lines("begin", "drained")) <= 4
     site.does("epilog", None)

@@ -317,10 +317,10 @@ def give_away(machine):
 @pytest.mark.parametrize(
     "make, words",
     [
-        (fill, "expected a directory with only the socket, to give it to {name}, got 'passwd' in it"),
-        (link, "expected a directory, got a symlink"),
-        (open_up, "expected a directory that only its owner may write to, got mode 1777"),
-        (give_away, f"expected a directory of root or of {{name}}, got one of user {ALICE}"),
+        (fill, "cannot give {directory} to {name}: it contains 'passwd'"),
+        (link, "{directory}: expected a directory, got a symlink"),
+        (open_up, "{directory}: expected a directory that only its owner may write to, got mode 1777"),
+        (give_away, f"{{directory}}: expected a directory of root or of {{name}}, got one of user {ALICE}"),
     ],
     ids=["filled", "symlink", "open", "foreign"],
 )
@@ -328,7 +328,8 @@ def test_directories_that_are_not_to_be_given(machine, nobody, make, words):
     make(machine)
     before = machine.directory.stat()
     code, words_found = refused(machine, "--user", nobody.pw_name)
-    assert (code, words_found) == (125, f"berth: {machine.directory}: {words.format(name=nobody.pw_name)}")
+    expected = words.format(directory=machine.directory, name=nobody.pw_name)
+    assert (code, words_found) == (125, f"berth: {expected}")
     after = machine.directory.stat()
     assert (after.st_uid, after.st_mode) == (before.st_uid, before.st_mode)
 

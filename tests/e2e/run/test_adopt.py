@@ -240,4 +240,4 @@ def test_time_limit_ends_the_process(pool_of, process):
 def test_not_within_a_lease(pool_of, process):
     done = pool_of(1).berth("run", "berth", "adopt", str(process.pid), "-n1")
     assert done.code == 2
-    assert done.stderr == "berth: adopt: cannot adopt a process with several replicas or inside another lease\n"
+    assert done.stderr == "berth: adopt: cannot adopt with several replicas or inside another lease\n"

@@ -315,8 +315,8 @@ static void a_damaged_journal_is_kept_and_skips_ids(void **state)
     assert_string_equal(pool->problems.items[0].backend, "journal");
     assert_contains(pool->problems.items[0].message, "the pool's journal was damaged at byte ");
     assert_contains(pool->problems.items[0].message,
-                    ".damaged; leases may be lost, whose devices are not granted before "
-                    "their processes end");
+                    ".damaged; leases may be lost; their devices stay blocked until their "
+                    "processes end");
     assert_contains(pool_stage_log(place->after), "damages=1 ");
     snprintf(kept, sizeof(kept), "%s.damaged", place->path);
     assert_int_equal(stat(kept, &status), 0);

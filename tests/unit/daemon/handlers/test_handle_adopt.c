@@ -18,8 +18,7 @@
 static void some_claims_are_no_adoptions(void **state)
 {
     struct scene *scene = *state;
-    static const char text[] =
-        "cannot adopt a process with several replicas or inside another lease";
+    static const char text[] = "cannot adopt with several replicas or inside another lease";
     struct wire_message message = adoption(scene, NULL);
 
     message.hold = LEASE_HOLD_CONNECTION;

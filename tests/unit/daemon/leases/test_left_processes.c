@@ -97,8 +97,8 @@ static void a_process_that_no_signal_ends_is_named(void **state)
     problems = describe(stage);
     assert_int_equal(problems.count, 1);
     snprintf(wanted, sizeof(wanted),
-             "process %d (uid 1000) is left of lease 1, and no signal has ended it for 2s: its "
-             "devices stay blocked",
+             "process %d (uid 1000) of lease 1 still runs 2s after SIGKILL: its devices stay "
+             "blocked until it ends",
              (int)child);
     assert_string_equal(problems.items[0].backend, "processes");
     assert_string_equal(problems.items[0].message, wanted);
@@ -120,13 +120,13 @@ static void a_process_that_stalls_readers_is_named(void **state)
     problems = describe(stage);
     assert_int_equal(problems.count, 1);
     assert_string_equal(problems.items[0].message,
-                        "process 4711 (touched for uid 1001) has not answered for 1m30s: it is "
-                        "not looked at again before it ends");
+                        "process 4711 (search for uid 1001) has blocked reads of its /proc files "
+                        "for 1m30s: berth ignores it until it ends");
     machine_report_finish_problems(&problems);
     stage->pool.readers->stalled.owner = optional_number_of(STAGE_USER);
     problems = describe(stage);
     assert_contains(problems.items[0].message,
-                    "process 4711 (uid 1000, touched for uid 1001) has not answered for 1m30s: ");
+                    "process 4711 (uid 1000, search for uid 1001) has blocked reads of its /proc ");
     machine_report_finish_problems(&problems);
 }
 
@@ -143,8 +143,8 @@ static void a_process_of_root_is_named(void **state)
     problems = describe(stage);
     assert_int_equal(problems.count, 1);
     snprintf(wanted, sizeof(wanted),
-             "process %d of root is left of lease 7 of uid 1000: it was not ended, because this "
-             "user could not end it",
+             "process %d of root is left of lease 7: it was not ended, because uid 1000, the "
+             "lease's user, may not end it",
              (int)child);
     assert_string_equal(problems.items[0].message, wanted);
     machine_report_finish_problems(&problems);
@@ -163,7 +163,7 @@ static void a_process_of_a_third_user_is_named(void **state)
     foreign_processes_add(&stage->pool.foreign, &process, pidfd_open_process(child));
     problems = describe(stage);
     assert_int_equal(problems.count, 1);
-    assert_contains(problems.items[0].message, " of uid 1001 is left of lease 7 of uid 1000: ");
+    assert_contains(problems.items[0].message, " of uid 1001 is left of lease 7: ");
     machine_report_finish_problems(&problems);
     waiting_child_end(child);
 }

@@ -163,8 +163,9 @@ static void only_so_many_programs_run(void **state)
 
     for (int i = 0; i < NOTIFY_PROGRAM_RUNS_MAX + 10; i++)
         notify_program_drained(&stage->pool, 1, "dust");
-    assert_string_equal(pool_stage_log(stage),
-                        "notify event=drained result=\"dropped, as 100 are under way\"\n");
+    assert_string_equal(
+        pool_stage_log(stage),
+        "notify event=drained result=\"dropped: 100 programs already run or wait\"\n");
     for (const char *at = told(stage); (at = strchr(at, '\n')) != NULL; at++)
         lines++;
     assert_int_equal(lines, NOTIFY_PROGRAM_RUNS_MAX);
