@@ -57,7 +57,7 @@ static int open_or_create(const char *path)
     return descriptor;
 }
 
-/* Renames a full file. The lock and the second look ensure that of several processes only one
+/* Renames a full file. The lock and the second check ensure that only one of several processes
  * renames it. */
 static void rotate_file(int descriptor, const char *path)
 {

@@ -18,8 +18,8 @@
 /* The size of a full file, in bytes. */
 #define KEPT_COMMANDS_FULL (512 * 1024)
 
-/* Adds the command line of a granted claim, unless the pool is the user's own. Failures are
- * ignored: only the history has less then. Blocks on the disk. */
+/* Adds the command line of a granted claim, unless the pool is the user's own. Ignores failures,
+ * after which berth history shows only the program's name. Blocks on the disk. */
 void kept_commands_add(const struct pool_address *address, const struct client_claim *claim);
 
 struct kept_command {

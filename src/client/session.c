@@ -19,8 +19,8 @@
 /* Room for "the daemon at PATH". */
 enum { DAEMON_NAME_SIZE = 160 };
 
-/* The daemon keeps the caller's limit itself. This time lets its answer arrive; then the daemon is
- * asked with a ping. */
+/* The daemon applies the caller's limit itself. This is the time for its answer to arrive before
+ * the daemon is asked with a ping. */
 #define LIMIT_SLACK (DURATION_SECOND / 10)
 
 static void close_socket(struct session *session)
@@ -366,8 +366,8 @@ static int receive_closing_reason(struct session *session, struct berth_error *e
     return code < 0 ? code : set_error_daemon_gone(session, error);
 }
 
-/* Sends the packet in `out`; sets *ret_number to 0 or an errno. Waits while the socket is full, as
- * that of a stopped daemon is after many messages. Fails when the daemon does not answer. */
+/* Sends the packet in `out`; sets *ret_number to 0 or an errno. Waits while the socket is full, for
+ * example because the daemon is stopped. Fails when the daemon does not answer. */
 static int send_packet(struct session *session, int *ret_number, struct berth_error *error)
 {
     struct text packet = session->out;

@@ -73,7 +73,7 @@ int session_send(struct session *session, const struct wire_message *message,
 /* Changes how the session waits for a daemon that does not answer. */
 void session_set_patience(struct session *session, const struct session_patience *patience);
 
-/* Ends the patience's limit, once the wait that it is for is over. */
+/* Removes the patience's limit after the wait for which it was set. */
 void session_end_limit(struct session *session);
 
 /* Returns the pid of the daemon, by SO_PEERCRED; 0: not connected, or a process that is not visible

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Decides when a connected daemon counts as not answering. Some requests are answered late, such as
- * a claim that waits for devices. So a quiet daemon is asked with a ping first (WIRE_HELLO, which
- * the daemon answers at once), and counts as silent when that is not answered. No I/O and no clock:
- * times are nanoseconds of CLOCK_MONOTONIC.
+ * a claim that waits for devices. So the client first sends a ping to a quiet daemon (WIRE_HELLO,
+ * which the daemon answers at once). The daemon counts as silent if the ping is not answered. No
+ * I/O and no clock: times are nanoseconds of CLOCK_MONOTONIC.
  */
 #ifndef CLIENT_SILENCE_H
 #define CLIENT_SILENCE_H
@@ -15,7 +15,8 @@
 
 /* Time from a request, or from the daemon's last message, to the conclusion that it is silent. */
 #define SILENCE_TIMEOUT (5 * DURATION_SECOND)
-/* Time to the ping; during a wait that the daemon has acknowledged, the interval of pings. */
+/* Time from a request to the ping; during a wait that the daemon has acknowledged, the interval of
+ * pings. */
 #define SILENCE_PING_AFTER (SILENCE_TIMEOUT / 2)
 /* Time that the daemon has for a ping at the deadline. */
 #define SILENCE_DEADLINE_MARGIN (DURATION_SECOND / 2)

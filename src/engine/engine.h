@@ -199,8 +199,8 @@ void engine_device_gone(struct engine *engine, uint32_t slot);
 void engine_device_back(struct engine *engine, uint32_t slot);
 void engine_device_health(struct engine *engine, uint32_t slot, enum health health);
 /* Takes the members of `from` that do not influence decisions: health_reason, asleep, old, the
- * processes, and what tells whether there are more (model/machine/occupancy.h). They are moved out
- * of `from`; its other members are ignored. */
+ * processes, and the figures that show unlisted processes (model/machine/occupancy.h). They are
+ * moved out of `from`; its other members are ignored. */
 void engine_device_observe(struct engine *engine, uint32_t slot, struct device *from);
 /* Returns the device's processes, which the caller may complete. Valid until the next
  * engine_device_observe(). */

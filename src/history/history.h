@@ -46,12 +46,12 @@ struct history_lease {
     /* Short leases of one user, name, set of devices and minute can share a record: the other
      * members are then the first lease's, but `ended`, `end` are the last one's, and judged_time
      * and idle_time are sums. */
-    uint64_t leases;    /* how many leases this record stands for; 0 means 1 */
+    uint64_t leases;    /* the number of leases in this record; 0 means 1 */
     uint64_t held_time; /* if more than one: the sums of their times, nanoseconds */
     uint64_t waited_time;
 };
 
-/* Returns whether the record stands for several leases. */
+/* Returns whether the record is a sum of several leases. */
 static inline bool history_lease_is_sum(const struct history_lease *lease)
 {
     return lease->leases > 1;

@@ -65,7 +65,7 @@ int history_record_mark_lost(struct history_record *record, const uint64_t *held
 int history_record_commit(struct history_record *record, const struct history_position *place,
                           struct berth_error *error);
 
-/* Deletes a lease that the file lists as held: a later record stands for it. */
+/* Deletes a lease that the file lists as held, because a later record includes it. */
 int history_record_remove_held(struct history_record *record, uint64_t id,
                                struct berth_error *error);
 

@@ -65,8 +65,8 @@ static int measure_file(struct history_database *database, uint64_t *ret_file, u
     return code;
 }
 
-/* Writes a long log back to the file. A process that reads without end prevents that, and could so
- * fill the disk. */
+/* Writes a long log back to the file. Fails if a process that reads without end prevents that,
+ * because the log would fill the disk. */
 static int shrink_log(const struct history_trim *trim, struct history_database *database,
                       struct berth_error *error)
 {
@@ -135,8 +135,8 @@ static int add_share(struct history_trim *trim, sqlite3_stmt *row, struct berth_
     return 0;
 }
 
-/* Adds up the data of each user's ended leases. Reads the whole file, but only once per some
- * percent of the size. */
+/* Adds up the data of each user's ended leases. Reads the whole file, so it runs only after the
+ * data has changed by some percent of the size. */
 static int count_shares(struct history_trim *trim, struct history_database *database,
                         struct berth_error *error)
 {

@@ -17,7 +17,7 @@
 #include "proc_reader/proc_reader.h"
 #include "sandbox/sandbox.h"
 
-/* Pidfds of an answer are under way until the daemon reads them. */
+/* The pidfds of an answer stay open until the daemon reads them. */
 enum { DESCRIPTORS_MAX = 8192 };
 
 enum { EXIT_USAGE = 2, EXIT_BERTH = 125 };
@@ -68,7 +68,7 @@ static int run_reader(struct proc_files *files, struct berth_error *error)
     files->directory = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (files->directory < 0)
         return error_set_errno(error, errno, "cannot open /proc");
-    /* Tests take the way of an older kernel. */
+    /* Tests can behave like an older kernel. */
     files->is_old_kernel = getenv("BERTH_READER_OLD_KERNEL") != NULL || proc_reader_is_old_kernel();
     raise_limit();
     code = sandbox_enter(SANDBOX_PROC, error);

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     struct berth_error error = BERTH_ERROR_INIT;
     struct recorder_settings settings;
 
-    /* Programs of the same user, such as a driver's worker, must not get into this one. */
+    /* Hide the memory from other programs of the same user, such as a driver's worker. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (read_settings(argc, argv, &settings, &error) < 0)
         return EXIT_WRONG;

@@ -33,7 +33,7 @@
  * from standard output (client/start_daemon.c). Returns the exit code. */
 static int report_failure(struct berth_error *error, bool is_own)
 {
-    /* The daemon has ended, so a slow name service delays nobody else. */
+    /* The daemon has ended, so a slow name service delays no client. */
     int code = user_names_explain(error, error->code);
     bool not_good =
         code == BERTH_ERROR_INVALID || code == BERTH_ERROR_SYNTAX || code == BERTH_ERROR_RANGE;
@@ -197,7 +197,8 @@ static int prepare_setup(const struct daemon_options *options, struct daemon_set
         code = become_user(options, setup->socket.bytes, &settings->log, error);
     if (code == 0)
         code = activation_listener(&settings->listener, &settings->owns_path, error);
-    /* SO_PEERCRED then tells new clients this process, not the one that created the socket. */
+    /* Clients then get this process's pid from SO_PEERCRED, instead of that of the process that
+     * created the socket. */
     if (code == 0 && settings->listener >= 0)
         listen(settings->listener, SOMAXCONN);
     settings->socket = text_string(&setup->socket);

@@ -20,8 +20,8 @@ static size_t count_bytes(const struct reader_process *process)
     return bytes;
 }
 
-/* Sends a packet with descriptors. The kernel limits the descriptors that are under way; the other
- * end takes them soon. */
+/* Sends a packet with descriptors. The kernel limits the number of sent descriptors that are not
+ * received yet; the other end receives them soon. */
 static int send_packet(int socket, const struct text *packet, const int *descriptors, size_t count)
 {
     const struct timespec moment = {.tv_nsec = 1000000};

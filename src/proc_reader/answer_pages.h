@@ -19,11 +19,11 @@ struct answer_pages {
     struct text packet;
 };
 
-/* Returns whether the answer has as many processes as it may have. */
+/* Returns whether the answer has the maximum number of processes. */
 bool answer_pages_is_full(const struct answer_pages *pages);
 
 /* Adds a process. Takes its descriptor and its memory on success. Blocks while the socket is full.
- * Returns 0, BERTH_ERROR_IO or _MEMORY; the program cannot go on then. */
+ * Returns 0, or BERTH_ERROR_IO or _MEMORY, after which the program cannot continue. */
 int answer_pages_add(struct answer_pages *pages, struct reader_process *process);
 
 /* Sends the last page, and frees everything. Blocks in the same way. */

@@ -2,7 +2,7 @@
  *
  * Finds the processes that are left of some leases: those that carry the mark of one of them, and
  * their descendants. All must pass the user rule (reader/reader_messages.h). Processes of root that
- * the user has started are found, too, but are not the lease's.
+ * the user has started are found, too, but do not belong to the lease.
  */
 #include "base/system/clock.h"
 #include "base/system/process_stat.h"
@@ -28,7 +28,7 @@ enum {
 enum descent {
     DESCENT_NONE,
     DESCENT_OF_LEFTOVER,
-    DESCENT_OF_HOLDER, /* of a lease of root's: then other users' processes may carry its mark */
+    DESCENT_OF_HOLDER, /* of root's lease, whose mark other users' processes may carry, too */
 };
 
 /* ---- The rules ---- */
@@ -59,7 +59,7 @@ static bool is_wanted_mark(const struct reader_request *request, const struct le
     return false;
 }
 
-/* Returns the age of a process, or less. */
+/* Returns a lower bound of a process's age. */
 static int64_t find_age(struct proc_question *question, const struct proc_entry *entry)
 {
     int64_t age = clock_read(CLOCK_BOOTTIME) - entry->seen;
@@ -72,7 +72,7 @@ static int64_t find_age(struct proc_question *question, const struct proc_entry 
     return fields == NULL ? age : process_stat_age(fields);
 }
 
-/* Returns the state of a process by its environment, or 0 if it is none of the leases'. */
+/* Returns the state of a process by its environment, or 0 if it does not belong to the leases. */
 static enum reader_state judge_by_mark(struct proc_question *question, struct proc_entry *entry,
                                        uint64_t *ret_lease)
 {
@@ -353,8 +353,9 @@ static int find_descendants(struct proc_question *question)
 
 /* ---- The holder ---- */
 
-/* Returns whether the process is a zombie whose exit code the kernel tells. To programs without the
- * right to know it, it tells zeros; they cannot read the link either, so the error differs. */
+/* Returns whether the process is a zombie whose exit code the kernel shows. Programs without the
+ * right to see it read zeros instead. They cannot read the link either, so the error of that
+ * differs. */
 static bool read_zombie(struct proc_question *question, pid_t pid, int *ret_status)
 {
     const struct proc_files *files = question->files;

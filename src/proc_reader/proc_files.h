@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads facts of processes from the kernel, and tells the parent program which process it touches
+ * Reads facts of processes from the kernel, and shows the parent program which process it touches
  * meanwhile. Every access below /proc/PID is made here, between proc_files_touch() and
  * proc_files_leave(), because such an access may never return.
  *
@@ -26,7 +26,7 @@ struct proc_files {
     int (*open_process)(const struct proc_files *files, pid_t pid);
 };
 
-/* Says that a process is touched from now on; 0: that time passes, but none is touched. */
+/* Publishes that a process is touched from now on; 0: none is, but the program makes progress. */
 void proc_files_touch(const struct proc_files *files, pid_t pid);
 void proc_files_leave(const struct proc_files *files);
 
@@ -46,7 +46,7 @@ uint64_t proc_files_identity(const struct proc_files *files, int process);
 
 /* Returns the parent's pid, or 0. Never blocks: on a kernel without PIDFD_GET_INFO it reads
  * /proc/PID/status, which the kernel shows during execve(), too. So this is the only fact that may
- * be asked of processes of any user. */
+ * be read for processes of all users. */
 pid_t proc_files_parent(const struct proc_files *files, int process, pid_t pid);
 
 /* Reads a file below /proc/PID, at most 1 MiB of it. Replaces the text. Returns 0, or -1 when the

@@ -12,7 +12,7 @@
 #include "base/text/quantity.h"
 
 enum {
-    STEP = 256,          /* processes that are looked up between two looks for a question */
+    STEP = 256,          /* processes that are looked up before the next check for a question */
     NUMBERS_MAX = 16384, /* looked up one by one; if more were given out, a sweep finds them */
     LIST_SIZE = 2048,    /* bytes of /proc's list that are read at once: some 60 processes */
     INODE_NONE = 1,      /* the list names it when the kernel is out of memory */
@@ -261,8 +261,8 @@ static uint64_t read_forks(struct proc_index *index)
     return read_number(index, "stat", "\nprocesses ");
 }
 
-/* Returns whether so many numbers may have been given out since the last time that they started
- * again. The forks are counted only if that decides, because it is slow on large machines. */
+/* Returns whether the numbers may have started again since the last time. Counts the forks only if
+ * the result depends on them, because that is slow on large machines. */
 static bool may_have_gone_round(struct proc_index *index, int64_t now)
 {
     uint64_t seconds = (uint64_t)(now - index->refreshed_at) / DURATION_SECOND;

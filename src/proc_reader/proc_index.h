@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Knows which process ids exist, and whose they are, so that a question about one user costs
- * nothing for the processes of others.
+ * An index of the existing processes by user, so that a question about one user costs nothing for
+ * the processes of others.
  *
  * The kernel gives out process ids in sequence, so a refresh asks only for the numbers that were
  * given out since the last one. /proc lists its processes in the order of their numbers, so this
  * costs nothing for processes that have ended since. While there is no question, the index is
  * refreshed once a second, more often while many numbers are given out, and less often at rest.
  *
- * A full sweep through /proc is needed at the start, when the numbers may have gone round, and from
- * time to time to forget processes that have ended. But for the first, it runs in steps, while
- * there is no question.
+ * A full sweep through /proc is needed at the start, when the numbers may have started again, and
+ * from time to time to forget processes that have ended. Except the first one, sweeps run in steps,
+ * while there is no question.
  *
- * A process of root may still become a user's, as a login does. So it is looked up again until it
- * is PROC_INDEX_SETTLED old.
+ * A process of root may still become a user's, for example at a login. So it is looked up again
+ * until it is PROC_INDEX_SETTLED old.
  */
 #ifndef PROC_READER_PROC_INDEX_H
 #define PROC_READER_PROC_INDEX_H
@@ -108,7 +108,7 @@ struct proc_entry *proc_index_find(const struct proc_index *index, pid_t pid);
  * with this number may be freed. */
 int proc_index_set(struct proc_index *index, int process, pid_t pid);
 
-/* Says that the process carries no mark of a lease, and will not get one. */
+/* Notes that the process carries no mark of a lease, and will not get one. */
 void proc_index_set_unmarked(struct proc_entry *entry);
 
 /* Removes and frees the entry. */

@@ -38,10 +38,10 @@ bool proc_question_lists(const struct reader_numbers *list, pid_t pid);
 int proc_question_open(struct proc_question *question, pid_t pid, struct proc_entry **ret_entry);
 
 /* Adds a process to the answer, if it has not ended. Takes the pidfd. Returns 1, 0 if it has ended,
- * or a code, after which the program cannot go on. */
+ * or a code, after which the program cannot continue. */
 int proc_question_report(struct proc_question *question, struct reader_process *process);
 
-/* Answer the questions. They return 0, or a code after which the program cannot go on. */
+/* Answer the questions. Return 0, or a code after which the program cannot continue. */
 int proc_question_find_leftovers(struct proc_question *question);
 int proc_question_describe(struct proc_question *question);
 int proc_question_find_marked(struct proc_question *question);

@@ -17,12 +17,12 @@
 enum process_mark {
     PROCESS_MARK_FOUND,
     PROCESS_MARK_NONE,
-    PROCESS_MARK_STARTING,   /* it is becoming a program at this moment, and may carry one then */
+    PROCESS_MARK_STARTING,   /* it is inside execve(), and may carry one afterwards */
     PROCESS_MARK_UNREADABLE, /* it is gone, or has no environment, or one that may not be read */
 };
 
-/* Reads the mark. Waits for a process that is becoming a program: at most `tries` times for 20 us,
- * each of which is taken off it. The mark points into the environment. May block. */
+/* Reads the mark. Waits for a process inside execve(): at most *tries times for 20 us, and
+ * subtracts each wait from *tries. The mark points into the environment. May block. */
 enum process_mark process_mark_read(const struct proc_files *files, pid_t pid, int *tries,
                                     struct text *environment, struct lease_mark *ret_mark);
 

@@ -121,7 +121,7 @@ void reader_finish(struct reader *reader)
     if (reader->state_file >= 0)
         close(reader->state_file);
     if (reader->descriptor >= 0) {
-        /* Closing is not enough: a child that was forked meanwhile may have a copy. */
+        /* Closing is not enough, because a child that was forked meanwhile may have a copy. */
         shutdown(reader->descriptor, SHUT_RDWR);
         close(reader->descriptor);
     }

@@ -5,8 +5,8 @@
  * /proc/PID. Then the reader is suspended, not the caller: the caller sees which process the reader
  * touches, kills the reader and asks another one, with that process in `stalled`.
  *
- * A reader has one request at a time. No function here blocks, but for reader_start() and
- * reader_query(). Only one thread may use a reader at a time.
+ * A reader has one request at a time. Only reader_start() and reader_query() block. Only one thread
+ * may use a reader at a time.
  *
  *     reader_start(&reader, &error);
  *     // watch reader.descriptor for input
@@ -52,8 +52,8 @@ struct reader_touch {
 };
 
 /* Starts the program: BERTH_READER if it is set, otherwise berth-reader where program_find() finds
- * it. It is not a child of this process. It has no rights but to read other users' /proc files, as
- * far as this process has them (CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH), and changes nothing
+ * it. It is not a child of this process. Its only rights are to read other users' /proc files
+ * (CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH), if this process has them, and it changes nothing
  * (sandbox/sandbox.h). It exits when the reader is finished or this process ends, or 10 s after a
  * request that it has not answered. Before its first request, it looks at all process ids. Blocks
  * until the program is executed. Fails like spawn_detached(), or with BERTH_ERROR_IO. */
@@ -94,15 +94,15 @@ int reader_receive(struct reader *reader, struct reader_answer *ret_answer,
 /* Returns the access that the program makes at this moment. */
 struct reader_touch reader_touch(const struct reader *reader);
 
-/* What the kernel says about the program at this moment. */
+/* The state of the program, as the kernel reports it. */
 enum reader_activity {
     READER_RUNS,      /* or waits for a CPU */
     READER_STOPPED,   /* by a signal */
     READER_SUSPENDED, /* it sleeps; or its state is unknown */
 };
 
-/* Returns what the program does. A short suspension in an access is normal. So a caller should
- * believe that a process stalls a reader only if a second reader stays in an access to it too. */
+/* Returns the state of the program. A short suspension in an access is normal. So a process should
+ * count as stalling only if a second reader stays in an access to it, too. */
 enum reader_activity reader_activity(const struct reader *reader);
 
 /* Returns the processor time that the program has used, in nanoseconds; 0: unknown, it has not said

@@ -46,7 +46,7 @@ static struct backlog_share *find_largest(struct backlog *backlog)
     return largest;
 }
 
-/* Drops the oldest leases of one user, of about so many bytes. */
+/* Drops the oldest leases of one user, about this many bytes. */
 static void drop_oldest(struct backlog *backlog, struct backlog_share *share, size_t bytes)
 {
     size_t wanted = share->bytes > bytes ? share->bytes - bytes : 0;
@@ -68,8 +68,8 @@ static void drop_oldest(struct backlog *backlog, struct backlog_share *share, si
     backlog->count = kept;
 }
 
-/* Drops leases until there is room for so many bytes more: at once for several, because each time
- * takes long. */
+/* Drops leases until there is room for this many more bytes, and for several leases at once,
+ * because each call takes long. */
 static void make_room(struct backlog *backlog, size_t size, size_t max)
 {
     while (backlog->count > 0 && size > max - backlog->bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The recorder's state, and recorder_write.c for recorder.c.
+ * The recorder's state, and the functions of recorder_write.c that recorder.c uses.
  */
 #ifndef RECORD_RECORDER_INTERNAL_H
 #define RECORD_RECORDER_INTERNAL_H

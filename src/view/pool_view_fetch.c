@@ -33,7 +33,7 @@ static int check_answer(struct wire_message *message, uint64_t number, enum wire
     return 1;
 }
 
-/* Implements pool_view_fetch_answer, but waits no longer than the limit. */
+/* Implements pool_view_fetch_answer with a time limit. */
 static int request_within(struct session *session, struct wire_message *question,
                           enum wire_type wanted, struct fetch_limit limit,
                           struct wire_message *ret_answer, struct berth_error *error)

@@ -24,7 +24,7 @@
  * too many pages, or _MEMORY. */
 int pool_view_fetch(struct session *session, struct pool_view *ret_view, struct berth_error *error);
 
-/* The same, but fails with BERTH_ERROR_IO after `time` nanoseconds in total. */
+/* Does the same, but fails with BERTH_ERROR_IO after `time` nanoseconds in total. */
 int pool_view_fetch_within(struct session *session, int64_t time, struct pool_view *ret_view,
                            struct berth_error *error);
 

@@ -5,7 +5,7 @@
  * and for the user or machine that logged in: browsers send cookies to all ports of a host, so a
  * server of another user may see them.
  *
- * A table of random numbers needs no cryptography, and unlike a signed cookie a login can be ended.
+ * A table of random numbers needs no cryptography. Unlike a signed cookie, a login can be ended.
  */
 #ifndef WEB_LOGINS_H
 #define WEB_LOGINS_H

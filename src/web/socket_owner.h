@@ -14,9 +14,9 @@
  */
 int socket_owner_open(void);
 
-/* Finds the user who created the other end of a connection between our address and the peer's.
- * Returns false if the other end is no socket of this network namespace, if its process has closed
- * it, or if the kernel cannot tell (`questions` may be -1). */
+/* Finds the user that created the other end of a connection between this process's address and the
+ * peer's. Returns false if the other end is not a socket of this network namespace, if its process
+ * has closed it, or if the kernel cannot tell (`questions` may be -1). */
 bool socket_owner_find(int questions, const struct sockaddr *ours, const struct sockaddr *peer,
                        uint32_t *ret_uid);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hides command lines: without a token, the page is for every user of the machine, so it has the
- * names of programs only, also of the leases of the user who runs berth web.
+ * Hides command lines: without a token, the page is for every user of the machine, so it has only
+ * the names of programs, also for the leases of the user of berth web.
  */
 #ifndef WEB_WEB_COMMANDS_H
 #define WEB_WEB_COMMANDS_H

@@ -44,7 +44,8 @@ void subordinate_uids_refresh(struct subordinate_uids *uids, const char *path);
  * uids of a range belong together. Reads a file only. */
 void subordinate_uids_refresh_ranges(struct subordinate_uids *uids, const char *path);
 
-/* Returns the range that a uid is in: the first one with an owner, else the first one; NULL: none.
+/* Returns the first range with an owner that contains the uid, or else the first range that
+ * contains it; NULL: none.
  */
 const struct subordinate_range *subordinate_uids_find(const struct subordinate_uids *uids,
                                                       uint32_t uid);

@@ -22,9 +22,9 @@
 #include "cli/output.h"
 #include "context/context_driver.h"
 
-/* The first context of a driver that was not in use can take long. */
+/* The first context can take long if the driver was not in use. */
 #define READY_TIMEOUT DURATION_MINUTE
-/* Time to end by itself, before SIGKILL. */
+/* The time that the holder has to end by itself before it gets SIGKILL. */
 #define END_TIMEOUT (5 * DURATION_SECOND)
 
 enum { OUTPUT_MAX = 64 * 1024 };

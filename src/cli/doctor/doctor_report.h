@@ -31,7 +31,7 @@ struct doctor_line {
     char *remedy; /* NULL: none */
 };
 
-/* Zeroed memory has no lines. If memory runs out, doctor_report_write() says so. */
+/* Zeroed memory has no lines. If memory runs out, doctor_report_write() reports it. */
 struct doctor_report {
     const char *check; /* the check that runs now; set by the caller */
     bool failed;
@@ -42,12 +42,12 @@ struct doctor_report {
 void doctor_report_add(struct doctor_report *report, enum doctor_state state, const char *format,
                        ...) __attribute__((format(printf, 3, 4)));
 
-/* Sets the remedy of the last line: a command, or what to do. */
+/* Sets the remedy of the last line: a command or an instruction. */
 void doctor_report_advise(struct doctor_report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Adds a problem to the running check: the error's message. Its way out after "; ", if it has one,
- * is the remedy; otherwise `remedy` is. `what` begins the line; it may be "". */
+/* Adds the error's message to the running check, as a problem. If the message has a way out after
+ * "; ", it becomes the remedy; otherwise `remedy` does. `what` begins the line; it may be "". */
 void doctor_report_add_error(struct doctor_report *report, const char *what,
                              const struct berth_error *error, const char *remedy);
 

@@ -19,10 +19,11 @@
 #include "view/pool_view_fetch.h"
 #include "view/view_facts.h"
 
-/* The daemon asks the driver every second while a client looks. */
+/* The time until the driver lists the process. The daemon asks it every second while a client
+ * looks. */
 #define LISTED_TIMEOUT (5 * DURATION_SECOND)
 #define LISTED_PAUSE   (DURATION_SECOND / 5)
-/* The grace before SIGKILL, and a probe. */
+/* The time until the device is free: the grace before SIGKILL, and a probe. */
 #define FREE_TIMEOUT (30 * DURATION_SECOND)
 #define FREE_PAUSE   (DURATION_SECOND / 200)
 

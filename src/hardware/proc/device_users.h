@@ -39,8 +39,8 @@ void device_users_destroy(struct device_users *uses);
  * Names of files prove nothing: a descriptor counts if the kernel says that it is a DRM device, or
  * if it is the same device file that has its name here.
  *
- * For the processes to avoid (`watch`, NULL: none), only what the kernel says of the descriptors
- * counts, in fdinfo. They count as computing.
+ * For the processes to avoid (`watch`, NULL: none), only the kernel's facts about the descriptors
+ * are read (fdinfo). Such processes count as computing.
  *
  * Fails with BERTH_ERROR_MEMORY, or another code if /proc cannot be read. */
 int device_users_scan(struct device_users *uses, const struct sysroot *root,
@@ -55,8 +55,8 @@ int device_users_scan(struct device_users *uses, const struct sysroot *root,
  * cgroup. The uid is the effective one.
  *
  * If the process is undecided, only the kernel's own figures are read: uid, name, container and
- * ancestors. May block otherwise; `watch` tells at which process (NULL: nobody watches). Fails with
- * BERTH_ERROR_NOT_FOUND if there is no such process, or _MEMORY. */
+ * ancestors. Otherwise this may block; `watch` shows at which process (NULL: not watched). Fails
+ * with BERTH_ERROR_NOT_FOUND if there is no such process, or _MEMORY. */
 int proc_describe_process(const struct sysroot *root, const struct proc_watch *watch,
                           struct ancestor_budget *budget, struct device_process *process,
                           struct berth_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finds the ancestors of a process. Each step reads a file, so the steps of each user are limited:
- * the deep chains of one user do not use up the time for the processes of others.
+ * deep chains of one user's processes do not use up the time for the processes of others.
  */
 #ifndef HARDWARE_PROC_PROC_ANCESTORS_H
 #define HARDWARE_PROC_PROC_ANCESTORS_H
@@ -19,15 +19,15 @@ struct user_steps {
     uint32_t count;
 };
 
-/* The steps of each user since `since`. Zeroed memory is a budget that nobody has used. If there
- * are very many users, the last ones share theirs. The caller frees it with vector_finish(). */
+/* The steps of each user since `since`. Zeroed memory is an unused budget. If there are very many
+ * users, the last ones share one entry. The caller frees it with vector_finish(). */
 struct ancestor_budget {
     VECTOR_OF(struct user_steps);
     int64_t since;                               /* by clock_now() */
     const struct subordinate_uids *subordinates; /* the uids of a range share their steps; NULL */
 };
 
-/* A user's steps in a second. 4096 processes of a device have 64 ancestors that they share. */
+/* A user's steps in a second. */
 #define ANCESTOR_STEPS_MAX 4096
 
 /* Sets the process's ancestors: `parent` first, then its parent, up to the first process of this

@@ -233,8 +233,8 @@ static int copy_name(struct span name, struct device_process *process)
     return 0;
 }
 
-/* Adds the facts that only the process itself shows. They come last: it may be slow to show them,
- * or not show them at all. */
+/* Adds the facts that the process can withhold. They come last, because the reads may block for
+ * long, or for ever. */
 static int ask_process(const struct sysroot *root, const struct text *status,
                        struct device_process *process)
 {

@@ -196,7 +196,7 @@ static int scan_descriptor(struct proc_walk *walk, int descriptors, uint64_t pid
     return add_use(walk, node, pid, &fdinfo);
 }
 
-/* Does the same without the link, from what the kernel says of the descriptor alone. */
+/* Does the same without the link, from the kernel's facts about the descriptor (fdinfo). */
 static int scan_avoided_descriptor(struct proc_walk *walk, uint64_t pid, const char *name)
 {
     static const struct device_file unnamed = {0};

@@ -63,8 +63,9 @@ struct proc_scan {
     bool is_whole;    /* every process was visible */
 };
 
-/* Fills in an empty scan. `watch` is NULL if nobody watches. Fails with BERTH_ERROR_MEMORY, or _IO
- * if there is no /proc. The caller finishes the scan, also on failure. */
+/* Fills in an empty scan. `watch` is NULL if the scan is not watched. Fails with
+ * BERTH_ERROR_MEMORY, or _IO if there is no /proc. The caller finishes the scan, also on
+ * failure. */
 int proc_scan_run(struct proc_scan *scan, const struct sysroot *root,
                   const struct proc_watch *watch, struct berth_error *error);
 void proc_scan_finish(struct proc_scan *scan);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Some accesses below /proc/PID sleep as long as the process likes: while it is inside execve(),
- * the kernel does not show its environment, its descriptors' names, its namespaces and its program.
- * So a reader of /proc says which process it touches, and its parent process ends it when it
- * sleeps, and remembers the process. The next reader does not touch that process in the same way.
+ * Some accesses below /proc/PID can block for any time: while a process is inside execve(), the
+ * kernel does not show its environment, its descriptors' names, its namespaces and its program. So
+ * a reader of /proc publishes which process it touches. If the reader sleeps, its parent process
+ * ends it and remembers the process. The next reader does not touch that process in the same way.
  *
- * The kernel's own figures never sleep: the names of descriptors (numbers), fdinfo, status, cgroup.
+ * The kernel's own figures never block: the names of descriptors (numbers), fdinfo, status, cgroup.
  */
 #ifndef HARDWARE_PROC_PROC_WATCH_H
 #define HARDWARE_PROC_PROC_WATCH_H
@@ -17,7 +17,7 @@
 
 struct avoided_process {
     uint64_t pid;
-    bool wholly; /* not even the kernel's own figures are read: they have slept, too */
+    bool wholly; /* not even the kernel's own figures are read, because they blocked, too */
 };
 
 /* Uids that belong to one user. */
@@ -45,11 +45,11 @@ void proc_watch_finish_avoided(struct avoided *avoided);
 typedef _Atomic uint64_t proc_touched;
 
 struct proc_watch {
-    proc_touched *touched;         /* NULL: nobody watches */
+    proc_touched *touched;         /* NULL: not watched */
     const struct avoided *avoided; /* NULL: none */
 };
 
-/* Says that a process is touched from now on, once more; or none. NULL is allowed. */
+/* Publishes that a process is touched from now on; 0: none. NULL is allowed. */
 void proc_watch_touch(const struct proc_watch *watch, uint64_t pid);
 void proc_watch_leave(const struct proc_watch *watch);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The processes that a reader of /proc could not look at because the kernel made it sleep. They are
- * remembered by pidfd until they end, so that no reader sleeps at them again.
+ * The processes at which a reader of /proc blocked. They are remembered by pidfd until they end, so
+ * that no reader blocks at them again.
  */
 #ifndef HARDWARE_SUPERVISOR_STALLED_H
 #define HARDWARE_SUPERVISOR_STALLED_H
@@ -14,10 +14,10 @@
 #include "base/vector.h"
 #include "hardware/proc/proc_watch.h"
 
-/* More than these are not remembered: each one needs a descriptor. */
+/* The maximum number of remembered processes, because each one needs a descriptor. */
 enum { STALLED_MAX = 512 };
 
-/* With more remembered processes of one user, no process of that user is asked any more. */
+/* If more processes of one user are remembered, no process of that user is read any more. */
 enum { STALLED_OF_USER_MAX = 64 };
 
 struct stalled_entry {
@@ -46,17 +46,16 @@ void stalled_list_finish(struct stalled_list *list);
 /* Returns the entry of a process; NULL: it is not remembered. */
 const struct stalled_entry *stalled_list_find(const struct stalled_list *list, uint64_t pid);
 
-/* Returns whether so many of the user's processes are remembered that no other one is asked. */
+/* Returns whether more than STALLED_OF_USER_MAX of the user's processes are remembered. */
 bool stalled_list_is_full_of(const struct stalled_list *list, uint32_t uid);
 
-/* Fills in the processes to avoid, and the users that have any of them: a scan reads only the
- * kernel's own figures of all their processes, so that it stalls once for each user, not once for
- * each process. If the list is full, that holds for all users. Returns 0 or BERTH_ERROR_MEMORY; the
- * caller finishes the list in both cases. */
+/* Fills in the processes to avoid, and their users: of all processes of these users, a scan reads
+ * only the kernel's own figures. So it stalls once for each user, not once for each process. If the
+ * list is full, this holds for all users. Returns 0 or BERTH_ERROR_MEMORY; the caller finishes the
+ * list in both cases. */
 int stalled_list_avoid(const struct stalled_list *list, struct avoided *ret_avoided);
 
-/* Finds the effective uid of a process without a file below /proc/PID: that would block, too.
- * Never blocks. */
+/* Finds the effective uid of a process without reading a file below /proc/PID. Never blocks. */
 struct optional_number stalled_uid(uint64_t pid);
 
 /* Reads the ranges of uids that users have for containers, if their file has changed. */

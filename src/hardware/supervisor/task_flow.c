@@ -208,7 +208,7 @@ static void apply_scan(struct task_flow *flow, struct step_result *result)
 }
 
 /* Returns whether earlier facts about the process are better than the kernel's own figures. They
- * are not of another user, so what they say of a lease is no worse than an environment. */
+ * must be of the same user, so their lease is as reliable as one in an environment. */
 static bool knows_more(const struct device_process *before, const struct device_process *now)
 {
     return now->undecided && !before->undecided && before->started != 0 && before->uid.known &&

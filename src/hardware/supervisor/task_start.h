@@ -13,8 +13,8 @@ struct step;
 struct task;
 struct task_flow;
 
-/* Scans for one request. Each one but the last was stalled by another user; the last one asks no
- * process. */
+/* The maximum number of scans for one request. Each one but the last may be stalled by another
+ * user's process; the last one reads only the kernel's own figures. */
 enum { TASK_START_SCANS_MAX = 32 };
 
 void task_start(struct task_flow *flow, struct task *task, const struct step *step);
@@ -34,7 +34,8 @@ void task_start_links(struct task_flow *flow, struct cached_vendor *vendor);
 /* Starts to scan /proc without the processes that stalled a worker. */
 void task_start_scan(struct task_flow *flow);
 
-/* Starts to describe a process, unless not even the kernel can without stalling. */
+/* Starts to describe a process, unless even the kernel's own figures of it have stalled a
+ * reader. */
 void task_start_description(struct task_flow *flow, struct cached_process *process);
 /* Starts to describe the processes on these devices, if the request wants processes. */
 void task_start_describing(struct task_flow *flow, const struct finding_list *list);

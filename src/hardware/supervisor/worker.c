@@ -86,8 +86,8 @@ static int describe_process(struct worker *worker, struct step *step, struct fin
     return 0;
 }
 
-/* Lists the vendor's devices. The administrator must learn that the code of others that reads them
- * may do more than it should. */
+/* Lists the vendor's devices. Reports a missing filter as a problem, so that the administrator
+ * knows that the vendor's code has more rights than it should. */
 static int list_devices(struct worker *worker, const struct vendor_table *table,
                         struct vendor_context *context, struct step *step,
                         struct findings *findings, struct berth_error *error)
@@ -225,9 +225,9 @@ bool worker_reads_proc(unsigned lane)
     return lane == LANE_PROCESSES || lane == LANE_DESCRIPTIONS;
 }
 
-/* Restricts the worker before it loads a library or parses a file. Without a filter, it continues
- * without capabilities, and says so: a machine without its devices would not be safer, because the
- * devices would be used all the same. */
+/* Restricts the worker before it loads a library or parses a file. If the kernel refuses the
+ * filter, the worker continues without capabilities and reports the problem. Giving up would not be
+ * safer, because the devices would be used all the same. */
 static void restrict_worker(struct worker *worker, unsigned lane)
 {
     sandbox_enter(worker_reads_proc(lane) ? SANDBOX_PROC : SANDBOX_DRIVER, &worker->restriction);

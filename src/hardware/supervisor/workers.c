@@ -25,8 +25,8 @@ enum {
  * minute to start on a machine with many GPUs. */
 #define STUCK_TIME_MAX INT64_C(60000000000)
 
-/* A reader of /proc that sleeps at one process for STALL_TIME is stalled by that process. One that
- * is ready to run may just have no CPU, so it gets more time. */
+/* A reader of /proc that sleeps at one process for STALL_TIME is stalled by that process. A reader
+ * that is ready to run may only wait for a CPU, so it gets more time. */
 #define STALL_TIME     INT64_C(30000000)
 #define STALL_TIME_MAX INT64_C(300000000)
 

@@ -35,8 +35,8 @@ static uint64_t idle_memory(const struct device *device)
                : limit;
 }
 
-/* Adds up what the listed processes have of the memory. Returns false if that is not known: only
- * NVIDIA's driver tells it reliably, and not always. */
+/* Adds up the memory of the listed processes. Returns false if it is unknown: only NVIDIA's driver
+ * reports it reliably, and not always. */
 static bool sum_listed_memory(const struct device *device, uint64_t *ret_sum)
 {
     const struct device_process *process;

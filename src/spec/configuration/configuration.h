@@ -153,7 +153,7 @@ struct configured_history {
     char *file; /* NULL: the default file */
 };
 
-/* The users who see the whole command line of a lease. */
+/* The users that see the whole command line of a lease. */
 enum show_commands {
     SHOW_COMMANDS_DEFAULT, /* owner in the machine's daemon, all in a user's own */
     SHOW_COMMANDS_OWNER,   /* the lease's user and the admins; others see the program's name */

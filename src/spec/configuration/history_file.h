@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the file that a pool's past leases are kept in.
+ * Finds the file of a pool's past leases.
  */
 #ifndef SPEC_CONFIGURATION_HISTORY_FILE_H
 #define SPEC_CONFIGURATION_HISTORY_FILE_H
