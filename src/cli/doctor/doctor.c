@@ -116,7 +116,7 @@ static const struct option_set *const doctor_sets[] = {&doctor_option_set, &conn
 const struct verb verb_doctor = {
     .name = "doctor",
     .usage = "[--self-test] [--json]",
-    .summary = "check the machine and say what is wrong",
+    .summary = "check the machine and report problems",
     .description = "Checks drivers, device files, the probe, the daemon and its rights, the "
                    "configuration, the environment, directories and the clock. Prints one line for "
                    "each: ok, warning, "
