@@ -32,7 +32,8 @@ struct subordinate_uids {
 typedef bool subordinate_uids_resolver(void *context, const char *name, uint32_t *ret_uid);
 
 /* Appends the ranges of a text: lines NAME:FIRST:COUNT, where NAME may be a uid. Ranges of unknown
- * names get SUBORDINATE_NO_OWNER. Invalid lines, and what does not fit into memory are left out. */
+ * names get SUBORDINATE_NO_OWNER. Invalid lines and ranges that do not fit into memory are left
+ * out. */
 void subordinate_uids_parse(struct subordinate_uids *uids, struct span text,
                             subordinate_uids_resolver *resolve, void *context);
 

@@ -104,7 +104,7 @@ void activation_ready(int descriptor)
     if (descriptor < 0)
         return;
     if (write(descriptor, ready, sizeof(ready) - 1) < 0) {
-        /* The starting command has ended; other clients may come. */
+        /* The starting command has ended, but other clients may connect. */
     }
     close(descriptor);
 }

@@ -24,7 +24,8 @@ void activation_reloading(void);
  * WATCHDOG_PID); 0: it expects none. Unsets the variables. */
 int64_t activation_watchdog_time(void);
 /* Gives a sign of life. *descriptor is -1 at first, and then the socket for this, which the caller
- * closes. It stays open: a daemon that has no free descriptor is not stuck. */
+ * closes. It stays open, so that a daemon without free descriptors can still give a sign of
+ * life. */
 void activation_alive(int *descriptor);
 
 #endif

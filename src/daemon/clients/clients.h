@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The clients of a pool: their connections, what each user may use of the daemon, and the socket
- * that they connect to. The owner of the struct learns about messages and ends by callbacks. One
- * thread; nothing here blocks unless a header says so.
+ * The clients of a pool: their connections, each user's quota, and the socket that they connect to.
+ * The owner of the struct is notified of messages and ends by callbacks. One thread; nothing here
+ * blocks unless a header says so.
  */
 #ifndef DAEMON_CLIENTS_CLIENTS_H
 #define DAEMON_CLIENTS_CLIENTS_H

@@ -101,8 +101,8 @@ static void keep_packet(struct connection *connection, const void *bytes, size_t
     }
 }
 
-/* Frees the room of sent bytes. Otherwise it would grow for ever with a client that reads as fast
- * as it asks, but never everything. */
+/* Frees the room of sent bytes. Otherwise the text would grow for ever for a client that reads as
+ * fast as it asks, but never reads all answers. */
 static void drop_sent(struct connection *connection)
 {
     struct text *out = &connection->out;

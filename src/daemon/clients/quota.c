@@ -39,7 +39,7 @@ enum {
     WAITING_BYTES_MAX = 8 * 1024 * 1024,
     UNREAD_MAX = 16 * 1024 * 1024,
     DESCRIPTORS_KEPT = 256,
-    PART_KEPT = 4, /* one in four of all descriptors, if that is more */
+    PART_KEPT = 4, /* a quarter of all descriptors, if that is more */
 };
 
 static int64_t now_of(const struct quota *user)
@@ -336,7 +336,7 @@ static void charge_user(struct quota *user, uint64_t messages)
 {
     uint32_t rate = rate_of(user);
 
-    /* No message costs more than a second. */
+    /* A message costs at most one second. */
     if (messages > rate)
         messages = rate;
     rate_limit_take(&user->messages, now_of(user), (int64_t)messages * (DURATION_SECOND / rate));

@@ -17,7 +17,8 @@ bool become_user_is_other(const struct user_identity *persona)
     return persona->uid != geteuid();
 }
 
-/* Undoes the daemon's protection from the out-of-memory killer, which is not for users. */
+/* Removes the daemon's protection from the out-of-memory killer, which users' programs must not
+ * have. */
 static void reset_oom_adjustment(void)
 {
     static const char default_adjustment[] = "0";
@@ -37,7 +38,7 @@ static int change_credentials(const struct user_identity *persona, const struct 
 {
     gid_t group = entry != NULL ? entry->pw_gid : persona->gid;
 
-    /* The kernel takes this uid for "no change". */
+    /* For the kernel, this uid means "no change". */
     if (persona->uid == UINT32_MAX || (entry == NULL && persona->gid == USER_IDENTITY_NO_GROUP))
         return ESRCH;
     if ((entry != NULL ? initgroups(entry->pw_name, group) : setgroups(0, NULL)) < 0 ||

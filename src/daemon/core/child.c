@@ -45,7 +45,7 @@ static void die_with_parent(pid_t parent)
         _exit(EXIT_NOT_EXECUTED);
 }
 
-/* Lets the program signal all users' processes, if the daemon can. */
+/* Gives the program the right to signal all users' processes, if the daemon has it. */
 static void pass_on_signals(void)
 {
     const uint32_t set = UINT32_C(1) << CAP_KILL;
@@ -122,7 +122,7 @@ static int read_number(const struct child_work *work, size_t index, uint64_t max
                                                                                            : 0;
 }
 
-/* Makes a list that ends with NULL. */
+/* Returns a list that ends with NULL. */
 static char **copy_items(char **items, size_t count)
 {
     char **copy = calloc(count + 1, sizeof(*copy));
@@ -250,7 +250,7 @@ static int fork_child(struct child *made, const struct child_order *order, int i
     return number;
 }
 
-/* Has the launcher fork. Returns 0 or an errno. */
+/* Makes the launcher fork. Returns 0 or an errno. */
 static int launch_child(struct child *made, const struct child_order *order, int input, int output,
                         int report)
 {

@@ -24,8 +24,8 @@ struct local_users {
 };
 
 /* Reads the file at once, instead of its earlier content: lines NAME:...:NUMBER:... Invalid lines,
- * entries of name services (+ and -) and what does not fit into memory are left out. Without a file
- * there are no names. The caller finishes *users. */
+ * entries of name services (+ and -) and lines that do not fit into memory are left out. Without a
+ * file there are no names. The caller finishes *users. */
 void local_users_read(struct local_users *users, const char *path);
 /* Does the same with a text, which it takes over. */
 void local_users_parse(struct local_users *users, struct text *content);

@@ -13,7 +13,7 @@
 /* The most ready descriptors of a turn, and the most turns that due timers wait for them. */
 enum { EVENTS_OF_TURN = 64, POSTPONED_MAX = 64 };
 
-/* A shorter difference between the clocks is no suspended machine. */
+/* A shorter difference between the clocks does not mean that the machine was suspended. */
 #define SUSPEND_MIN (100 * INT64_C(1000000))
 
 /* A timer that is later than this means that the daemon was paused. */

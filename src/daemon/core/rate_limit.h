@@ -15,7 +15,7 @@ struct rate_limit {
     int64_t full_at;
 };
 
-/* Takes as much as flows in during `time`. The content may become negative. */
+/* Takes the amount that flows in during `time`. The content may become negative. */
 static inline void rate_limit_take(struct rate_limit *bucket, int64_t now, int64_t time)
 {
     bucket->full_at = (bucket->full_at > now ? bucket->full_at : now) + time;

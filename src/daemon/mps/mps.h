@@ -37,7 +37,8 @@ struct text;
  * configuration's. */
 #define MPS_CONTROL_VARIABLE "BERTH_MPS_CONTROL"
 
-/* How long a control daemon has until it answers, and the limits of a configured time. */
+/* The time that a control daemon has until it answers, and the minimum and maximum of a configured
+ * time. */
 #define MPS_START_TIMEOUT     (10 * DURATION_SECOND)
 #define MPS_START_TIMEOUT_MIN (DURATION_SECOND / 100)
 #define MPS_START_TIMEOUT_MAX (10 * DURATION_MINUTE)

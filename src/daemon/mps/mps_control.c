@@ -15,12 +15,12 @@
 #define ANSWER_TIMEOUT (2 * DURATION_SECOND)
 #define ANSWER_PAUSE   (DURATION_SECOND / 10)
 
-/* How long it may take to quit. The servers have less time than the control daemon, which ends
- * them. */
+/* How long the control daemon may take to quit. It gives its servers less time. */
 #define QUIT_TIMEOUT (3 * DURATION_SECOND)
 #define QUIT         "quit -t 2\n"
 
-/* The maximum pause before it is started again. After a life as long, the pauses begin anew. */
+/* The maximum pause before the control daemon is started again. After it has run for this time, the
+ * first pause is used again. */
 #define PAUSE_MAX (60 * DURATION_SECOND)
 
 /* ---- The owner ---- */
@@ -416,7 +416,7 @@ static void take_answer(void *context, const struct runner_end *end)
     report_change(control);
 }
 
-/* It ended by itself while it was needed. */
+/* Notes that the control daemon ended by itself while it was needed. */
 static void note_death(struct mps_control *control, const char *why)
 {
     int64_t lived = loop_now(control->settings->loop) - control->ready_at;

@@ -13,12 +13,12 @@
 /* How long a result is used again. */
 #define MPS_PROGRAM_KNOWN_FOR DURATION_SECOND
 
-/* Zeroed memory has not searched yet. */
+/* Zeroed memory means that no search has been made yet. */
 struct mps_program {
     char *named;         /* the configured path of the last search; NULL: none */
     char *path;          /* that was found; NULL: none */
     int64_t searched_at; /* 0: never */
-    struct text fault;   /* why there is none */
+    struct text fault;   /* why there is no program */
 };
 
 /* Returns the program's path, valid until the next call, or NULL: then `fault` says why. `named`

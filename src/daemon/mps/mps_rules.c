@@ -9,11 +9,11 @@
 
 #include "daemon/core/become_user.h"
 
-/* The kernel takes this for "no change", so the program would keep the daemon's user. */
+/* For the kernel, this uid means "no change", so the program would keep the daemon's user. */
 #define NO_USER UINT32_MAX
 
-/* Login.defs and systemd give smaller numbers to the system. By an old convention, 100 is the group
- * of people; images of containers use it. */
+/* login.defs and systemd give smaller numbers to system groups. By an old convention, 100 is the
+ * group "users"; images of containers use it. */
 enum { FIRST_USER_GROUP = 1000, USERS_GROUP = 100 };
 
 const char *const mps_rules_default_programs[] = {
