@@ -61,7 +61,7 @@ struct reader_request {
     enum reader_question question;
 
     /* Processes that are not touched, because they stalled a reader once: their state is
-     * READER_STALLED. The caller checks with its pidfds that they still run. For all questions. */
+     * READER_STALLED. The caller checks by pidfd that they still run. For all questions. */
     struct reader_numbers stalled;
 
     char *socket; /* LEFTOVERS, MARKED: the pool's socket, as BERTH_SOCKET names it */
@@ -96,11 +96,11 @@ enum reader_state {
     READER_FOUND = 1,   /* DESCRIBE, MARKED: it runs */
     READER_GONE = 2,    /* DESCRIBE: there is no such process, or it is a zombie */
     READER_OURS = 3,    /* LEFTOVERS: it belongs to one of the leases */
-    READER_LATER = 4,   /* LEFTOVERS: it may belong to one: it is becoming a program at this moment.
-                         * Ask again in a few milliseconds */
-    READER_STALLED = 5, /* it stalled a reader: nothing but its uid is known */
-    READER_FOREIGN = 6, /* LEFTOVERS: it carries the mark of one of the leases, but it is root's, as
-                         * after sudo: the lease's user could not end it */
+    READER_LATER = 4,   /* LEFTOVERS: it may belong to one: it is inside execve(). Ask again in a
+                         * few milliseconds */
+    READER_STALLED = 5, /* it stalled a reader: only its uid is known */
+    READER_FOREIGN = 6, /* LEFTOVERS: it carries the mark of one of the leases, but belongs to root,
+                         * for example after sudo: the lease's user may not end it */
     READER_CONTAINER = 7, /* LEFTOVERS: as READER_LATER, but a container starts with it */
 };
 

@@ -21,8 +21,8 @@ enum step_kind {
     STEP_READ,                /* read one device */
     STEP_LINKS,               /* find the links between devices; `about`: these devices */
     STEP_SCAN,                /* find the processes that use a device */
-    STEP_DESCRIBE, /* describe a process; `about`: a device with only this process, undecided if it
-                    * must not be asked */
+    STEP_DESCRIBE, /* describe a process; `about`: a device with only this process, undecided if
+                    * only the kernel's own figures of it may be read */
 };
 
 struct step {
