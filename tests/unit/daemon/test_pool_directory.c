@@ -139,7 +139,7 @@ static void a_directory_of_root_with_other_files_is_refused(void **state)
     make_directory("berth", 0755);
     make_file("berth/berth.journal");
     make_file("berth/passwd");
-    assert_refused("berth", "expected a directory with only the socket");
+    assert_refused("berth", "it contains ");
     assert_not_given("berth");
     assert_not_given("berth/berth.journal");
 }
