@@ -22,6 +22,7 @@
 #include "cli/verbs.h"
 #include "daemon/clients/activation.h"
 #include "daemon/configure.h"
+#include "daemon/core/priority.h"
 #include "daemon/daemon.h"
 #include "daemon/leases/pool.h"
 #include "daemon/pool_directory.h"
@@ -193,6 +194,8 @@ static int prepare_setup(const struct daemon_options *options, struct daemon_set
         text_append(&setup->socket, socket != NULL ? socket : MACHINE_SOCKET);
     if (code == 0 && text_failed(&setup->socket))
         code = error_set_memory(error);
+    if (code == 0 && options->own == NULL)
+        priority_raise();
     if (code == 0)
         code = become_user(options, setup->socket.bytes, &settings->log, error);
     if (code == 0)

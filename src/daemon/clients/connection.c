@@ -294,7 +294,7 @@ static uint32_t find_account(const struct clients *clients, uint32_t uid)
     return accounts == NULL ? uid : accounts_find(accounts, uid);
 }
 
-/* Creates a watched connection without a quota. Returns NULL if memory runs out. */
+/* Makes a connection that is not watched and has no quota yet. Returns NULL if memory runs out. */
 static struct connection *create_connection(struct clients *clients, int descriptor,
                                             const struct ucred *peer)
 {
@@ -310,12 +310,18 @@ static struct connection *create_connection(struct clients *clients, int descrip
     connection->gid = peer->gid;
     list_init(&connection->jobs);
     list_init(&connection->watchers);
-    if (loop_add(clients->settings.loop, &connection->watch, EPOLLIN, NULL) < 0) {
-        free(connection);
-        return NULL;
-    }
-    list_append(&clients->connections, &connection->in_clients);
     return connection;
+}
+
+/* Watches the connection. Returns false if memory runs out. */
+static bool begin_connection(struct connection *connection)
+{
+    struct clients *clients = connection->clients;
+
+    if (loop_add(clients->settings.loop, &connection->watch, EPOLLIN, NULL) < 0)
+        return false;
+    list_append(&clients->connections, &connection->in_clients);
+    return true;
 }
 
 struct connection *connection_open_recorder(struct clients *clients, int descriptor)
@@ -324,9 +330,13 @@ struct connection *connection_open_recorder(struct clients *clients, int descrip
         .pid = getpid(), .uid = clients->settings.owner, .gid = getegid()};
     struct connection *connection = create_connection(clients, descriptor, &ourselves);
 
-    if (connection != NULL)
-        connection->is_recorder = true;
-    return connection;
+    if (connection == NULL)
+        return NULL;
+    connection->is_recorder = true;
+    if (begin_connection(connection))
+        return connection;
+    free(connection);
+    return NULL;
 }
 
 /* Tells the reason to a client that does not become a connection. */
@@ -361,9 +371,17 @@ void connection_open(struct clients *clients, int descriptor, bool is_full)
         close(descriptor);
         return;
     }
+    /* A flood of connections that are refused must cost little. */
     if (quota_connect(connection, connection->account, is_full, &error) < 0) {
         turn_away(connection, &error);
-        destroy_connection(connection);
+        close(descriptor);
+        free(connection);
+        return;
+    }
+    if (!begin_connection(connection)) {
+        quota_disconnect(connection);
+        close(descriptor);
+        free(connection);
         return;
     }
     if (connection->quota != NULL)

@@ -18,6 +18,7 @@
 #include "base/system/child_setup.h"
 #include "base/text/quantity.h"
 #include "base/text/text.h"
+#include "daemon/core/priority.h"
 
 #ifndef P_PIDFD
 #define P_PIDFD 3
@@ -85,6 +86,7 @@ static int execute_program(const struct child_order *order, pid_t parent)
 {
     if (!order->outlives)
         die_with_parent(parent);
+    priority_reset();
     if (order->may_signal)
         pass_on_signals();
     if (order->awaited != NULL)

@@ -20,6 +20,7 @@
 #include "base/system/child_setup.h"
 #include "base/text/quantity.h"
 #include "daemon/core/last_line.h"
+#include "daemon/core/priority.h"
 #include "daemon/mps/mps_rules.h"
 #include "model/mps_directories.h"
 
@@ -203,6 +204,7 @@ static _Noreturn void be_child(const struct mps_launch *launch, const struct mps
         give_up(line, "%s: %s", launch->program, strerror(number));
     if (!site->is_pipe_given || !site->is_log_given)
         make_own(line, launch);
+    priority_reset();
     number = become_user_apply(&site->persona, &home);
     if (number != 0)
         give_up(line, "cannot become user %u: %s", (unsigned)uid,

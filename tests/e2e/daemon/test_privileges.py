@@ -383,6 +383,24 @@ def test_programs_with_rights(machine, nobody):
     assert rights_of_programs(machine, nobody.pw_name, ", rights: yes") == (KILL, 0)
 
 
+def test_priority(machine, nobody):
+    """The machine's daemon comes before users' programs; the programs of the site have the normal priority."""
+    niceness = machine.sandbox.directory / "niceness"
+    niceness.mkdir()
+    niceness.chmod(0o777)
+    program = machine.sandbox.directory / "program"
+    program.write_text(f"#!/bin/sh\nnice >{niceness}/prolog\n")
+    program.chmod(0o755)
+    (machine.sandbox.directory / "berth.yaml").write_text(f"prolog: [{program}]\n")
+    if machine.sandbox.run(["nice", "-n", "-5", "true"]).stderr:
+        pytest.skip("this machine's root may not raise priorities")
+    daemon = start_as_root(machine, "--user", nobody.pw_name)
+    assert run_as(machine, ALICE, "run", "true").code == 0
+    assert os.getpriority(os.PRIO_PROCESS, daemon.pid) == -5
+    assert (niceness / "prolog").read_text() == "0\n"
+    end(daemon)
+
+
 # ---- The launcher ----
 
 
