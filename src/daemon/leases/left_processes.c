@@ -29,16 +29,13 @@ static void describe_stalled(void *context, const struct stalled_process *proces
 {
     const struct description *description = context;
     int64_t age = loop_now(&description->pool->loop) - process->since;
-    char owner[48] = "";
 
-    if (process->owner.known)
-        snprintf(owner, sizeof(owner), "uid %" PRIu64 ", ", process->owner.value);
     if (description->problems->count < NAMED_MAX)
         machine_report_add_problem(
             description->problems, "processes",
-            "process %d (%ssearch for uid %u) has blocked reads of its /proc files for %s: berth "
-            "ignores it until it ends",
-            (int)process->pid, owner, process->uid,
+            "process %d (uid %" PRIu64
+            ") has blocked reads of its /proc files for %s: berth ignores it until it ends",
+            (int)process->pid, process->owner.known ? process->owner.value : process->account,
             quantity_format_duration(age / DURATION_SECOND * DURATION_SECOND).text);
 }
 

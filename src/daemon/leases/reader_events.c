@@ -18,14 +18,21 @@ static void user_is_slow(void *context)
     pool->has_looked = true;
 }
 
+static uint32_t find_account(void *context, uint32_t uid)
+{
+    const struct pool *pool = context;
+
+    return accounts_find(&pool->accounts, uid);
+}
+
 static void process_has_stalled(void *context, const struct stalled_process *process)
 {
     struct pool *pool = context;
 
-    if (!quota_may_log_user(&pool->clients, accounts_find(&pool->accounts, process->uid)))
+    if (!quota_may_log_user(&pool->clients, process->account))
         return;
     log_line(&pool->log, pool_clock_now(&pool->clock), "stalled", "pid=%d uid=%u",
-             (int)process->pid, process->uid);
+             (int)process->pid, process->account);
 }
 
 static void readers_have_failed(void *context, const char *reason)
@@ -58,6 +65,7 @@ int reader_events_init(struct pool *pool, struct berth_error *error)
         &(struct reader_pool_events){
             .spawn = launcher_is_separate(&pool->launcher) ? launch_reader : NULL,
             .slowed = user_is_slow,
+            .find_account = find_account,
             .stalled = process_has_stalled,
             .failed = readers_have_failed,
             .context = pool,

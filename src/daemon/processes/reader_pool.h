@@ -43,6 +43,8 @@ struct reader_pool_events {
     reader_spawn_function *spawn;
     /* A user's request stalled a reader or takes long: reader_pool_is_slow() has changed. */
     void (*slowed)(void *context);
+    /* Returns the user that a uid counts as; NULL: the user whose request touched the process. */
+    uint32_t (*find_account)(void *context, uint32_t uid);
     /* A process counts as stalled from now on. */
     void (*stalled)(void *context, const struct stalled_process *process);
     /* The readers cannot be started (`reason`), or work again (NULL). */

@@ -164,6 +164,17 @@ void reader_slot_send(struct reader_slot *slot, struct reader_query *query)
 
 /* ---- Progress ---- */
 
+/* Returns the user that the process counts for: its owner. */
+static uint32_t find_account(const struct reader_slot *slot, pid_t pid, int descriptor)
+{
+    const struct reader_pool_events *events = &slot->pool->events;
+    uint32_t uid;
+
+    return events->find_account != NULL && pidfd_find_user(descriptor, pid, &uid)
+               ? events->find_account(events->context, uid)
+               : (uint32_t)slot->query->user->by_uid.id;
+}
+
 /* Replaces a reader that has been in one access for too long. Takes `descriptor`, the pidfd of the
  * process. */
 static void replace_stalled_reader(struct reader_slot *slot, int descriptor)
@@ -177,7 +188,7 @@ static void replace_stalled_reader(struct reader_slot *slot, int descriptor)
     reader_pool_penalize(pool, query->user);
     if (is_confirmed) {
         stalled = stalled_processes_add(&pool->stalled, pid, descriptor,
-                                        (uint32_t)query->user->by_uid.id);
+                                        find_account(slot, pid, descriptor));
         if (stalled != NULL)
             pool->events.stalled(pool->events.context, stalled);
     } else {

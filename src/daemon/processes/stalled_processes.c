@@ -52,7 +52,7 @@ static void process_ended(struct watch *watch, uint32_t events)
 }
 
 const struct stalled_process *stalled_processes_add(struct stalled_processes *processes, pid_t pid,
-                                                    int descriptor, uint32_t uid)
+                                                    int descriptor, uint32_t account)
 {
     struct remembered_process *remembered = calloc(1, sizeof(*remembered));
     uint32_t owner;
@@ -64,7 +64,7 @@ const struct stalled_process *stalled_processes_add(struct stalled_processes *pr
     *remembered = (struct remembered_process){
         .watch = {.descriptor = descriptor, .ready = process_ended},
         .processes = processes,
-        .process = {.pid = pid, .uid = uid, .since = loop_now(processes->loop)},
+        .process = {.pid = pid, .account = account, .since = loop_now(processes->loop)},
     };
     if (loop_add(processes->loop, &remembered->watch, EPOLLIN, NULL) < 0) {
         close(descriptor);
@@ -86,12 +86,12 @@ bool stalled_processes_has(const struct stalled_processes *processes, pid_t pid)
     return false;
 }
 
-size_t stalled_processes_count(const struct stalled_processes *processes, uint32_t uid)
+size_t stalled_processes_count(const struct stalled_processes *processes, uint32_t account)
 {
     size_t count = 0;
 
     list_for_each (link, &processes->list)
-        count += process_of(link)->uid == uid;
+        count += process_of(link)->account == account;
     return count;
 }
 

@@ -18,7 +18,7 @@ struct reader_numbers;
 
 struct stalled_process {
     pid_t pid;
-    uint32_t uid;                 /* of the request that touched it */
+    uint32_t account;             /* the user that it counts for */
     int64_t since;                /* the loop's time of the stall */
     struct optional_number owner; /* the process's uid at that time */
 };
@@ -36,12 +36,12 @@ void stalled_processes_finish(struct stalled_processes *processes);
 
 /* Remembers a process, whose pidfd it takes. Returns it, or NULL without memory. */
 const struct stalled_process *stalled_processes_add(struct stalled_processes *processes, pid_t pid,
-                                                    int descriptor, uint32_t uid);
+                                                    int descriptor, uint32_t account);
 
 bool stalled_processes_has(const struct stalled_processes *processes, pid_t pid);
 
-/* Returns how many this user's requests have touched. */
-size_t stalled_processes_count(const struct stalled_processes *processes, uint32_t uid);
+/* Returns how many count for this user. */
+size_t stalled_processes_count(const struct stalled_processes *processes, uint32_t account);
 
 /* Replaces the numbers by the pids, as many as a request may have. */
 void stalled_processes_list(const struct stalled_processes *processes,

@@ -391,7 +391,7 @@ def test_priority(machine, nobody):
     program = machine.sandbox.directory / "program"
     program.write_text(f"#!/bin/sh\nnice >{niceness}/prolog\n")
     program.chmod(0o755)
-    (machine.sandbox.directory / "berth.yaml").write_text(f"prolog: [{program}]\n")
+    (machine.sandbox.directory / "berth.yaml").write_text(f"prolog: {{command: [{program}]}}\n")
     if machine.sandbox.run(["nice", "-n", "-5", "true"]).stderr:
         pytest.skip("this machine's root may not raise priorities")
     daemon = start_as_root(machine, "--user", nobody.pw_name)

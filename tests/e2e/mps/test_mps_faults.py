@@ -248,7 +248,7 @@ def test_a_process_that_no_signal_ends(pool_of, mps):
         tenant = claim(client, wanted=["nvidia0"])
         with StuckProcesses(pool.sandbox, os.getuid(), mode="read", variables=marks) as stuck:
             client.release(tenant["id"])
-            words = f"process {stuck.pids[0]} (uid {os.getuid()}) is left of the MPS control daemon of nvidia0"
+            words = f"process {stuck.pids[0]} (uid {os.getuid()}) of the MPS control daemon of nvidia0 still runs "
             until(lambda: words in pool.berth("status").stdout, "the process in status")
             assert stuck.state() == "D"
             assert look(pool)["slots"][0]["blocks"] == wire.BLOCKS["DIRTY"]

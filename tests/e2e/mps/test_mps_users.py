@@ -210,7 +210,7 @@ def test_a_user_whose_processes_no_signal_ends(shared_machine, mps, sandbox):
     holder = shared_machine.hold(ALICE, "--sharing", "mps", "--share", "1", "--device", "nvidia0")
     with StuckProcesses(sandbox, ALICE, mode="read", variables=marks) as stuck:
         shared_machine.let_go(holder)
-        words = f"process {stuck.pids[0]} (uid {ALICE}) is left of the MPS control daemon of nvidia0"
+        words = f"process {stuck.pids[0]} (uid {ALICE}) of the MPS control daemon of nvidia0 still runs "
         for sharing in ((), SHARING):
             assert shared_machine.berth(ALICE, "run", *sharing, "--nonblock", "true").code == 123
             assert shared_machine.berth(BOB, "run", *sharing, "true").code == 0

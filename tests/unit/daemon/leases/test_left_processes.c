@@ -116,17 +116,17 @@ static void a_process_that_stalls_readers_is_named(void **state)
     struct problem_list problems;
 
     stage->pool.readers->stalled = (struct stalled_process){
-        .pid = 4711, .uid = STAGE_OTHER, .since = STAGE_LOOP_NOW - 90 * DURATION_SECOND - 1};
+        .pid = 4711, .account = STAGE_OTHER, .since = STAGE_LOOP_NOW - 90 * DURATION_SECOND - 1};
     problems = describe(stage);
     assert_int_equal(problems.count, 1);
     assert_string_equal(problems.items[0].message,
-                        "process 4711 (search for uid 1001) has blocked reads of its /proc files "
+                        "process 4711 (uid 1001) has blocked reads of its /proc files "
                         "for 1m30s: berth ignores it until it ends");
     machine_report_finish_problems(&problems);
     stage->pool.readers->stalled.owner = optional_number_of(STAGE_USER);
     problems = describe(stage);
     assert_contains(problems.items[0].message,
-                    "process 4711 (uid 1000, search for uid 1001) has blocked reads of its /proc ");
+                    "process 4711 (uid 1000) has blocked reads of its /proc ");
     machine_report_finish_problems(&problems);
 }
 
@@ -181,7 +181,7 @@ static void at_most_a_few_are_named(void **state)
     job = leave(stage, children, CHILDREN);
     leftovers_signal(job->guard->leftovers, SIGKILL);
     pool_stage_go_on(stage, 2 * DURATION_SECOND);
-    stage->pool.readers->stalled = (struct stalled_process){.pid = 4711, .uid = STAGE_OTHER};
+    stage->pool.readers->stalled = (struct stalled_process){.pid = 4711, .account = STAGE_OTHER};
     problems = describe(stage);
     assert_int_equal(problems.count, NAMED);
     machine_report_finish_problems(&problems);
@@ -194,7 +194,7 @@ static void without_memory_fewer_are_named(void **state)
     struct pool_stage *stage = *state;
     struct problem_list problems = {0};
 
-    stage->pool.readers->stalled = (struct stalled_process){.pid = 4711, .uid = STAGE_OTHER};
+    stage->pool.readers->stalled = (struct stalled_process){.pid = 4711, .account = STAGE_OTHER};
     failing_allocator_start(1);
     left_processes_describe(&stage->pool, &problems);
     assert_true(failing_allocator_stop());

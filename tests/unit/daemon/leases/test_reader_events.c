@@ -33,10 +33,23 @@ static void a_slow_user_delays_no_message(void **state)
 static void a_stalled_process_is_logged(void **state)
 {
     struct pool_stage *stage = *state;
-    const struct stalled_process process = {.pid = 4711, .uid = STAGE_USER};
+    const struct stalled_process process = {.pid = 4711, .account = STAGE_USER};
 
     events_of(stage)->stalled(events_of(stage)->context, &process);
     assert_string_equal(pool_stage_log(stage), "stalled pid=4711 uid=1000\n");
+}
+
+/* A process of a container counts for the user whose range its uid is in. */
+static void a_stalled_process_counts_for_its_owner(void **state)
+{
+    struct pool_stage *stage = *state;
+    struct subordinate_range *range = vector_append(&stage->pool.accounts.ranges);
+
+    assert_non_null(range);
+    *range = (struct subordinate_range){.first = 100000, .last = 165535, .owner = STAGE_USER};
+    assert_int_equal(events_of(stage)->find_account(events_of(stage)->context, 100001), STAGE_USER);
+    assert_int_equal(events_of(stage)->find_account(events_of(stage)->context, STAGE_OTHER),
+                     STAGE_OTHER);
 }
 
 static void lost_readers_are_logged(void **state)
@@ -65,6 +78,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_slow_user_delays_no_message, begin, pool_stage_end),
         cmocka_unit_test_setup_teardown(a_stalled_process_is_logged, begin, pool_stage_end),
+        cmocka_unit_test_setup_teardown(a_stalled_process_counts_for_its_owner, begin,
+                                        pool_stage_end),
         cmocka_unit_test_setup_teardown(lost_readers_are_logged, begin, pool_stage_end),
         cmocka_unit_test_setup_teardown(it_may_end_twice, begin, pool_stage_end),
     };

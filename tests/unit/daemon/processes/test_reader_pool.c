@@ -179,6 +179,7 @@ struct given_answer {
 struct world {
     struct loop loop;
     struct reader_pool *pool;
+    uint32_t (*find_account)(void *context, uint32_t uid);
     struct timer timeout;
     bool is_late;
     size_t count; /* of answers */
@@ -217,6 +218,14 @@ static void count_stalled(void *context, const struct stalled_process *process)
 
     assert_true(process->pid > 0);
     world->stalled++;
+}
+
+static uint32_t find_account(void *context, uint32_t uid)
+{
+    const struct world *world = context;
+
+    /* By default, the processes are those of the user that asks. */
+    return world->find_account == NULL ? 1 : world->find_account(context, uid);
 }
 
 static void count_slowed(void *context)
@@ -296,6 +305,7 @@ static int set_up(void **state)
     assert_int_equal(reader_pool_create(&world->loop,
                                         &(struct reader_pool_events){
                                             .slowed = count_slowed,
+                                            .find_account = find_account,
                                             .stalled = count_stalled,
                                             .failed = count_failed,
                                             .context = world,
@@ -378,6 +388,31 @@ static void a_process_that_stalls_two_readers_is_remembered(void **state)
     ask(world, &answers[3], 2, ANSWER, 0, NULL);
     run_until(world, 4);
     assert_false(reader_pool_is_stalled(world->pool, child));
+}
+
+static uint32_t count_for_7(void *context, uint32_t uid)
+{
+    (void)context;
+    assert_int_equal(uid, geteuid());
+    return 7;
+}
+
+static void check_account(void *context, const struct stalled_process *process)
+{
+    assert_int_equal(process->account, 7);
+    ++*(int *)context;
+}
+
+static void a_stalled_process_counts_for_its_owner(void **state)
+{
+    struct world *world = *state;
+    int count = 0;
+
+    world->find_account = count_for_7;
+    ask(world, &world->answers[0], 1, STALL, getpid(), NULL);
+    run_until(world, 1);
+    reader_pool_each_stalled(world->pool, check_account, &count);
+    assert_int_equal(count, 1);
 }
 
 static void a_reader_that_was_only_slow_blames_no_process(void **state)
@@ -593,6 +628,7 @@ int main(int argc, char **argv)
 #define POOL_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         POOL_TEST(users_take_turns),
         POOL_TEST(a_process_that_stalls_two_readers_is_remembered),
+        POOL_TEST(a_stalled_process_counts_for_its_owner),
         POOL_TEST(a_reader_that_was_only_slow_blames_no_process),
         POOL_TEST(a_reader_that_works_is_kept),
         POOL_TEST(a_reader_that_was_stopped_is_replaced),

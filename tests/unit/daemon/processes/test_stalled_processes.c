@@ -60,7 +60,7 @@ static void a_process_is_remembered_until_it_ends(void **state)
     stall.loop.now = 4711;
     added = stalled_processes_add(&stall.processes, first, pidfd_open_process(first), ALICE);
     assert_int_equal(added->pid, first);
-    assert_int_equal(added->uid, ALICE);
+    assert_int_equal(added->account, ALICE);
     assert_int_equal(added->since, 4711);
     stalled_processes_add(&stall.processes, second, pidfd_open_process(second), BOB);
     stall.loop.now = 0;
@@ -91,7 +91,7 @@ static int visited;
 
 static void visit(void *context, const struct stalled_process *process)
 {
-    assert_int_equal(process->uid, *(const uint32_t *)context + (uint32_t)visited);
+    assert_int_equal(process->account, *(const uint32_t *)context + (uint32_t)visited);
     visited++;
 }
 
