@@ -126,7 +126,7 @@ def test_process_of_root_is_named(machine_of):
     machine = machine_of(1)
     holder, pid = start_roots(machine)
     [lease] = machine.root.look()["leases"]
-    named = f"process {pid} of root is left of lease {lease['id']} of uid {MALLORY}: "
+    named = f"process {pid} of root is left of lease {lease['id']}: it was not ended, because uid {MALLORY}, "
     try:
         assert not problems(machine)
         holder.stop()
