@@ -17,6 +17,9 @@ from frozen_processes import Freezer
 from processes import command_line, processes, wait_for_end
 from waiting import until
 
+# The pid of a made-up process. A real process would be remembered, and described without its files.
+NO_PROCESS = 5000001
+
 
 def look(sandbox):
     """Return the devices of `berth devices --json` by id, and the whole document. The sandbox
@@ -261,8 +264,8 @@ def test_what_sleeps_is_not_woken(machine, sandbox, impatient):
 
 def test_a_process_that_hangs_who_looks_costs_the_processes(machine, sandbox, impatient):
     cards = mixed(machine)
-    machine.add_process(4711, cards["amd0"], memory_vram="3 MiB")
-    cards["amd0"].hang("/proc/4711/fdinfo/3")
+    machine.add_process(NO_PROCESS, cards["amd0"], memory_vram="3 MiB")
+    cards["amd0"].hang(f"/proc/{NO_PROCESS}/fdinfo/3")
     devices, document = look(sandbox)
     assert {device["health"] for device in devices.values()} == {"ok"}
     [message] = messages(document, "processes")
@@ -271,12 +274,12 @@ def test_a_process_that_hangs_who_looks_costs_the_processes(machine, sandbox, im
 
 def test_a_process_that_cannot_be_described_is_shown(machine, sandbox, impatient):
     cards = mixed(machine)
-    machine.add_process(4711, cards["amd0"], memory_vram="3 MiB")
-    cards["amd0"].hang("/proc/4711/cmdline")
+    machine.add_process(NO_PROCESS, cards["amd0"], memory_vram="3 MiB")
+    cards["amd0"].hang(f"/proc/{NO_PROCESS}/cmdline")
     devices, _ = look(sandbox)
     assert {device["health"] for device in devices.values()} == {"ok"}
     [user] = devices["amd0"]["processes"]
-    assert (user["pid"], user["memory"], user["command"]) == (4711, 3 << 20, None)
+    assert (user["pid"], user["memory"], user["command"]) == (NO_PROCESS, 3 << 20, None)
 
 
 def test_nothing_is_left_behind(machine, sandbox, impatient):
