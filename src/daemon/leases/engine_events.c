@@ -407,7 +407,7 @@ static bool answer_test(struct pool *pool, struct watcher *watcher)
 static void answer_tests(struct pool *pool)
 {
     int64_t next = TIME_NEVER;
-    int64_t began = loop_processor_time(&pool->loop);
+    int64_t began = -1; /* the clock costs a system call, and most often there is no test */
     int64_t spent;
 
     if (pool->tests_again > loop_now(&pool->loop)) {
@@ -419,13 +419,15 @@ static void answer_tests(struct pool *pool)
 
         if (watcher->cached == NULL && watcher->adopting == NULL)
             continue;
+        if (began < 0)
+            began = loop_processor_time(&pool->loop);
         if (watcher->adopting != NULL ? pool->handlers.retry_adoption(watcher)
                                       : answer_test(pool, watcher))
             watcher_free(watcher);
         else if (watcher->deadline < next)
             next = watcher->deadline;
     }
-    spent = loop_processor_time(&pool->loop) - began;
+    spent = began < 0 ? 0 : loop_processor_time(&pool->loop) - began;
     if (spent > TESTS_LONG)
         pool->tests_again = loop_now(&pool->loop) + TESTS_PAUSE * spent;
     loop_set_timer(&pool->loop, &pool->test_timer,
