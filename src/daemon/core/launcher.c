@@ -388,7 +388,7 @@ int launcher_fork(struct launcher *launcher, enum launcher_program program,
                   int *ret_process)
 {
     struct order_header header = {.program = program};
-    struct reply reply;
+    struct reply reply = {0};
     int number;
 
     if (text_failed(bytes))

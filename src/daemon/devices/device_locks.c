@@ -557,7 +557,7 @@ void device_locks_destroy(struct device_locks *locks)
 {
     if (locks == NULL)
         return;
-    for (size_t i = 0; i < locks->count; i++) {
+    for (size_t i = 0; locks->items != NULL && i < locks->count; i++) {
         close_watch(locks, &locks->items[i].asking);
         let_go(&locks->items[i]);
     }

@@ -44,22 +44,23 @@ static void report_failure(struct reader_pool *pool, const char *reason)
     pool->events.failed(pool->events.context, reason);
 }
 
-/* Returns whether the reader may have ended because of the time limit of a request. */
+/* Returns whether the reader may have ended because of the time limit of its request. */
 static bool is_request_too_long(const struct reader_slot *slot)
 {
-    return slot->query != NULL && loop_now(slot->pool->loop) - slot->progress.sent_at >=
-                                      (READER_REQUEST_SECONDS - 1) * DURATION_SECOND;
+    return loop_now(slot->pool->loop) - slot->progress.sent_at >=
+           (READER_REQUEST_SECONDS - 1) * DURATION_SECOND;
 }
 
 void reader_slot_lose(struct reader_slot *slot, const struct berth_error *error)
 {
     struct reader_pool *pool = slot->pool;
+    struct reader_query *query = slot->query;
     int64_t pause = RESTART_MIN;
 
-    if (slot->query != NULL)
-        slot->query->losses++;
-    if (is_request_too_long(slot)) {
-        reader_pool_penalize(pool, slot->query->user);
+    if (query != NULL)
+        query->losses++;
+    if (query != NULL && is_request_too_long(slot)) {
+        reader_pool_penalize(pool, query->user);
     } else {
         for (unsigned i = 0; i < slot->failures && pause < RESTART_MAX; i++)
             pause *= 2;
