@@ -31,7 +31,6 @@ static int send_packet(int socket, const struct text *packet, const int *descrip
     } control = {0};
     struct iovec part = {.iov_base = packet->bytes, .iov_len = packet->length};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    ssize_t sent;
 
     if (count > 0) {
         message.msg_control = &control;
@@ -41,7 +40,7 @@ static int send_packet(int socket, const struct text *packet, const int *descrip
         control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
         memcpy(CMSG_DATA(&control.header), descriptors, count * sizeof(int));
     }
-    while ((sent = sendmsg(socket, &message, MSG_NOSIGNAL)) < 0) {
+    while (sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
         if (errno == ETOOMANYREFS)
             nanosleep(&moment, NULL);
         else if (errno != EINTR)

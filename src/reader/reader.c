@@ -364,7 +364,7 @@ static int add_page(struct reader_answer *answer, struct reader_answer *page)
 int reader_receive(struct reader *reader, struct reader_answer *ret_answer,
                    struct berth_error *error)
 {
-    struct reader_answer page;
+    struct reader_answer page = {0};
     int code;
 
     while ((code = receive_page(reader, &page, error)) == 1) {
