@@ -17,6 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+// The parameters of the C library's headers have reserved names.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
+
 enum { TIMERS_MAX = 1024 };
 
 static const int64_t NANOSECONDS = 1000000000;
@@ -116,3 +119,5 @@ int timerfd_settime(int timer, int flags, const struct itimerspec *new, struct i
     set_timer(timer);
     return 0;
 }
+
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)

@@ -71,9 +71,10 @@ static struct optional_number probe_memory(struct device_test *test)
 {
     struct machine_report report;
     const struct device *device = probe_device(test, &report);
-    struct optional_number used =
-        device == NULL ? (struct optional_number){0} : view_memory_used(device);
+    struct optional_number used = {0};
 
+    if (device != NULL)
+        used = view_memory_used(device);
     machine_report_finish(&report);
     return used;
 }

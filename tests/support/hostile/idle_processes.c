@@ -29,7 +29,7 @@ static int stay_idle(void *parent)
 
 int main(int argc, char **argv)
 {
-    long count = argc == 2 ? atol(argv[1]) : 0;
+    long count = argc == 2 ? strtol(argv[1], NULL, 10) : 0;
     if (count < 1) {
         fprintf(stderr, "usage: idle-processes COUNT\n");
         return 2;

@@ -17,7 +17,7 @@
 
 int main(int argc, char **argv)
 {
-    size_t size = argc == 2 ? (size_t)atol(argv[1]) << 20 : 0;
+    size_t size = argc == 2 ? (size_t)strtol(argv[1], NULL, 10) << 20 : 0;
     if (size == 0) {
         fprintf(stderr, "usage: large-exec MIB\n");
         return 2;

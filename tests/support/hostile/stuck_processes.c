@@ -256,10 +256,10 @@ int main(int argc, char **argv)
         return 2;
     }
     server.variables = argv + 6;
-    server.count = atoi(argv[2]);
+    server.count = (int)strtol(argv[2], NULL, 10);
     if (server.count < 1 || server.count > CHILDREN_MAX)
         return 2;
-    alarm((unsigned)atoi(argv[3]));
+    alarm((unsigned)strtol(argv[3], NULL, 10));
     pid_t parent = getppid();
     enter_namespaces();
     prctl(PR_SET_PDEATHSIG, SIGKILL); // after the change of credentials, which clears it
