@@ -50,10 +50,14 @@ def test_readers_at_rest(pool_of):
     pool = pool_of(1)
     holder = pool.hold()
     pool.let_go(holder)
-    [daemon] = pool.daemons()
-    readers = [pid for pid, zombie in processes.descendants(os.getpid()) if not zombie and processes.name(pid) == "berth-reader"]
-    assert readers
-    for reader in readers:
+
+    def find_readers():
+        below = processes.descendants(os.getpid())
+        return [pid for pid, zombie in below if not zombie and processes.name(pid) == "berth-reader"]
+
+    # Each is a copy of the daemon until it has executed its program.
+    until(lambda: len(find_readers()) == 2, "the readers")
+    for reader in find_readers():
         assert processes.count_wake_ups(reader, SECONDS) <= 8 * SECONDS
 
 
