@@ -355,7 +355,10 @@ def rights_of_programs(machine, daemon_user, options=""):
     rights.mkdir()
     rights.chmod(0o777)
     program = machine.sandbox.directory / "program"
-    program.write_text(f"#!/bin/sh\ngrep ^Cap /proc/self/status >{rights}/$BERTH_EVENT\n")
+    # The daemon's end may end the second epilog at any moment.
+    program.write_text(
+        f"#!/bin/sh\ngrep ^Cap /proc/self/status >{rights}/new.$$ && mv {rights}/new.$$ {rights}/$BERTH_EVENT\n"
+    )
     program.chmod(0o755)
     rules = machine.sandbox.directory / "berth.yaml"
     rules.write_text(f"prolog: {{command: {program}{options}}}\nepilog: {{command: [{program}]}}\n")
