@@ -152,6 +152,9 @@ def test_a_claim_waits_and_is_granted_and_ends(shown, pool_of):
     # A page that is opened later shows them, too, from the history.
     ended = "fetch('/api/history?hours=6').then((answer) => answer.json()).then((past) => past.leases)"
     page.until(f"{ended}.then((leases) => leases.length === 2 && leases.every((lease) => lease.ended_at))")
+    # Answers are cached for 2 s, each by itself.
+    used = "fetch('/api/report?by=user&hours=6').then((answer) => answer.json()).then((report) => report.rows.length === 1)"
+    page.until(used)
     page.reload()
     page.until("document.querySelector('#timeline .lease-bar')?.getAttribute('aria-label').includes('2 short leases')")
     page.until(text_is("#people-rows .hours", "0.0"))
