@@ -177,11 +177,6 @@ int64_t reader_pool_waited(const struct reader_pool *pool)
     return waited;
 }
 
-bool reader_pool_is_stalled(const struct reader_pool *pool, pid_t pid)
-{
-    return stalled_processes_has(&pool->stalled, pid);
-}
-
 /* ---- Turns ---- */
 
 static size_t count_free_readers(struct reader_pool *pool, struct reader_slot **ret_first)

@@ -84,7 +84,4 @@ bool reader_pool_is_slow(const struct reader_pool *pool, uint32_t uid);
  * the readers waited for a CPU. */
 int64_t reader_pool_waited(const struct reader_pool *pool);
 
-/* Returns whether the process stalled a reader. */
-bool reader_pool_is_stalled(const struct reader_pool *pool, pid_t pid);
-
 #endif

@@ -347,7 +347,7 @@ void ended_leases_fill(const struct ended_leases *ended, uint64_t count,
         message->lost += record->order - message->id - 1;
         message->id = record->order;
     }
-    /* Those that came after the last one that is kept are lost, too. */
+    /* The leases that ended after the last one in the list are lost, too. */
     message->lost += ended->total - message->id;
     message->id = ended->total;
 }

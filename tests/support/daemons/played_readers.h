@@ -121,11 +121,6 @@ int64_t reader_pool_waited(const struct reader_pool *pool)
     return pool->waited;
 }
 
-bool reader_pool_is_stalled(const struct reader_pool *pool, pid_t pid)
-{
-    return pool->stalled.pid != 0 && pool->stalled.pid == pid;
-}
-
 /* ---- For the test ---- */
 
 /* Returns the oldest query of this kind without an answer; NULL: there is none. */

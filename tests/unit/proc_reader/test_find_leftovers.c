@@ -367,6 +367,46 @@ static void descendants_of_roots_holder_need_a_mark(void **state)
 
 /* ---- The holder ---- */
 
+/* A lease that is ended while its command runs: the command is older than the grant, and its
+ * children may carry no mark. */
+static void the_holder_is_found_although_it_is_old(void **state)
+{
+    struct question_world *world = *state;
+
+    put_marked(world, FIRST, USER, LEASE);
+    put_parent(FIRST, 1);
+    put_marked(world, FIRST + 1, USER, LEASE);
+    find(world);
+    world->request.since = now();
+    put_process(world, FIRST + 2, USER, "PATH=/bin\n");
+    put_parent(FIRST + 2, FIRST);
+    find(world);
+    assert_int_equal(count_answers(world), 0);
+    world->request.holder_pid = FIRST;
+    find(world);
+    assert_int_equal(count_answers(world), 2);
+    assert_int_equal(state_of(world, FIRST), READER_OURS);
+    assert_int_equal(state_of(world, FIRST + 2), READER_OURS);
+}
+
+/* The holder has ended, and its number is another process's. */
+static void another_process_with_the_holders_number_is_not_left(void **state)
+{
+    struct question_world *world = *state;
+
+    put_process(world, FIRST, USER, "PATH=/bin\n");
+    put_parent(FIRST, 1);
+    put_marked(world, FIRST + 1, OTHER, LEASE);
+    world->request.since = now();
+    world->request.holder_pid = FIRST;
+    find(world);
+    assert_int_equal(count_answers(world), 0);
+    world->request.holder_pid = FIRST + 1;
+    find(world);
+    assert_int_equal(count_answers(world), 0);
+    assert_string_equal(opened_files(world, FIRST + 1), "");
+}
+
 static void ask_exit_code(struct question_world *world, uint64_t started)
 {
     world->request.holder_pid = FIRST;
@@ -439,6 +479,8 @@ int main(void)
         ON_QUESTION(descendants_of_a_spared_process_are_found),
         ON_QUESTION(processes_of_all_users_descend_from_roots_leftovers),
         ON_QUESTION(descendants_of_roots_holder_need_a_mark),
+        ON_QUESTION(the_holder_is_found_although_it_is_old),
+        ON_QUESTION(another_process_with_the_holders_number_is_not_left),
         ON_QUESTION(the_exit_code_is_that_of_the_holder),
         ON_QUESTION(a_holder_that_stalled_a_reader_has_no_exit_code),
     };
